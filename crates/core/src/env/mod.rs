@@ -1,0 +1,191 @@
+//! The outside world, as traits: clock, randomness and disk. Nothing in Fieldstone reads the time,
+//! draws a random number or touches a file but through an [`Env`], so that a whole store can run on
+//! a simulated machine from a seed, with every fault a disk can have.
+//!
+//! * [`real`]: the operating system.
+//! * [`sim`]: a seeded simulation: several hosts, faults, power cuts, and the *weak* profile of a
+//!   network file system. Without faults it is also the store behind `memory:`.
+//!
+//! Invariants every [`Disk`] keeps:
+//! * `write_at` and `append` may write fewer bytes than asked (the caller loops); they never write
+//!   more, and never elsewhere;
+//! * what a returned `sync_data` covered survives a power cut, provided that the file's directory
+//!   entry was synced too (`sync_dir`);
+//! * `create_new` and `link` fail with `AlreadyExists` where the name is taken, atomically.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub mod real;
+pub mod sim;
+
+/// Wall-clock and monotonic time.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Nanoseconds since 1970-01-01 UTC by this host's clock, which may be wrong.
+    fn now(&self) -> i64;
+    /// Nanoseconds since some fixed moment; never goes back.
+    fn monotonic(&self) -> u64;
+    /// Waits.
+    fn sleep(&self, nanoseconds: u64);
+}
+
+/// Random bytes.
+pub trait Rand: Send + Sync + fmt::Debug {
+    /// Fills `buffer`; ids drawn this way must not repeat between processes.
+    fn fill(&self, buffer: &mut [u8]);
+}
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A plain file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else.
+    Other,
+}
+
+/// Facts about a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// File or directory.
+    pub kind: FileKind,
+    /// Length in bytes.
+    pub len: u64,
+    /// Last change, nanoseconds since 1970, by the file system's clock.
+    pub mtime: i64,
+    /// Numeric id of the owning user.
+    pub uid: u32,
+    /// Identity of the inode within the file system.
+    pub inode: u64,
+    /// Whether the caller may write to it.
+    pub writable: bool,
+}
+
+/// Free space of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes an unprivileged user can still write.
+    pub free_bytes: u64,
+    /// Files an unprivileged user can still create.
+    pub free_inodes: u64,
+}
+
+/// An open file. All methods take `&self`; positions are always explicit.
+pub trait DiskFile: Send + Sync + fmt::Debug {
+    /// Reads into `buffer` from `offset`; returns how many bytes were read, 0 at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes at `offset`; returns how many bytes were written (may be fewer than given).
+    /// Not to be used on a file opened with [`Disk::open_append`].
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize>;
+    /// Appends `data` in one piece, atomically among the processes of this host, and returns the
+    /// offset where it stands. Only on a file opened with [`Disk::open_append`].
+    fn append(&self, data: &[u8]) -> io::Result<u64>;
+    /// Makes the file's bytes and length durable (fdatasync).
+    fn sync_data(&self) -> io::Result<()>;
+    /// Asks for write-back of a range to begin, without waiting; a hint that may do nothing.
+    fn start_writeback(&self, offset: u64, len: u64);
+    /// Facts about the open file.
+    fn stat(&self) -> io::Result<Stat>;
+}
+
+/// A file system.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// Creates a file for reading and writing; `AlreadyExists` where the name is taken.
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens for reading.
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens an existing file for reading and writing at explicit offsets.
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens for appending, creating the file where it is absent. `Unsupported` on a file system
+    /// without a usable append.
+    fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Creates a directory and its parents; fine where they exist.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Makes the entries of a directory durable (fsync of the directory).
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Names in a directory, in no order.
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<(String, FileKind)>>;
+    /// Facts about a path.
+    fn stat(&self, path: &Path) -> io::Result<Stat>;
+    /// A second name for a file; `AlreadyExists` where `to` is taken.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Renames, replacing `to`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Free space of the file system that holds `path`.
+    fn space(&self, path: &Path) -> io::Result<Space>;
+    /// A stable, absolute form of `path` (links resolved where it exists).
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf>;
+}
+
+/// The identity of this process in the world.
+pub trait Identity: Send + Sync + fmt::Debug {
+    /// Name of this host.
+    fn host(&self) -> String;
+    /// Process id: changes in a forked child.
+    fn process(&self) -> u32;
+    /// Effective user.
+    fn uid(&self) -> u32;
+    /// Name of a user, or its number as text where it has none.
+    fn user_name(&self, uid: u32) -> String;
+    /// Whether a process of this host is alive.
+    fn alive(&self, process: u32) -> bool;
+}
+
+/// Everything a store may touch.
+#[derive(Debug, Clone)]
+pub struct Env {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub rand: Arc<dyn Rand>,
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Who we are.
+    pub identity: Arc<dyn Identity>,
+}
+
+impl Env {
+    /// The operating system's.
+    pub fn real() -> Env {
+        Env {
+            clock: Arc::new(real::RealClock::default()),
+            rand: Arc::new(real::RealRand::default()),
+            disk: Arc::new(real::RealDisk),
+            identity: Arc::new(real::RealIdentity),
+        }
+    }
+}
+
+/// Reads exactly `buffer.len()` bytes at `offset`; `UnexpectedEof` where the file is shorter.
+pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let n = file.read_at(buffer, offset)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[n..];
+        offset += n as u64;
+    }
+    Ok(())
+}
+
+/// Writes all of `data` at `offset`, repeating after short writes.
+pub fn write_all_at(file: &dyn DiskFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+    while !data.is_empty() {
+        let n = file.write_at(data, offset)?;
+        if n == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        data = &data[n..];
+        offset += n as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Words that every part of Fieldstone shares: keys, schemas, requests, element types, boxes,
+//! error kinds, and the environment (`env`: clock, randomness, disk) through which all of the
+//! outside world is reached.
+//!
+//! Nothing here knows a byte on disk (that is `fieldstone-format`) and nothing here does I/O except
+//! the real implementations in [`env`].
+
+pub mod dtype;
+pub mod env;
+pub mod error;
+pub mod geometry;
+pub mod key;
+pub mod request;
+pub mod schema;
+
+pub use error::{Error, ErrorKind, Result};
