@@ -1,0 +1,53 @@
+# make build   a release build into .venv: the program and the Python package
+# make demo    a tour on real data
+# make test    format, lints, Rust and Python tests, the examples of the docs
+SHELL := /bin/bash
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+
+# Directories are listed too: their times change when a file is added or removed.
+SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates python \
+	\( -name tests -o -name __pycache__ \) -prune -o -print)
+
+.PHONY: build demo test lint bench clean
+
+build: .venv/.built
+
+demo: build .venv/.test-tools
+	.venv/bin/python examples/demo.py
+
+test: lint build
+	cargo test --workspace --locked --quiet
+	.venv/bin/python -m pytest
+
+lint: .venv/.test-tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+bench: build
+	bench/run.sh
+
+clean:
+	rm -rf target .venv .venv-bench wheel-data demo-out
+
+.venv/.tools:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.x")'
+	$(PYTHON) -m venv .venv
+	$(PIP) install 'maturin>=1.9.4,<2'
+	touch $@
+
+# cargo runs first only so that its progress is seen: under pip it would be silent.
+.venv/.built: .venv/.tools $(SOURCES)
+	cargo build --release --locked -p fieldstone-cli
+	$(PIP) install --no-build-isolation .
+	touch $@
+
+# What tests, examples and lints need from PyPI: every extra of pyproject.toml.
+.venv/.test-tools: .venv/.tools pyproject.toml
+	.venv/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	  print(*{name for extra in extras.values() for name in extra if not name.startswith("fieldstone")}, sep="\n")' > .venv/test-tools.txt
+	$(PIP) install -r .venv/test-tools.txt
+	touch $@
