@@ -131,8 +131,8 @@ pub const LEVELS: usize = 3;
 /// A canonical key: dataset, index and field level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldKey {
-    /// The three levels, outermost first.
-    pub levels: [Level; LEVELS],
+    /// The three levels, outermost first; shared, because neighbours in a list mostly share them.
+    pub levels: [Arc<Level>; LEVELS],
 }
 
 impl FieldKey {
