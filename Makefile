@@ -3,7 +3,7 @@
 # make test    format, lints, Rust and Python tests, the examples of the docs
 SHELL := /bin/bash
 PYTHON ?= python3
-PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+PIP := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 # Directories are listed too: their times change when a file is added or removed.
@@ -35,15 +35,17 @@ clean:
 
 .venv/.tools:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.x")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
 	$(PIP) install 'maturin>=1.9.4,<2'
 	touch $@
 
+# The stamp is as old as the start of the build, so that what is edited meanwhile is built next time.
 # cargo runs first only so that its progress is seen: under pip it would be silent.
 .venv/.built: .venv/.tools $(SOURCES)
+	touch .venv/.building
 	cargo build --release --locked -p fieldstone-cli
 	$(PIP) install --no-build-isolation .
-	touch $@
+	mv .venv/.building $@
 
 # What tests, examples and lints need from PyPI: every extra of pyproject.toml.
 .venv/.test-tools: .venv/.tools pyproject.toml
