@@ -1,0 +1,338 @@
+//! Minimum, maximum and number of missing elements of an array's bytes.
+//!
+//! One pass over 64 bytes at a time, each of their elements with a minimum, maximum and count of its
+//! own and no branch, which compilers turn into vector instructions; the bytes need no alignment.
+
+use crate::dtype::{DType, DTypeKind};
+use std::cmp::Ordering;
+
+/// A number out of an array, wide enough to be exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scalar {
+    /// Signed integers and times.
+    Int(i64),
+    /// Unsigned integers and booleans (0 or 1).
+    UInt(u64),
+    /// Floats.
+    Float(f64),
+}
+
+impl Scalar {
+    /// Exact comparison by value, also between variants; `None` for NaN.
+    pub fn compare(self, other: Scalar) -> Option<Ordering> {
+        match (self, other) {
+            (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b),
+            (Scalar::Float(a), b) => compare_whole(b.whole(), a).map(Ordering::reverse),
+            (a, Scalar::Float(b)) => compare_whole(a.whole(), b),
+            (a, b) => Some(a.whole().cmp(&b.whole())),
+        }
+    }
+
+    /// The value as a float, rounded where it must be.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Int(i) => i as f64,
+            Scalar::UInt(u) => u as f64,
+            Scalar::Float(f) => f,
+        }
+    }
+
+    fn whole(self) -> i128 {
+        match self {
+            Scalar::Int(i) => i.into(),
+            Scalar::UInt(u) => u.into(),
+            Scalar::Float(f) => f as i128,
+        }
+    }
+}
+
+/// `whole` fits 65 bits, so a cast of the float's floor that saturates at 128 bits keeps the order.
+fn compare_whole(whole: i128, float: f64) -> Option<Ordering> {
+    if float.is_nan() {
+        return None;
+    }
+    let floor = float.floor();
+    let order = whole.cmp(&(floor as i128));
+    Some(if order == Ordering::Equal && float > floor { Ordering::Less } else { order })
+}
+
+/// What [`summarize`] found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Smallest element that is not missing; `None` if all are.
+    pub min: Option<Scalar>,
+    /// Largest element that is not missing; `None` if all are.
+    pub max: Option<Scalar>,
+    /// Elements that are NaN, "not a time" or the fill value.
+    pub missing: u64,
+}
+
+impl Summary {
+    /// The summary of no element at all: the neutral element of [`merge`](Self::merge).
+    pub const EMPTY: Summary = Summary { min: None, max: None, missing: 0 };
+
+    /// Takes in the summary of further elements.
+    pub fn merge(&mut self, other: &Summary) {
+        self.min = pick(self.min, other.min, Ordering::Greater);
+        self.max = pick(self.max, other.max, Ordering::Less);
+        self.missing = self.missing.saturating_add(other.missing);
+    }
+}
+
+/// `a`, unless it is absent or compares to `b` as `worse`.
+fn pick(a: Option<Scalar>, b: Option<Scalar>, worse: Ordering) -> Option<Scalar> {
+    match (a, b) {
+        (Some(x), Some(y)) if x.compare(y) == Some(worse) => Some(y),
+        (None, b) => b,
+        (a, _) => a,
+    }
+}
+
+/// Summarizes the elements in `data`, which may lie at any address.
+///
+/// Missing are NaN, "not a time", and elements equal to `fill` (in the dtype's byte order; floats are
+/// compared as numbers). `None` for complex numbers, bytes and text, and when `data` or `fill` are not
+/// whole elements.
+pub fn summarize(dtype: DType, data: &[u8], fill: Option<&[u8]>) -> Option<Summary> {
+    use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};
+    if !data.len().is_multiple_of(dtype.size()) {
+        return None;
+    }
+    if fill.is_some_and(|fill| fill.len() != dtype.size()) {
+        return None;
+    }
+    let swap = !dtype.is_native();
+    Some(match (dtype.kind(), dtype.size()) {
+        (Bool, _) => lanes::<Flag, 1, 64>(swap, data, fill),
+        (Int, 1) => lanes::<i8, 1, 64>(swap, data, fill),
+        (Int, 2) => lanes::<i16, 2, 32>(swap, data, fill),
+        (Int, 4) => lanes::<i32, 4, 16>(swap, data, fill),
+        (Int, _) => lanes::<i64, 8, 8>(swap, data, fill),
+        (UInt, 1) => lanes::<u8, 1, 64>(swap, data, fill),
+        (UInt, 2) => lanes::<u16, 2, 32>(swap, data, fill),
+        (UInt, 4) => lanes::<u32, 4, 16>(swap, data, fill),
+        (UInt, _) => lanes::<u64, 8, 8>(swap, data, fill),
+        (Float, 2) => lanes::<Half, 2, 32>(swap, data, fill),
+        (Float, 4) => lanes::<f32, 4, 16>(swap, data, fill),
+        (Float, _) => lanes::<f64, 8, 8>(swap, data, fill),
+        (DateTime | TimeDelta, _) => lanes::<Time, 8, 8>(swap, data, fill),
+        _ => return None,
+    })
+}
+
+/// An element of `N` bytes.
+trait Lane<const N: usize>: Copy + PartialOrd {
+    /// Unsigned integer of the same width, so that counting stays in the same vector lanes.
+    type Count: Copy + Default + std::ops::AddAssign + From<bool> + Into<u64>;
+    /// Not smaller than any element.
+    const TOP: Self;
+    /// Not larger than any element.
+    const BOTTOM: Self;
+    /// Whether some values are missing by themselves.
+    const HAS_MISSING: bool;
+
+    fn load(bytes: [u8; N]) -> Self;
+    fn is_missing(self) -> bool;
+    fn scalar(self) -> Scalar;
+}
+
+/// Rounds of 64 bytes between which counts are moved to 64 bits: what the narrowest count can hold.
+const ROUNDS: usize = 255;
+
+fn lanes<T: Lane<N>, const N: usize, const L: usize>(
+    swap: bool,
+    data: &[u8],
+    fill: Option<&[u8]>,
+) -> Summary {
+    let items = data.as_chunks::<N>().0;
+    let load = |bytes: [u8; N]| T::load(if swap { reversed(bytes) } else { bytes });
+    let fill = fill.and_then(|fill| fill.first_chunk::<N>()).map(|fill| load(*fill));
+    match (swap, fill) {
+        (false, None) => scan::<T, N, L, false, false>(items, T::TOP),
+        (false, Some(fill)) => scan::<T, N, L, false, true>(items, fill),
+        (true, None) => scan::<T, N, L, true, false>(items, T::TOP),
+        (true, Some(fill)) => scan::<T, N, L, true, true>(items, fill),
+    }
+}
+
+fn reversed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    bytes.reverse();
+    bytes
+}
+
+fn scan<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool, const FILL: bool>(
+    items: &[[u8; N]],
+    fill: T,
+) -> Summary {
+    let mut min = [T::TOP; L];
+    let mut max = [T::BOTTOM; L];
+    let mut missing = 0_u64;
+    let (rows, rest) = items.as_chunks::<L>();
+    for block in rows.chunks(ROUNDS) {
+        let mut count = [T::Count::default(); L];
+        for row in block {
+            for i in 0..L {
+                let item = T::load(if SWAP { reversed(row[i]) } else { row[i] });
+                let gone = (T::HAS_MISSING && item.is_missing()) | (FILL && item == fill);
+                let low = if gone { T::TOP } else { item };
+                let high = if gone { T::BOTTOM } else { item };
+                min[i] = if low < min[i] { low } else { min[i] };
+                max[i] = if high > max[i] { high } else { max[i] };
+                if T::HAS_MISSING || FILL {
+                    count[i] += T::Count::from(gone);
+                }
+            }
+        }
+        missing += count.iter().map(|&c| c.into()).sum::<u64>();
+    }
+    for bytes in rest {
+        let item = T::load(if SWAP { reversed(*bytes) } else { *bytes });
+        if (T::HAS_MISSING && item.is_missing()) | (FILL && item == fill) {
+            missing += 1;
+        } else {
+            min[0] = if item < min[0] { item } else { min[0] };
+            max[0] = if item > max[0] { item } else { max[0] };
+        }
+    }
+    let some = missing < items.len() as u64;
+    let min = min.into_iter().reduce(|a, b| if b < a { b } else { a });
+    let max = max.into_iter().reduce(|a, b| if b > a { b } else { a });
+    Summary { min: min.filter(|_| some).map(T::scalar), max: max.filter(|_| some).map(T::scalar), missing }
+}
+
+macro_rules! integer_lane {
+    ($($type:ty, $size:literal, $count:ty, $scalar:ident;)*) => {$(
+        impl Lane<$size> for $type {
+            type Count = $count;
+            const TOP: $type = <$type>::MAX;
+            const BOTTOM: $type = <$type>::MIN;
+            const HAS_MISSING: bool = false;
+
+            fn load(bytes: [u8; $size]) -> $type {
+                <$type>::from_ne_bytes(bytes)
+            }
+            fn is_missing(self) -> bool {
+                false
+            }
+            fn scalar(self) -> Scalar {
+                Scalar::$scalar(self.into())
+            }
+        }
+    )*};
+}
+
+integer_lane! {
+    i8, 1, u8, Int;
+    i16, 2, u16, Int;
+    i32, 4, u32, Int;
+    i64, 8, u64, Int;
+    u8, 1, u8, UInt;
+    u16, 2, u16, UInt;
+    u32, 4, u32, UInt;
+    u64, 8, u64, UInt;
+}
+
+macro_rules! float_lane {
+    ($($type:ty, $size:literal, $count:ty;)*) => {$(
+        impl Lane<$size> for $type {
+            type Count = $count;
+            const TOP: $type = <$type>::INFINITY;
+            const BOTTOM: $type = <$type>::NEG_INFINITY;
+            const HAS_MISSING: bool = true;
+
+            fn load(bytes: [u8; $size]) -> $type {
+                <$type>::from_ne_bytes(bytes)
+            }
+            fn is_missing(self) -> bool {
+                self.is_nan()
+            }
+            fn scalar(self) -> Scalar {
+                Scalar::Float(self.into())
+            }
+        }
+    )*};
+}
+
+float_lane! {
+    f32, 4, u32;
+    f64, 8, u64;
+}
+
+/// A boolean; any byte but 0 is true, as in numpy.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Flag(u8);
+
+impl Lane<1> for Flag {
+    type Count = u8;
+    const TOP: Flag = Flag(1);
+    const BOTTOM: Flag = Flag(0);
+    const HAS_MISSING: bool = false;
+
+    fn load(bytes: [u8; 1]) -> Flag {
+        Flag(u8::from(bytes[0] != 0))
+    }
+    fn is_missing(self) -> bool {
+        false
+    }
+    fn scalar(self) -> Scalar {
+        Scalar::UInt(self.0.into())
+    }
+}
+
+/// A datetime or timedelta.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Time(i64);
+
+impl Lane<8> for Time {
+    type Count = u64;
+    const TOP: Time = Time(i64::MAX);
+    const BOTTOM: Time = Time(i64::MIN);
+    const HAS_MISSING: bool = true;
+
+    fn load(bytes: [u8; 8]) -> Time {
+        Time(i64::from_ne_bytes(bytes))
+    }
+    fn is_missing(self) -> bool {
+        self.0 == i64::MIN
+    }
+    fn scalar(self) -> Scalar {
+        Scalar::Int(self.0)
+    }
+}
+
+/// A 16-bit float, held as a number of the same order: the bits, with those of negative numbers below
+/// the sign inverted, and -0 made 0. So it is compared without being decoded.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Half(i16);
+
+impl Half {
+    const INFINITY: i16 = 0x7c00;
+    const NEG_INFINITY: i16 = !0x7c00;
+}
+
+impl Lane<2> for Half {
+    type Count = u16;
+    const TOP: Half = Half(Half::INFINITY);
+    const BOTTOM: Half = Half(Half::NEG_INFINITY);
+    const HAS_MISSING: bool = true;
+
+    fn load(bytes: [u8; 2]) -> Half {
+        let bits = i16::from_ne_bytes(bytes);
+        let key = bits ^ ((bits >> 15) & 0x7fff);
+        Half(if key == -1 { 0 } else { key })
+    }
+    fn is_missing(self) -> bool {
+        (self.0 > Half::INFINITY) | (self.0 < Half::NEG_INFINITY)
+    }
+    fn scalar(self) -> Scalar {
+        let bits = self.0 ^ ((self.0 >> 15) & 0x7fff);
+        let exponent = i32::from((bits >> 10) & 0x1f);
+        let fraction = f64::from(bits & 0x3ff);
+        let magnitude = match exponent {
+            0 => fraction * 2_f64.powi(-24),
+            0x1f => f64::INFINITY,
+            _ => (fraction + 1024.0) * 2_f64.powi(exponent - 25),
+        };
+        Scalar::Float(if bits < 0 { -magnitude } else { magnitude })
+    }
+}
