@@ -1,0 +1,28 @@
+"""What every Python test shares: requirements that CI may not skip, and real sample files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def require(name: str, condition: object, why: str) -> None:
+    """Skip the test where `condition` is false; fail it where FIELDSTONE_REQUIRE holds `name` or `all`."""
+    if condition:
+        return
+    required = os.environ.get("FIELDSTONE_REQUIRE", "").replace(",", " ").split()
+    if name in required or "all" in required:
+        pytest.fail(f"{name} is required (FIELDSTONE_REQUIRE): {why}", pytrace=False)
+    pytest.skip(f"{name}: {why}")
+
+
+def sample(relative: str) -> Path:
+    """A real sample file or folder, from FIELDSTONE_DATA or the folder of them beside the checkout."""
+    base = Path(os.environ.get("FIELDSTONE_DATA") or ROOT.parent / "shared" / "data")
+    path = base / relative
+    require("data", path.exists(), f"no {path}; FIELDSTONE_DATA names the folder of sample files")
+    return path
