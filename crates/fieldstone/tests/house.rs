@@ -1,0 +1,391 @@
+//! The rules of the house, as tests: which crate may use which, how long a file may be, what may
+//! not stand in code, and that the docs name only what exists. `CONTRIBUTING.md` says them in prose.
+//!
+//! Each check is a function over text that returns complaints; the tests run them over the
+//! repository, and the module `checks_can_fail` shows each check a text that breaks its rule.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The libraries, lowest first; each may use those that [`LAYERS`] gives it.
+const CORE: &str = "fieldstone-core";
+const FORMAT: &str = "fieldstone-format";
+const STORE: &str = "fieldstone-store";
+const ARRAY: &str = "fieldstone-array";
+const CATALOG: &str = "fieldstone-catalog";
+const GRAPH: &str = "fieldstone-graph";
+const NET: &str = "fieldstone-net";
+const FACADE: &str = "fieldstone";
+
+/// Each package of ours, and those of ours that it may use.
+const LAYERS: &[(&str, &[&str])] = &[
+    (CORE, &[]),
+    (FORMAT, &[CORE]),
+    (STORE, &[CORE, FORMAT]),
+    (ARRAY, &[CORE, FORMAT]),
+    (CATALOG, &[CORE, FORMAT]),
+    (GRAPH, &[CORE, FORMAT]),
+    (NET, &[CORE, FORMAT, STORE, ARRAY, CATALOG, GRAPH]),
+    (FACADE, &[CORE, FORMAT, STORE, ARRAY, CATALOG, GRAPH, NET]),
+    ("fieldstone-cli", &[FACADE]),
+    ("fieldstone-capi", &[FACADE]),
+    ("fieldstone-python", &[FACADE]),
+];
+
+/// Files of more than [`LONG`] lines, each with the reason why it is not split.
+const LONG_FILES: &[(&str, &str)] = &[];
+const LONG: usize = 800;
+const TOO_LONG: usize = 1_200;
+
+/// Where `unsafe` may stand, each with the reason; a name that ends in `/` is a folder.
+const UNSAFE_FILES: &[(&str, &str)] = &[("capi/", "a C ABI takes raw pointers from its caller")];
+
+/// Crates that reach the outside world through `core::env` alone, and the one file behind it.
+const PURE: &[&str] = &["crates/core/src/", "crates/format/src/", "crates/store/src/"];
+const REAL: &str = "crates/core/src/env/real.rs";
+
+/// Marks of unfinished work, spelled in halves so that this file does not hold them.
+const UNFINISHED: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+    concat!("db", "g!"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every file of the repository with one of the extensions, as (path from the root, text).
+/// Folders that begin with a dot and those that hold what a build or a run makes are left out.
+fn files(extensions: &[&str]) -> Vec<(String, String)> {
+    fn walk(folder: &Path, root: &Path, extensions: &[&str], found: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let made = ["__pycache__", "node_modules", "wheel-data", "demo-out"].contains(&name.as_str());
+                if !made && !name.starts_with('.') && !name.starts_with("target") {
+                    walk(&path, root, extensions, found);
+                }
+            } else if extensions.iter().any(|extension| path.extension().is_some_and(|e| e == *extension))
+                && let Ok(text) = fs::read_to_string(&path)
+            {
+                found.push((path.strip_prefix(root).unwrap().to_string_lossy().into_owned(), text));
+            }
+        }
+    }
+    let (root, mut found) = (root(), Vec::new());
+    walk(&root, &root, extensions, &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no file ends in {extensions:?}");
+    found
+}
+
+fn sources() -> Vec<(String, String)> {
+    files(&["rs", "py", "c", "h", "f90", "sh"])
+}
+
+// ---- layers
+
+/// The package's name and those of ours that it ships with: dev-dependencies do not count.
+fn uses(manifest: &str) -> (String, BTreeSet<String>) {
+    let (mut name, mut used, mut section) = (String::new(), BTreeSet::new(), String::new());
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+        }
+        let ships = section.contains("dependencies") && !section.contains("dev-dependencies");
+        if let Some(value) = line.strip_prefix("name = ").filter(|_| section == "package") {
+            name = value.trim_matches('"').to_owned();
+        }
+        // Under a header, as the header's last part, or renamed: any word that is a name of ours.
+        let words = line.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'));
+        used.extend(words.filter(|word| ships && word.starts_with(FACADE)).map(str::to_owned));
+    }
+    (name, used)
+}
+
+fn layer_complaints(manifest: &str) -> Vec<String> {
+    let (name, used) = uses(manifest);
+    let Some((_, allowed)) = LAYERS.iter().find(|(package, _)| *package == name) else {
+        return vec![format!("package `{name}` has no place in the table of layers")];
+    };
+    let forbidden = used.iter().filter(|other| !allowed.contains(&other.as_str()));
+    forbidden.map(|other| format!("`{name}` must not use `{other}`")).collect()
+}
+
+// ---- code
+
+fn length_complaint(path: &str, lines: usize, listed: bool) -> Option<String> {
+    match (lines, listed) {
+        (TOO_LONG.., _) => Some(format!("{path} has {lines} lines, {TOO_LONG} or more: split it")),
+        (LONG.., false) => {
+            Some(format!("{path} has {lines} lines, {LONG} or more: split it, or list why not"))
+        }
+        (..LONG, true) => Some(format!("{path} has {lines} lines: take it off the list of long files")),
+        _ => None,
+    }
+}
+
+fn unfinished(path: &str, text: &str) -> Vec<String> {
+    let mark = |line: &str| UNFINISHED.iter().copied().find(|mark| line.contains(mark));
+    let found = text.lines().enumerate().filter_map(|(n, line)| Some((n + 1, mark(line)?)));
+    found.map(|(line, mark)| format!("{path}:{line}: {mark}")).collect()
+}
+
+/// The code of a Rust file that ships: without line comments and without items under `#[cfg(test)]`.
+fn shipped(text: &str) -> String {
+    let (mut code, mut lines) = (String::new(), text.lines());
+    while let Some(line) = lines.next() {
+        if line.trim() == "#[cfg(test)]" {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let item = lines.by_ref().find(|line| !line.trim_start().starts_with("#[")).unwrap_or("");
+            if item.ends_with('{') {
+                let end = format!("{indent}}}"); // rustfmt puts the closing brace under the item
+                lines.by_ref().find(|line| *line == end);
+            }
+            continue;
+        }
+        code.push_str(line.split("//").next().unwrap_or(""));
+        code.push('\n');
+    }
+    code
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
+}
+
+/// Which of `std::fs` and `std::time` the code names, also as `use std::{fs, …}`.
+fn outside_world(code: &str) -> Vec<&'static str> {
+    let packed: String = code.split_whitespace().collect();
+    let groups: Vec<&str> =
+        packed.split("std::{").skip(1).filter_map(|rest| rest.split(';').next()).collect();
+    let named = |module: &&str| {
+        let path = format!("std::{module}");
+        packed.split(&path).skip(1).any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+            || groups.iter().any(|group| has_word(group, module))
+    };
+    ["fs", "time"].into_iter().filter(named).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+// ---- docs
+
+/// The targets of the links of a page that lead to files of the repository.
+fn links(markdown: &str) -> Vec<&str> {
+    let prose = markdown.split("```").step_by(2); // what lies between is code
+    let targets = prose.flat_map(|text| text.split("](").skip(1));
+    let targets = targets.filter_map(|rest| rest.split([')', '#', ' ']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+/// Complaints about a table of `docs/papers.md`: the last column of each row names, in backticks, the
+/// tests, examples or benchmarks that show the row, or gives the reason why ours differs. A name is
+/// `path`, `path::name` or `name`, where needed with `test: ` or the like before it.
+fn paper_complaints(markdown: &str, exists: impl Fn(Option<&str>, Option<&str>) -> bool) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let lines: Vec<&str> = markdown.lines().map(str::trim).collect();
+    for (n, row) in lines.iter().enumerate() {
+        let is_header = lines.get(n + 1).is_some_and(|next| next.starts_with("|-"));
+        if !row.starts_with('|') || row.starts_with("|-") || is_header {
+            continue;
+        }
+        let last = row.strip_suffix('|').unwrap_or(row).rsplit('|').next().unwrap_or("").trim();
+        if last.is_empty() {
+            complaints.push(format!("line {}: neither a name nor a reason", n + 1));
+        }
+        for token in last.split('`').skip(1).step_by(2) {
+            let token = token.split_once(": ").map_or(token, |(_, name)| name);
+            let (path, name) = match token.split_once("::") {
+                Some((path, name)) if path.contains(['/', '.']) => (Some(path), Some(name)),
+                None if token.contains(['/', '.']) => (Some(token), None),
+                _ => (None, token.rsplit("::").next()),
+            };
+            if !exists(path, name) {
+                complaints.push(format!("line {}: `{token}` does not exist", n + 1));
+            }
+        }
+    }
+    complaints
+}
+
+// ---- the repository
+
+fn none(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn crates_use_only_the_layers_below_them() {
+    let manifests = files(&["toml"]).into_iter().filter(|(path, _)| path.ends_with("/Cargo.toml"));
+    let members = manifests.filter(|(path, _)| !path.starts_with("fuzz/"));
+    none(members.flat_map(|(_, text)| layer_complaints(&text)).collect());
+}
+
+#[test]
+fn files_stay_readable_in_length() {
+    let listed = |path: &str| LONG_FILES.iter().any(|(long, _)| *long == path);
+    let files = files(&["rs", "py"]);
+    let gone = LONG_FILES.iter().filter(|(long, _)| files.iter().all(|(path, _)| path != long));
+    let gone = gone.map(|(long, _)| format!("{long} is listed as long but does not exist"));
+    let lengths =
+        files.iter().filter_map(|(path, text)| length_complaint(path, text.lines().count(), listed(path)));
+    none(lengths.chain(gone).collect());
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    none(sources().iter().flat_map(|(path, text)| unfinished(path, text)).collect());
+}
+
+#[test]
+fn the_outside_world_is_reached_through_env_alone() {
+    let pure = |path: &str| PURE.iter().any(|folder| path.starts_with(folder)) && path != REAL;
+    let files = files(&["rs"]).into_iter().filter(|(path, _)| pure(path) && !is_test(path));
+    let named = |(path, text): (String, String)| {
+        let modules = outside_world(&shipped(&text)).into_iter();
+        modules.map(move |module| format!("{path} uses std::{module}: go through core::env"))
+    };
+    none(files.flat_map(named).collect());
+}
+
+#[test]
+fn unsafe_stands_only_where_it_is_listed() {
+    let covers =
+        |listed: &str, path: &str| path == listed || listed.ends_with('/') && path.starts_with(listed);
+    let this = "crates/fieldstone/tests/house.rs";
+    let files =
+        files(&["rs"]).into_iter().filter(|(path, text)| path != this && has_word(&shipped(text), "unsafe"));
+    let used: Vec<String> = files.map(|(path, _)| path).collect();
+    let unlisted = used.iter().filter(|path| !UNSAFE_FILES.iter().any(|(listed, _)| covers(listed, path)));
+    let idle = UNSAFE_FILES.iter().filter(|(listed, _)| !listed.ends_with('/'));
+    let idle = idle.filter(|(listed, _)| !used.iter().any(|path| path == listed));
+    let unlisted = unlisted.map(|path| format!("{path} uses unsafe and is not listed"));
+    none(unlisted.chain(idle.map(|(path, _)| format!("{path} is listed for unsafe and has none"))).collect());
+}
+
+#[test]
+fn every_crate_opens_with_what_it_is_for() {
+    let is_root = |path: &str| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
+    let silent = files(&["rs"]).into_iter().filter(|(path, text)| is_root(path) && !text.starts_with("//! "));
+    none(silent.map(|(path, _)| format!("{path} does not open with //! docs")).collect());
+}
+
+#[test]
+fn papers_name_only_what_exists() {
+    let Ok(papers) = fs::read_to_string(root().join("docs/papers.md")) else { return };
+    let sources = sources();
+    let exists = |path: Option<&str>, name: Option<&str>| match (path, name) {
+        (Some(path), None) => root().join(path).exists(),
+        (Some(path), Some(name)) => {
+            fs::read_to_string(root().join(path)).is_ok_and(|text| has_word(&text, name))
+        }
+        (None, Some(name)) => sources.iter().any(|(_, text)| has_word(text, name)),
+        (None, None) => false,
+    };
+    none(paper_complaints(&papers, exists));
+}
+
+#[test]
+fn links_lead_somewhere_and_every_page_is_linked() {
+    let pages = files(&["md"]);
+    let (mut reached, mut broken) = (BTreeSet::new(), Vec::new());
+    for (page, text) in &pages {
+        for link in links(text) {
+            match root().join(page).parent().unwrap().join(link).canonicalize() {
+                Ok(target) => drop(reached.insert(target)),
+                Err(_) => broken.push(format!("{page}: the link to {link} leads nowhere")),
+            }
+        }
+    }
+    let documents = pages.iter().filter(|(page, _)| page.starts_with("docs/") || page.starts_with("spec/"));
+    let lost = documents.filter(|(page, _)| !reached.contains(&root().join(page)));
+    none(lost.map(|(page, _)| format!("no page links to {page}")).chain(broken).collect());
+}
+
+mod checks_can_fail {
+    use super::*;
+
+    #[test]
+    fn layers() {
+        let complaints =
+            |rest: &str| layer_complaints(&format!("[package]\nname = \"fieldstone-store\"\n{rest}\n"));
+        assert!(complaints("[dependencies]\nfieldstone-core.workspace = true").is_empty());
+        assert!(complaints("[dev-dependencies]\nfieldstone = \"0\"").is_empty());
+        for rest in [
+            "[dependencies]\nfieldstone-graph.workspace = true",
+            "[dependencies.fieldstone-graph]\npath = \"x\"",
+            "[build-dependencies]\nfieldstone-graph = { path = \"x\" }",
+            "[target.'cfg(unix)'.dependencies]\nfieldstone-graph = \"1\"",
+            "[dependencies]\nother = { package = \"fieldstone-graph\" }",
+        ] {
+            assert_eq!(complaints(rest), ["`fieldstone-store` must not use `fieldstone-graph`"]);
+        }
+        assert_eq!(layer_complaints("[package]\nname = \"fieldstone-new\"\n").len(), 1);
+    }
+
+    #[test]
+    fn lengths() {
+        assert_eq!(length_complaint("a.rs", 799, false), None);
+        assert_eq!(length_complaint("a.rs", 900, true), None);
+        assert!(length_complaint("a.rs", 800, false).is_some());
+        assert!(length_complaint("a.rs", 1_200, true).is_some());
+        assert!(length_complaint("a.rs", 799, true).is_some());
+    }
+
+    #[test]
+    fn marks_of_unfinished_work() {
+        for mark in UNFINISHED {
+            assert_eq!(
+                unfinished("a.rs", &format!("fn f() {{\n    {mark}()\n}}")),
+                [format!("a.rs:2: {mark}")]
+            );
+        }
+        assert!(unfinished("a.rs", "fn method() {}").is_empty());
+    }
+
+    #[test]
+    fn the_outside_world() {
+        assert_eq!(outside_world("use std::fs::File;\nlet t: std::time::Instant;"), ["fs", "time"]);
+        assert_eq!(outside_world("use std::{\n    fmt,\n    time::{self, Instant},\n};"), ["time"]);
+        assert!(outside_world("use std::fmt;\nlet fs = rustix::fs::open;\nstd::timely();").is_empty());
+        let tested = "use std::io;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\nfn f() {} // std::time\n";
+        assert!(outside_world(&shipped(tested)).is_empty());
+        assert_eq!(outside_world(&shipped("#[cfg(test)]\nmod tests;\nuse std::fs;\n")), ["fs"]);
+    }
+
+    #[test]
+    fn unsafe_code() {
+        assert!(has_word(&shipped("let x = unsafe { f() };"), "unsafe"));
+        assert!(!has_word(&shipped("#![deny(unsafe_code)] // unsafe"), "unsafe"));
+    }
+
+    #[test]
+    fn papers() {
+        let exists = |path: Option<&str>, name: Option<&str>| {
+            path.is_none_or(|path| path == "tests/a.rs") && name.is_none_or(|name| name == "b")
+        };
+        let complaints = |last: &str| {
+            paper_complaints(&format!("| what | shown by |\n|---|---|\n| x | {last} |\n"), exists).len()
+        };
+        for good in ["`tests/a.rs`", "`test: tests/a.rs::b`", "`b`", "differs: a reason", "`b`, `m::b`"] {
+            assert_eq!(complaints(good), 0, "{good}");
+        }
+        for bad in ["`tests/c.rs`", "`tests/a.rs::c`", "`test: c`", "", "`b`, `c`"] {
+            assert_eq!(complaints(bad), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn page_links() {
+        assert_eq!(links("[a](b.md), [c](https://x), [d](#e) and [f](g/h.md#i)"), ["b.md", "g/h.md"]);
+        assert_eq!(links("[a](b)\n```python\nf[i](j)\n```\n[c](d)"), ["b", "d"]);
+    }
+}
