@@ -31,7 +31,7 @@ bench: build
 	bench/run.sh
 
 clean:
-	rm -rf target .venv .venv-bench wheel-data demo-out
+	rm -rf target bench/floor/target .venv .venv-bench wheel-data demo-out
 
 .venv/.tools:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.x")'
