@@ -1,0 +1,357 @@
+"""GRIB files as fields: one per message, byte for byte, under the keys of its header.
+
+The messages are found by their own lengths, so that a damaged one is stepped over and its neighbours
+are still taken; eccodes reads the keys. The rules of the keys
+stand in ``spec/helper-protocol.md``, "GRIB keys".
+
+Invariants:
+
+* a field's bytes run from ``GRIB`` to ``7777`` and are those of the file;
+* memory holds one message.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import eccodes
+import numpy as np
+
+from fieldstone._helper.frames import Channel, RequestError
+
+CHUNK = 1 << 20
+UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
+APART = (
+    ("typeoflevel", "typeOfLevel"),
+    ("level", "level"),
+    ("toplevel", "topLevel"),
+    ("bottomlevel", "bottomLevel"),
+    ("steptype", "stepType"),
+    ("steprange", "stepRange"),
+    ("number", "number"),
+    ("shortname", "shortName"),
+    ("localnumber", "localDefinitionNumber"),
+    ("process", "generatingProcessIdentifier"),
+    ("grid", "md5GridSection"),
+    ("product", "md5Section4"),
+    ("product1", "md5Section1"),
+)
+"""Keywords that tell apart messages of one key, in the order in which they are tried."""
+
+
+@dataclass
+class Found:
+    """A stretch of a GRIB file: a message, or bytes that are none (`why` says so)."""
+
+    offset: int
+    message: bytes
+    why: str = ""
+
+
+def ingest(channel: Channel, path: str) -> None:
+    """Sends every message of a file with its key."""
+    size = os.stat(path).st_size
+    fields, ordinal, reported = 0, 0, 0.0
+    with open(path, "rb") as file:
+        for found in messages(file, size):
+            ordinal += 1
+            what = f"message {ordinal} at byte {found.offset}"
+            if found.why:
+                channel.skipped(what, found.why)
+                continue
+            try:
+                with Handle(found.message) as handle:
+                    key, apart = key_of(handle)
+            except Exception as error:  # eccodes has an exception type per return code
+                channel.skipped(what, f"eccodes cannot read its header: {error}")
+                continue
+            frame = {"kind": "field", "grib": key, "apart": apart, "offset": found.offset}
+            channel.send(frame, found.message)
+            fields += 1
+            now = time.monotonic()
+            if now - reported > 0.1:
+                reported = now
+                channel.progress(found.offset + len(found.message), size)
+    channel.progress(size, size)
+    channel.done(format="grib", fields=fields)
+
+
+def messages(file: BinaryIO, size: int) -> Iterator[Found]:
+    """The messages of a file in order; what lies between them (padding, bulletins) is passed over."""
+    position = 0
+    while (start := find(file, position)) is not None:
+        length, why = length_at(file, start, size)
+        if why:
+            yield Found(start, b"", why)
+            position = start + 4
+            continue
+        file.seek(start)
+        message = file.read(length)
+        if len(message) != length or message[-4:] != b"7777":
+            why = f"its length of {length} bytes does not end in 7777"
+            yield Found(start, b"", why)
+            position = start + 4
+            continue
+        yield Found(start, message)
+        position = start + length
+
+
+def find(file: BinaryIO, position: int) -> int | None:
+    """Offset of the next ``GRIB`` with a known edition at or after `position`."""
+    file.seek(position)
+    kept, base = b"", position
+    while chunk := file.read(CHUNK):
+        window = kept + chunk
+        at = window.find(b"GRIB")
+        while at >= 0:
+            if len(window) < at + 8:
+                break  # the edition is in the next chunk
+            if window[at + 7] in (1, 2):
+                return base + at
+            at = window.find(b"GRIB", at + 1)
+        keep = min(len(window), 7)
+        base, kept = base + len(window) - keep, window[-keep:]
+    return None
+
+
+def length_at(file: BinaryIO, start: int, size: int) -> tuple[int, str]:
+    """Length of the message at `start`, or why it cannot be one."""
+    file.seek(start)
+    head = file.read(16)
+    if head[7] == 2:
+        if len(head) < 16:
+            return 0, "cut short"
+        length = int.from_bytes(head[8:16], "big")
+    else:
+        length = int.from_bytes(head[4:7], "big")
+        if length & 0x800000:
+            length = large_grib1(file, start, length, size)
+    if length < 12:
+        return 0, f"its length of {length} bytes is impossible"
+    if start + length > size:
+        return 0, f"cut short: {length} bytes long, {size - start} left in the file"
+    return length, ""
+
+
+def large_grib1(file: BinaryIO, start: int, coded: int, size: int) -> int:
+    """Length of a GRIB1 message above 8 MB: ECMWF counts it in units of 120 bytes.
+
+    Section 4 then holds the correction in its own length: the true total is
+    ``120 * units - section 4's length + 4`` as in eccodes.
+    """
+    total = (coded & 0x7FFFFF) * 120
+    position = start + 8
+    file.seek(position)
+    section1 = file.read(8)
+    if len(section1) < 8:
+        return coded & 0x7FFFFF
+    position += int.from_bytes(section1[:3], "big")
+    for flag in (0x80, 0x40):
+        if section1[7] & flag:
+            file.seek(position)
+            position += int.from_bytes(file.read(3), "big")
+    if position + 3 > size:
+        return total
+    file.seek(position)
+    section4 = int.from_bytes(file.read(3), "big")
+    if section4 < 120:
+        return total - section4 + 4
+    return coded
+
+
+class Handle:
+    """An eccodes handle that is released on leaving."""
+
+    def __init__(self, message: bytes) -> None:
+        self._handle = eccodes.codes_new_from_message(message)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        eccodes.codes_release(self._handle)
+
+    def text(self, name: str) -> str:
+        """A header key as text; empty where it is absent or undetermined."""
+        try:
+            if not eccodes.codes_is_defined(self._handle, name):
+                return ""
+            value = eccodes.codes_get_string(self._handle, name)
+        except eccodes.CodesInternalError:
+            return ""
+        return "" if value in UNKNOWN else value
+
+    def number(self, name: str) -> int:
+        """A header key as a whole number."""
+        return eccodes.codes_get_long(self._handle, name)
+
+    def array(self, name: str) -> np.ndarray:
+        """A key that holds many doubles."""
+        return np.asarray(eccodes.codes_get_double_array(self._handle, name))
+
+    def mars(self) -> dict[str, str]:
+        """The MARS keys that the message holds, without undetermined and internal ones."""
+        found = {}
+        names = eccodes.codes_keys_iterator_new(self._handle, "mars")
+        try:
+            while eccodes.codes_keys_iterator_next(names):
+                name = eccodes.codes_keys_iterator_get_name(names)
+                value = self.text(name)
+                if value and not name.startswith("_"):
+                    found[name.lower()] = value
+        finally:
+            eccodes.codes_keys_iterator_delete(names)
+        return found
+
+    def set(self, name: str, value: float) -> None:
+        """Sets a key of this handle, for decoding only."""
+        eccodes.codes_set(self._handle, name, value)
+
+
+def key_of(handle: Handle) -> tuple[dict[str, str], list[list[str]]]:
+    """The key of a message in the keywords of the `mars` schema, and what tells it from its twins."""
+    key = handle.mars()
+    if "class" not in key:
+        key = foreign(handle, key)
+    apart = [[keyword, value] for keyword, name in APART if keyword not in key and (value := handle.text(name))]
+    return {keyword: value for keyword, value in key.items() if value}, apart
+
+
+def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
+    """The key of a message that MARS does not know: its centre stands for the class."""
+    number = mars.get("number") or handle.text("perturbationNumber")
+    step = mars.get("step") or handle.text("stepRange") or "0"
+    kind = mars.get("type") or handle.text("dataType")
+    level_type = handle.text("typeOfLevel")
+    key = dict(mars)
+    key["class"] = handle.text("centre").lower()
+    key.setdefault("expver", "0001")
+    key.setdefault("stream", "enfo" if number else "oper")
+    key["type"] = kind or ("an" if step in ("0", "0m") else "fc")
+    key["step"] = step
+    key.setdefault("levtype", "sfc")
+    key.setdefault("date", handle.text("dataDate"))
+    key.setdefault("time", handle.text("dataTime").zfill(4))
+    if number:
+        key["number"] = number
+    if level_type:
+        key["typeoflevel"] = level_type
+    level = handle.text("level")
+    if "levelist" not in key and level not in ("", "0"):
+        key["levelist"] = level
+    if key.get("param", "0") == "0":
+        # No entry in eccodes' tables: the numbers of the code tables name the parameter.
+        parts = (
+            ("discipline", "parameterCategory", "parameterNumber")
+            if handle.text("edition") == "2"
+            else ("table2Version", "indicatorOfParameter")
+        )
+        key["param"] = "0"
+        key["parameter"] = "-".join(handle.text(part) or "0" for part in parts)
+    return key
+
+
+def decode_request(channel: Channel, payload: bytes) -> None:
+    """Answers `decode`: the values of one message with their coordinates."""
+    try:
+        with Handle(payload) as handle:
+            values, coords, attrs = decode(handle)
+    except Exception as error:
+        raise RequestError("Corrupt", f"eccodes cannot decode the message: {error}") from None
+    header: dict[str, Any] = {
+        "kind": "field",
+        "dtype": values.dtype.str,
+        "shape": list(values.shape),
+        "attrs": attrs,
+        "coords": [
+            {"name": name, "dims": list(dims), "dtype": data.dtype.str, "shape": list(data.shape)}
+            for name, (dims, data) in coords.items()
+        ],
+    }
+    parts = [values, *(data for _, data in coords.values())]
+    channel.send(header, b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+    channel.done()
+
+
+Coords = dict[str, tuple[tuple[str, ...], np.ndarray]]
+
+
+def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
+    """Shape and coordinates of a message without its values.
+
+    Regular grids are (latitude, longitude) with north first where the file has it so; grids with an
+    x and a y axis are (y, x) with 2-d coordinates; everything else is one dimension, `values`.
+    """
+    kind = handle.text("gridType")
+    if kind in ("regular_ll", "regular_gg", "mercator", "lambert", "polar_stereographic", "rotated_ll"):
+        ni, nj = handle.number("Ni"), handle.number("Nj")
+        if ni > 0 and nj > 0 and ni * nj == handle.number("numberOfPoints"):
+            lats, lons = (
+                arrange(handle, handle.array("latitudes"), nj, ni),
+                arrange(handle, handle.array("longitudes"), nj, ni),
+            )
+            if kind in ("regular_ll", "regular_gg"):
+                return (nj, ni), {
+                    "latitude": (("latitude",), lats[:, 0].copy()),
+                    "longitude": (("longitude",), lons[0].copy()),
+                }
+            return (nj, ni), {"latitude": (("y", "x"), lats), "longitude": (("y", "x"), lons)}
+    n = handle.number("numberOfValues") if kind == "sh" else handle.number("numberOfPoints")
+    try:
+        lats, lons = handle.array("latitudes"), handle.array("longitudes")
+    except eccodes.CodesInternalError:
+        return (n,), {}
+    if lats.size != n or lons.size != n:
+        return (n,), {}
+    return (n,), {"latitude": (("values",), lats), "longitude": (("values",), lons)}
+
+
+def arrange(handle: Handle, values: np.ndarray, nj: int, ni: int) -> np.ndarray:
+    """Values in scanning order as rows (j) of columns (i)."""
+    if handle.number("jPointsAreConsecutive"):
+        return values.reshape(ni, nj).T
+    rows = values.reshape(nj, ni)
+    if handle.number("alternativeRowScanning"):
+        rows = rows.copy()
+        rows[1::2] = rows[1::2, ::-1]
+    return rows
+
+
+def decode(handle: Handle) -> tuple[np.ndarray, Coords, dict[str, str]]:
+    """Values (NaN where missing), coordinates and descriptive attributes of a message."""
+    shape, coords = grid_of(handle)
+    return values_of(handle, shape), coords, attributes_of(handle)
+
+
+def values_of(handle: Handle, shape: tuple[int, ...]) -> np.ndarray:
+    """The decoded values in `shape`, NaN where the bitmap has none."""
+    missing = 9999e20
+    handle.set("missingValue", missing)
+    values = handle.array("values")
+    if handle.number("bitmapPresent"):
+        values = np.where(values == missing, np.nan, values)
+    if len(shape) == 2:
+        values = arrange(handle, values, *shape)
+    if values.shape != shape:
+        raise ValueError(f"{values.size} values where the grid has {shape}")
+    return np.ascontiguousarray(values)
+
+
+def attributes_of(handle: Handle) -> dict[str, str]:
+    """What the values mean."""
+    names = {
+        "short_name": "shortName",
+        "long_name": "name",
+        "units": "units",
+        "standard_name": "cfName",
+        "GRIB_paramId": "paramId",
+        "GRIB_centre": "centre",
+        "GRIB_typeOfLevel": "typeOfLevel",
+        "GRIB_gridType": "gridType",
+        "GRIB_stepType": "stepType",
+    }
+    return {name: value for name, key in names.items() if (value := handle.text(key))}

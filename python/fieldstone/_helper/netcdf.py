@@ -1,0 +1,387 @@
+"""netCDF-3 and -4 files as fields: one per variable and value of its leading coordinate.
+
+A variable of rank >= 2 is split along its first dimension where that is unlimited or has a coordinate
+variable that is not horizontal; `step` is then the index along it. Bounds, coordinates and everything
+else is one field. The values stay as they are in the file: packed, with their fill, unmasked.
+``spec/netcdf-header.md`` has the rules and the header that turns the fields back into the file.
+
+Invariants:
+
+* the header is sent last, so that a file whose reader died never looks complete;
+* the frames of a file depend on its bytes and name alone: taking it twice gives equal fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+
+from fieldstone._helper import PIECE_BYTES, attributes
+from fieldstone._helper.classic import HeaderError, Layout
+from fieldstone._helper.frames import Channel, RequestError
+
+HEADER = "@header"
+"""The variable under which a file's header is kept: no netCDF name begins with ``@``."""
+
+HEADER_VERSION = 1
+STRINGS_BYTES = 1 << 20
+WIDE_STRINGS_BYTES = 64 << 20
+NUMERIC = "iufS"
+HORIZONTAL_NAMES = {"lat", "lon", "latitude", "longitude", "x", "y", "rlat", "rlon", "nav_lat", "nav_lon"}
+HORIZONTAL_UNITS = re.compile(r"degrees?_?(n|s|e|w|north|south|east|west)$", re.IGNORECASE)
+HORIZONTAL_STANDARD = re.compile(r"(^|_)(latitude|longitude)$|^projection_[xy]_", re.IGNORECASE)
+
+
+def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
+    """Sends the fields of a netCDF file, its header last."""
+    digest = sha256(path)
+    run = Path(path).stem.encode("utf-8", "replace").decode()
+    if request.get("offer"):
+        channel.send({"kind": "offer", "format": "netcdf", "run": run, "sha256": digest})
+        answer = channel.receive()
+        if answer is None or answer[0].get("op") != "go":
+            channel.done(format="netcdf", fields=0)
+            return
+    layout = classic_layout(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            dataset = netCDF4.Dataset(path, "r")
+        except (OSError, RuntimeError, UnicodeError) as error:
+            raise RequestError("Corrupt", f"netCDF-C cannot open it: {named(error)}") from None
+    with dataset:
+        Reader(channel, path, run, digest, dataset, layout).send_all([str(w.message) for w in caught])
+
+
+@dataclass
+class Reader:
+    """One file on its way to the parent."""
+
+    channel: Channel
+    path: str
+    run: str
+    digest: str
+    dataset: netCDF4.Dataset
+    layout: Layout | None
+    skips: list[dict[str, str]] = field(default_factory=list)
+    fields: int = 0
+    sent: int = 0
+    total: int = 0
+    reported: float = 0.0
+
+    def send_all(self, complaints: list[str]) -> None:
+        """Variables in the file's order, then the header."""
+        for form in (self.dataset.set_auto_maskandscale, self.dataset.set_auto_chartostring):
+            form(False)
+        self.dataset.set_always_mask(False)
+        for complaint in complaints:
+            found = re.search(r"variable '([^']+)'", complaint)
+            self._skip(found.group(1) if found else "a type", complaint)
+        groups = list(walk(self.dataset))
+        self.total = sum(v.size * itemsize(v) for g in groups for v in g.variables.values())
+        described = [self._group(group) for group in groups]
+        size = os.stat(self.path).st_size
+        name = os.path.basename(self.path).encode("utf-8", "replace").decode()
+        header = {
+            "fieldstone": "netcdf-header",
+            "version": HEADER_VERSION,
+            "source": {
+                "name": name,
+                "nbytes": size,
+                "sha256": self.digest,
+                "format": self.dataset.data_model,
+            },
+            "groups": described,
+            "skipped": self.skips,
+        }
+        text = json.dumps(header, ensure_ascii=False, allow_nan=False, indent=1)
+        self.fields += 1
+        self.channel.send(
+            {"kind": "field", "key": {"run": self.run, "variable": HEADER}, "opaque": True},
+            text.encode("utf-8", "replace"),
+        )
+        self.channel.progress(self.total, self.total)
+        self.channel.done(format="netcdf", fields=self.fields)
+
+    def _group(self, group: netCDF4.Dataset) -> dict[str, Any]:
+        prefix = group.path.strip("/")
+        dims = [
+            {"name": d.name, "length": len(d), "unlimited": d.isunlimited()} for d in group.dimensions.values()
+        ]
+        whole = bounds_of(group)
+        return {
+            "path": prefix,
+            "dims": dims,
+            "attrs": self._attributes(group, prefix or "the file"),
+            "variables": [self._variable(v, join(prefix, n), whole) for n, v in group.variables.items()],
+        }
+
+    def _attributes(self, holder: Any, where: str) -> list[list[Any]]:
+        coded = []
+        for name in holder.ncattrs():
+            try:
+                coded.append([name, attributes.encode(holder.getncattr(name))])
+            except Exception as error:  # netCDF4 raises several types for user-defined attribute types
+                self._skip(f"{where}: attribute {name}", f"type not supported: {error}")
+        return coded
+
+    def _variable(self, variable: netCDF4.Variable, name: str, whole: set[str]) -> dict[str, Any]:
+        dims = [join(d.group().path.strip("/"), d.name) for d in variable.get_dims()]
+        shape = [int(n) for n in variable.shape]
+        facts: dict[str, Any] = {"name": variable.name, "dims": dims, "shape": shape}
+        reason = unsupported(variable) or (name == HEADER and "the name is reserved")
+        if reason:
+            self._skip(name, reason)
+            facts |= {"dtype": None, "split": False}
+        elif variable.dtype is str:
+            facts |= self._strings(variable, name)
+        else:
+            split = variable.name not in whole and is_split(variable)
+            dtype = little(variable.dtype)
+            facts |= {"dtype": dtype.str, "split": split}
+            if variable.size:
+                self._numbers(variable, name, dtype, split)
+        facts["attrs"] = self._attributes(variable, name)
+        chunks = variable.chunking()
+        facts["chunks"] = [int(n) for n in chunks] if isinstance(chunks, list | tuple) else None
+        filters = variable.filters() or {}
+        facts["filters"] = {key: value for key, value in filters.items() if value}
+        return facts
+
+    def _strings(self, variable: netCDF4.Variable, name: str) -> dict[str, Any]:
+        """A string variable as a fixed-width array, where that is affordable."""
+        try:
+            values = np.array(variable[...], dtype=str)
+        except Exception as error:
+            self._skip(name, f"cannot be read: {error}")
+            return {"dtype": None, "split": False}
+        limit = WIDE_STRINGS_BYTES if variable.ndim <= 1 else STRINGS_BYTES
+        if values.nbytes > limit:
+            self._skip(name, f"strings of {values.nbytes} bytes at fixed width, more than {limit}")
+            return {"dtype": None, "split": False}
+        values = values.astype(little(values.dtype))
+        if values.size:
+            self._field(name, None, values, list(values.shape))
+        return {"dtype": values.dtype.str, "split": False, "strings": True}
+
+    def _numbers(self, variable: netCDF4.Variable, name: str, dtype: np.dtype, split: bool) -> None:
+        """Sends a numeric variable in fields, or in pieces of fields, of bounded size."""
+        shape = variable.shape
+        failed: list[tuple[str, str]] = []
+        if not split:
+            for start, count in boxes(shape, dtype.itemsize, PIECE_BYTES):
+                piece = self._read(variable, name, start, count, dtype, failed)
+                if piece is not None:
+                    self._field(name, None, piece, list(shape), start)
+        else:
+            inner = shape[1:]
+            slice_bytes = dtype.itemsize * int(np.prod(inner, dtype=object))
+            batch = max(1, PIECE_BYTES // max(1, slice_bytes))
+            for first in range(0, shape[0], batch):
+                n = min(batch, shape[0] - first)
+                self._slices(variable, name, first, n, dtype, failed)
+        if failed:
+            what, why = failed[0]
+            more = f" (and {len(failed) - 1} more parts of {name})" if len(failed) > 1 else ""
+            self._skip(what, why + more)
+
+    def _slices(
+        self, variable: netCDF4.Variable, name: str, first: int, n: int, dtype: np.dtype, failed: list
+    ) -> None:
+        inner = variable.shape[1:]
+        if n > 1:
+            # One read for many slices; where it fails, each slice is tried alone.
+            read = self._read(variable, name, (first, *(0,) * len(inner)), (n, *inner), dtype, [])
+            if read is not None:
+                for i in range(n):
+                    self._field(name, first + i, read[i], list(inner))
+                return
+        for step in range(first, first + n):
+            for start, count in boxes(inner, dtype.itemsize, PIECE_BYTES):
+                piece = self._read(variable, name, (step, *start), (1, *count), dtype, failed)
+                if piece is not None:
+                    self._field(name, step, piece[0], list(inner), start)
+
+    def _read(
+        self,
+        variable: netCDF4.Variable,
+        name: str,
+        start: tuple[int, ...],
+        count: tuple[int, ...],
+        dtype: np.dtype,
+        failed: list[tuple[str, str]],
+    ) -> np.ndarray | None:
+        what = f"{name}[{', '.join(f'{s}:{s + c}' for s, c in zip(start, count, strict=True))}]"
+        first, n = (start[0], count[0]) if start else (0, 1)
+        place = self.layout and self.layout.places.get(variable.name)
+        if place and not place.record and start:
+            # Rows of a fixed variable follow one another from its beginning.
+            first, n = 0, start[0] + count[0]
+        if self.layout and self.layout.missing(variable.name, first, n):
+            failed.append((what, "the file ends before these values"))
+            return None
+        try:
+            box = tuple(slice(s, s + c) for s, c in zip(start, count, strict=True))
+            values = variable[box] if box else variable[...]
+            return np.asarray(values, dtype=dtype, order="C").reshape(count)
+        except Exception as error:  # whatever netCDF-C, HDF5 or a filter says, the rest is still taken
+            failed.append((what, f"cannot be read: {error}"))
+            return None
+
+    def _field(
+        self, name: str, step: int | None, values: np.ndarray, shape: list[int], start: tuple[int, ...] = ()
+    ) -> None:
+        key: dict[str, Any] = {"run": self.run, "variable": name}
+        if step is not None:
+            key["step"] = step
+        frame = {"kind": "field", "key": key, "dtype": values.dtype.str, "shape": shape}
+        if list(values.shape) != shape:
+            frame |= {"start": list(start), "count": list(values.shape)}
+        if not any(start):
+            self.fields += 1
+        self.channel.send(frame, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        self.sent += values.nbytes
+        now = time.monotonic()
+        if now - self.reported > 0.1:
+            self.reported = now
+            self.channel.progress(self.sent, self.total)
+
+    def _skip(self, what: str, why: str) -> None:
+        why = " ".join(why.split())
+        self.skips.append({"what": what, "why": why})
+        self.channel.skipped(what, why)
+
+
+def classic_layout(path: str) -> Layout | None:
+    """The places of a classic file's values; None for an HDF5 file.
+
+    Read before netCDF-C sees the file: some damaged headers make it crash or allocate without end.
+    """
+    with open(path, "rb") as file:
+        if file.read(3) != b"CDF":
+            return None
+        file.seek(0)
+        try:
+            return Layout(file, os.fstat(file.fileno()).st_size)
+        except HeaderError as error:
+            raise RequestError("Corrupt", f"bad netCDF header: {error}") from None
+
+
+def named(error: Exception) -> str:
+    """What netCDF-C said, without the path that the parent adds itself."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def sha256(path: str) -> str:
+    """Digest of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def walk(group: netCDF4.Dataset) -> Iterator[netCDF4.Dataset]:
+    """A group and all groups below it, parents first."""
+    yield group
+    for child in group.groups.values():
+        yield from walk(child)
+
+
+def join(prefix: str, name: str) -> str:
+    """Path of something in a group; the root has no prefix."""
+    return f"{prefix}/{name}" if prefix else name
+
+
+def little(dtype: Any) -> np.dtype:
+    """The little-endian form of a dtype."""
+    return np.dtype(dtype).newbyteorder("<")
+
+
+def itemsize(variable: netCDF4.Variable) -> int:
+    """Bytes of one value; 0 where values have no fixed size."""
+    return variable.dtype.itemsize if isinstance(variable.dtype, np.dtype) else 0
+
+
+def unsupported(variable: netCDF4.Variable) -> str | None:
+    """Why a variable's type cannot be kept as an array, or None."""
+    if variable._iscompound:
+        return "compound type not supported"
+    if variable._isenum:
+        return "enum type not supported"
+    if variable.dtype is str:
+        return None
+    if variable._isvlen:
+        return "variable-length type not supported"
+    if not isinstance(variable.dtype, np.dtype) or variable.dtype.kind not in NUMERIC:
+        return f"type {variable.dtype} not supported"
+    return None
+
+
+def bounds_of(group: netCDF4.Dataset) -> set[str]:
+    """Names of variables that describe the cells of another one."""
+    names = set()
+    for variable in group.variables.values():
+        for attribute in ("bounds", "climatology"):
+            if attribute in variable.ncattrs():
+                names.add(str(variable.getncattr(attribute)))
+    return names
+
+
+def is_split(variable: netCDF4.Variable) -> bool:
+    """Whether each value of the leading dimension is a field of its own."""
+    # The last dimension of characters is the length of a text, not an axis.
+    rank = variable.ndim - (1 if variable.dtype.kind == "S" else 0)
+    if rank < 2:
+        return False
+    leading = variable.get_dims()[0]
+    if leading.isunlimited():
+        return True
+    coordinate = leading.group().variables.get(leading.name)
+    if coordinate is None or coordinate.dimensions != (leading.name,):
+        return False
+    return not is_horizontal(coordinate)
+
+
+def is_horizontal(coordinate: netCDF4.Variable) -> bool:
+    """Whether a coordinate runs along the ground, by CF's attributes or its name."""
+    held = {
+        name: str(coordinate.getncattr(name))
+        for name in ("units", "standard_name", "axis")
+        if name in coordinate.ncattrs()
+    }
+    return bool(
+        coordinate.name.lower() in HORIZONTAL_NAMES
+        or held.get("axis", "").upper() in ("X", "Y")
+        or HORIZONTAL_UNITS.match(held.get("units", ""))
+        or HORIZONTAL_STANDARD.search(held.get("standard_name", ""))
+    )
+
+
+def boxes(
+    shape: tuple[int, ...], itemsize: int, limit: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Cuts an array into boxes of at most `limit` bytes, in C order; a scalar is one box."""
+    nbytes = itemsize
+    for n in shape:
+        nbytes *= n
+    if nbytes <= limit or not shape:
+        yield (0,) * len(shape), tuple(shape)
+        return
+    row = nbytes // shape[0]
+    if row <= limit:
+        n = max(1, limit // row)
+        for first in range(0, shape[0], n):
+            yield (first, *(0,) * (len(shape) - 1)), (min(n, shape[0] - first), *shape[1:])
+        return
+    for first in range(shape[0]):
+        for start, count in boxes(shape[1:], itemsize, limit):
+            yield (first, *start), (1, *count)

@@ -1,0 +1,112 @@
+"""Dispatch: one request in, its frames out. No exception leaves :func:`answer` but a broken pipe."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import re
+import stat
+from typing import Any
+
+from fieldstone._helper import PROTOCOL
+from fieldstone._helper.frames import Channel, ProtocolError, RequestError
+
+CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+# A GRIB file may open with bulletin headers; this much is searched for the first message.
+GRIB_SEARCH = 64 << 10
+GRIB_START = re.compile(rb"GRIB...[\x01\x02]", re.DOTALL)
+
+
+def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
+    """Answers one request, with ``error`` for whatever goes wrong inside it."""
+    try:
+        match header.get("op"):
+            case "version":
+                channel.send(version())
+                channel.done()
+            case "ingest":
+                ingest(channel, header, payload)
+            case "decode":
+                module("grib", "eccodes").decode_request(channel, payload)
+            case "plot":
+                module("plot", "matplotlib").plot_request(channel, header, payload)
+            case op:
+                raise RequestError("Invalid", f"unknown op {op!r}", "ops: version, ingest, decode, plot")
+    except (BrokenPipeError, ProtocolError):
+        raise
+    except RequestError as error:
+        channel.fail(error.kind, str(error), error.hint)
+    except MemoryError:
+        channel.fail("Unavailable", "out of memory")
+    except Exception as error:  # the reply is the only way out of this process
+        channel.fail("Internal", f"{type(error).__name__}: {error}")
+
+
+def module(name: str, needs: str) -> Any:
+    """A module of this package, or ``Unavailable`` that names the missing library."""
+    try:
+        return importlib.import_module(f"fieldstone._helper.{name}")
+    except (ImportError, RuntimeError, OSError) as error:
+        raise RequestError(
+            "Unavailable", f"the Python package {needs} cannot be loaded: {error}", f"pip install {needs}"
+        ) from None
+
+
+def version() -> dict[str, Any]:
+    """Protocol and library versions; null for a library that is not there."""
+    facts: dict[str, Any] = {"kind": "version", "protocol": PROTOCOL, "python": platform.python_version()}
+    for name in ("numpy", "netCDF4", "matplotlib"):
+        try:
+            facts[name] = importlib.import_module(name).__version__
+        except (ImportError, RuntimeError, OSError):
+            facts[name] = None
+    try:
+        facts["eccodes"] = importlib.import_module("eccodes").codes_get_api_version()
+    except (ImportError, RuntimeError, OSError):
+        facts["eccodes"] = None
+    return facts
+
+
+def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
+    """Finds out what a file is and hands it to its reader."""
+    path = header.get("path")
+    if path is None:
+        path = os.fsdecode(payload)
+    if not isinstance(path, str) or not path:
+        raise RequestError("Invalid", "ingest needs a path")
+    try:
+        facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            raise RequestError("Invalid", "not a regular file")
+        form = sniff(path, facts.st_size)
+    except OSError as error:
+        kinds = {FileNotFoundError: "NotFound", PermissionError: "Denied"}
+        raise RequestError(kinds.get(type(error), "Unavailable"), error.strerror or str(error)) from None
+    if form == "netcdf":
+        module("netcdf", "netCDF4").ingest(channel, path, header)
+    elif form == "grib":
+        module("grib", "eccodes").ingest(channel, path)
+    else:
+        raise RequestError("Invalid", form)
+
+
+def sniff(path: str, size: int) -> str:
+    """``netcdf``, ``grib``, or the reason why a file is neither."""
+    if size == 0:
+        return "empty file"
+    with open(path, "rb") as file:
+        head = file.read(GRIB_SEARCH)
+        if head[:4] in CDF_MAGIC or head[:8] == HDF5_MAGIC:
+            return "netcdf"
+        if GRIB_START.search(head):
+            return "grib"
+        # HDF5 allows a user block of 512 * 2^n bytes in front.
+        offset = 512
+        while offset + 8 <= size and offset <= 1 << 30:
+            file.seek(offset)
+            if file.read(8) == HDF5_MAGIC:
+                return "netcdf"
+            offset *= 2
+    return "neither GRIB nor netCDF"
