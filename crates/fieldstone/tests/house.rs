@@ -207,7 +207,7 @@ fn paper_complaints(markdown: &str, exists: impl Fn(Option<&str>, Option<&str>) 
         for token in last.split('`').skip(1).step_by(2) {
             let token = token.split_once(": ").map_or(token, |(_, name)| name);
             let (path, name) = match token.split_once("::") {
-                Some((path, name)) if path.contains(['/', '.']) => (Some(path), Some(name)),
+                Some((path, name)) if path.contains(['/', '.']) => (Some(path), name.rsplit("::").next()),
                 None if token.contains(['/', '.']) => (Some(token), None),
                 _ => (None, token.rsplit("::").next()),
             };
@@ -378,7 +378,7 @@ mod checks_can_fail {
         let complaints = |last: &str| {
             paper_complaints(&format!("| what | shown by |\n|---|---|\n| x | {last} |\n"), exists).len()
         };
-        for good in ["`tests/a.rs`", "`test: tests/a.rs::b`", "`b`", "differs: a reason", "`b`, `m::b`"] {
+        for good in ["`tests/a.rs`", "`test: tests/a.rs::m::b`", "`b`", "differs: a reason", "`b`, `m::b`"] {
             assert_eq!(complaints(good), 0, "{good}");
         }
         for bad in ["`tests/c.rs`", "`tests/a.rs::c`", "`test: c`", "", "`b`, `c`"] {
