@@ -10,6 +10,7 @@ pub mod env;
 pub mod error;
 pub mod geometry;
 pub mod key;
+pub mod nearest;
 pub mod request;
 pub mod schema;
 

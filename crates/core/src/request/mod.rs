@@ -1,0 +1,195 @@
+//! Requests: which fields are meant, in the MARS language.
+//!
+//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`) or everything (`*`); a keyword
+//! that it does not name is free. What a value means is the schema's to say
+//! ([`Schema::select`](crate::schema::Schema::select)); here it is only text.
+//!
+//! ```
+//! use fieldstone_core::request::Request;
+//! let request = Request::parse("retrieve, run=a, variable=t/u, step=0/to/24/by/6")?;
+//! assert_eq!(request.to_string(), "run=a,variable=t/u,step=0/to/24/by/6");
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+//!
+//! Invariant: `parse(print(request))` is the request, whatever characters its values hold.
+
+mod parser;
+
+use std::fmt;
+
+use crate::key::Quoted;
+use crate::{Error, Result};
+
+/// One item of a list of values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Item {
+    /// One value, as the user wrote it.
+    One(String),
+    /// `from/to/to[/by/by]`, both ends included.
+    Range {
+        /// First value.
+        from: String,
+        /// Last value.
+        to: String,
+        /// Interval; the type's natural one where it is not given.
+        by: Option<String>,
+    },
+}
+
+/// The values of a keyword.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Values {
+    /// `*`: whatever there is.
+    Any,
+    /// These, in this order.
+    List(Vec<Item>),
+}
+
+impl Values {
+    /// A list of single values.
+    pub fn list<S: Into<String>>(values: impl IntoIterator<Item = S>) -> Values {
+        Values::List(values.into_iter().map(|v| Item::One(v.into())).collect())
+    }
+}
+
+/// A request: keywords with their values, in the order given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Request {
+    pairs: Vec<(String, Values)>,
+}
+
+impl Request {
+    /// The request that names nothing and so selects everything.
+    pub fn new() -> Request {
+        Request::default()
+    }
+
+    /// Reads `run=a,variable=t/u,step=0/to/24/by/6`, with white space anywhere and an optional
+    /// MARS verb in front, or a key as it is printed: `{run=a}{variable=t}{step=6}`.
+    pub fn parse(text: &str) -> Result<Request> {
+        parser::parse(text)
+    }
+
+    /// Gives a keyword values, in place of those it had.
+    pub fn set(&mut self, keyword: impl Into<String>, values: Values) {
+        let keyword = keyword.into();
+        match self.pairs.iter_mut().find(|(k, _)| *k == keyword) {
+            Some((_, old)) => *old = values,
+            None => self.pairs.push((keyword, values)),
+        }
+    }
+
+    /// The values of a keyword.
+    pub fn get(&self, keyword: &str) -> Option<&Values> {
+        self.pairs.iter().find(|(k, _)| k == keyword).map(|(_, v)| v)
+    }
+
+    /// Whether it names nothing.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Keywords and values, in the order given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Values)> {
+        self.pairs.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// The request as the pairs of one key; an error where a keyword has a list, a range or `*`.
+    pub fn single_pairs(&self) -> Result<Vec<(String, String)>> {
+        let single = |(keyword, values): &(String, Values)| match values {
+            Values::List(items) if items.len() == 1 => match &items[0] {
+                Item::One(value) => Ok((keyword.clone(), value.clone())),
+                Item::Range { .. } => Err(not_single(keyword, "a range")),
+            },
+            Values::List(_) => Err(not_single(keyword, "a list")),
+            Values::Any => Err(not_single(keyword, "`*`")),
+        };
+        self.pairs.iter().map(single).collect()
+    }
+}
+
+fn not_single(keyword: &str, found: &str) -> Error {
+    Error::invalid(format!("{keyword} has {found} where a key needs one value"))
+        .with_hint("a value that holds / or * is written in quotes")
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (keyword, values)) in self.pairs.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            match is_keyword(keyword) {
+                true => write!(f, "{keyword}={values}")?,
+                false => write!(f, "{}={values}", AlwaysQuoted(keyword))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Values::List(items) = self else {
+            return f.write_str("*");
+        };
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                f.write_str("/")?;
+            }
+            write!(f, "{item}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::One(value) => write!(f, "{}", Printed(value)),
+            Item::Range { from, to, by: None } => write!(f, "{}/to/{}", Printed(from), Printed(to)),
+            Item::Range { from, to, by: Some(by) } => {
+                write!(f, "{}/to/{}/by/{}", Printed(from), Printed(to), Printed(by))
+            }
+        }
+    }
+}
+
+/// A value as a request prints it: the words of the language are quoted.
+struct Printed<'a>(&'a str);
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match is_word(self.0, "to") || is_word(self.0, "by") {
+            true => AlwaysQuoted(self.0).fmt(f),
+            false => Quoted(self.0).fmt(f),
+        }
+    }
+}
+
+struct AlwaysQuoted<'a>(&'a str);
+
+impl fmt::Display for AlwaysQuoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `Quoted` leaves plain text bare; an empty text in front of it never is.
+        let quoted = Quoted(self.0).to_string();
+        if quoted.starts_with('"') { f.write_str(&quoted) } else { write!(f, "\"{quoted}\"") }
+    }
+}
+
+fn is_word(text: &str, word: &str) -> bool {
+    text.eq_ignore_ascii_case(word)
+}
+
+/// Whether a text can be a keyword: letters, digits and `_ . - +`, at most 255 bytes.
+pub(crate) fn is_keyword(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 255 && text.chars().all(|c| c.is_alphanumeric() || "_.-+".contains(c))
+}
+
+/// "line 2, column 7" of a byte offset.
+pub(crate) fn line_and_column(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+    format!("line {line}, column {column}")
+}

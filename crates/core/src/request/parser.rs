@@ -1,0 +1,284 @@
+//! Reads the text of a request.
+//!
+//! ```text
+//! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
+//! pair    = keyword "=" ( "*" | item { "/" item } )
+//! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]
+//! value   = bare text, or text in double quotes with JSON's escapes
+//! ```
+//!
+//! White space may stand between any two of these. Bare text ends at white space and at any of
+//! `, / = { } * " \`.
+
+use super::{Item, Request, Values, is_keyword, is_word, line_and_column};
+use crate::{Error, Result};
+
+const VERBS: [&str; 16] = [
+    "retrieve", "archive", "list", "read", "get", "wipe", "purge", "axes", "stage", "where", "dump", "stats",
+    "status", "verify", "copy", "move",
+];
+
+pub(super) fn parse(text: &str) -> Result<Request> {
+    let mut parser = Parser { text, at: 0 };
+    let mut request = Request::new();
+    if parser.peek() == Some('{') {
+        while parser.peek().is_some() {
+            parser.take('{')?;
+            // A keyword of several levels keeps its deepest value, the most precise.
+            parser.pairs(Some('}'), |keyword, values, _| {
+                request.set(keyword, values);
+                Ok(())
+            })?;
+            parser.take('}')?;
+        }
+        return Ok(request);
+    }
+    parser.verb()?;
+    parser.pairs(None, |keyword, values, given_twice| {
+        if request.get(&keyword).is_some() {
+            return Err(given_twice);
+        }
+        request.set(keyword, values);
+        Ok(())
+    })?;
+    Ok(request)
+}
+
+/// A value of the text; a bare one may be a word of the language.
+struct Value {
+    text: String,
+    bare: bool,
+}
+
+impl Value {
+    fn is(&self, word: &str) -> bool {
+        self.bare && is_word(&self.text, word)
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    /// Skips a MARS verb and its comma.
+    fn verb(&mut self) -> Result<()> {
+        self.peek();
+        let start = self.at;
+        let word = self.bare();
+        let known = VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+        match self.peek() {
+            Some(',') if known => self.take(','),
+            None if known => Ok(()),
+            _ => {
+                self.at = start;
+                Ok(())
+            }
+        }
+    }
+
+    fn pairs(
+        &mut self,
+        end: Option<char>,
+        mut add: impl FnMut(String, Values, Error) -> Result<()>,
+    ) -> Result<()> {
+        while self.peek() != end {
+            let place = self.at;
+            let keyword = self.value()?;
+            if !keyword.bare || !is_keyword(&keyword.text) {
+                // Quoted keywords exist so that every request can be printed; no schema has one.
+                if keyword.bare {
+                    return Err(self.error_at(place, &format!("`{}` cannot be a keyword", keyword.text)));
+                }
+            }
+            if self.peek() != Some('=') {
+                return Err(self.error(&format!("expected `=` after `{}`", keyword.text)));
+            }
+            self.take('=')?;
+            let values = self.values(&keyword.text)?;
+            let twice = self.error_at(place, &format!("`{}` is given twice", keyword.text));
+            add(keyword.text, values, twice.with_hint("list its values: keyword=a/b"))?;
+            match self.peek() {
+                found if found == end => break,
+                Some(',') => self.take(',')?,
+                Some('=') => {
+                    return Err(self
+                        .error("expected `,` or `/`")
+                        .with_hint("a value that holds = is written in quotes"));
+                }
+                Some(_) => {
+                    return Err(self.error("expected `,` or `/`").with_hint(
+                        "a value that holds white space or one of , / = { } * is written in quotes",
+                    ));
+                }
+                None => return Err(self.error("expected `}`")),
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, keyword: &str) -> Result<Values> {
+        if self.peek() == Some('*') {
+            self.take('*')?;
+            return Ok(Values::Any);
+        }
+        if matches!(self.peek(), None | Some(',' | '}')) {
+            return Err(self
+                .error(&format!("{keyword} has no value"))
+                .with_hint(format!("leave {keyword} out, or write {keyword}=* for any")));
+        }
+        let mut values = vec![self.value()?];
+        while self.peek() == Some('/') {
+            self.take('/')?;
+            values.push(self.value()?);
+        }
+        let place = self.at;
+        let mut items = Vec::new();
+        let mut values = values.into_iter().peekable();
+        while let Some(value) = values.next() {
+            if !items.is_empty() && (value.is("to") || value.is("by")) {
+                return Err(self
+                    .error_at(place, &format!("{keyword} has a misplaced `{}`", value.text))
+                    .with_hint(
+                        "a range is a/to/b or a/to/b/by/c; a value that is the word itself is quoted",
+                    ));
+            }
+            if !values.peek().is_some_and(|next| next.is("to")) {
+                items.push(Item::One(value.text));
+                continue;
+            }
+            values.next();
+            let to = values.next().filter(|v| !v.is("by"));
+            let mut by = None;
+            if values.peek().is_some_and(|next| next.is("by")) {
+                values.next();
+                by = Some(values.next());
+            }
+            match (to, by) {
+                (Some(to), None) => items.push(Item::Range { from: value.text, to: to.text, by: None }),
+                (Some(to), Some(Some(by))) => {
+                    items.push(Item::Range { from: value.text, to: to.text, by: Some(by.text) });
+                }
+                _ => {
+                    return Err(self
+                        .error_at(place, &format!("{keyword} has a range without its end or interval"))
+                        .with_hint("a range is a/to/b or a/to/b/by/c"));
+                }
+            }
+        }
+        Ok(Values::List(items))
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        if self.peek() == Some('"') {
+            return Ok(Value { text: self.quoted()?, bare: false });
+        }
+        let text = self.bare().to_owned();
+        if text.is_empty() {
+            let error = self.error("expected a value");
+            return Err(match self.peek() {
+                Some('*' | '\\') => error.with_hint("a value that holds * or \\ is written in quotes"),
+                _ => error,
+            });
+        }
+        if let Some('*' | '\\' | '"') = self.text[self.at..].chars().next() {
+            return Err(self
+                .error(&format!("the value that begins with `{text}` goes on"))
+                .with_hint("values are compared exactly; one that holds * \\ or \" is written in quotes"));
+        }
+        Ok(Value { text, bare: true })
+    }
+
+    fn bare(&mut self) -> &str {
+        let rest = &self.text[self.at..];
+        let ends = |c: char| c.is_whitespace() || c.is_control() || ",/={}*\"\\".contains(c);
+        let end = rest.find(ends).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    /// Text in double quotes, with JSON's escapes; other characters stand for themselves.
+    fn quoted(&mut self) -> Result<String> {
+        let start = self.at;
+        self.take('"')?;
+        let mut text = String::new();
+        loop {
+            let place = self.at;
+            let Some(c) = self.next() else {
+                return Err(self.error_at(start, "a quote that does not end"));
+            };
+            match c {
+                '"' => return Ok(text),
+                '\\' => text.push(self.escape(place)?),
+                c => text.push(c),
+            }
+        }
+    }
+
+    fn escape(&mut self, place: usize) -> Result<char> {
+        let c = match self.next() {
+            Some(c @ ('"' | '\\' | '/')) => Some(c),
+            Some('b') => Some('\u{8}'),
+            Some('f') => Some('\u{c}'),
+            Some('n') => Some('\n'),
+            Some('r') => Some('\r'),
+            Some('t') => Some('\t'),
+            Some('u') => match self.hex() {
+                Some(high @ 0xd800..0xdc00) if self.text[self.at..].starts_with("\\u") => {
+                    self.at += 2;
+                    let low = self.hex().filter(|l| (0xdc00..0xe000).contains(l));
+                    low.and_then(|low| char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)))
+                }
+                Some(code) => char::from_u32(code),
+                None => None,
+            },
+            _ => None,
+        };
+        c.ok_or_else(|| {
+            self.error_at(place, "an escape that is none of JSON's")
+                .with_hint("a backslash in quotes is written twice")
+        })
+    }
+
+    fn hex(&mut self) -> Option<u32> {
+        let four = self.text.get(self.at..self.at + 4)?;
+        if !four.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        self.at += 4;
+        u32::from_str_radix(four, 16).ok()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.text[self.at..].chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.text[self.at..].chars().next()
+    }
+
+    fn take(&mut self, expected: char) -> Result<()> {
+        if self.peek() != Some(expected) {
+            return Err(self.error(&format!("expected `{expected}`")));
+        }
+        self.at += expected.len_utf8();
+        Ok(())
+    }
+
+    fn error(&mut self, what: &str) -> Error {
+        let found = match self.peek() {
+            Some(c) => format!("{what}, found `{c}`"),
+            None => format!("{what}, found the end"),
+        };
+        self.error_at(self.at, &found)
+    }
+
+    fn error_at(&self, place: usize, what: &str) -> Error {
+        Error::invalid(format!("request {}: {what}", line_and_column(self.text, place)))
+    }
+}

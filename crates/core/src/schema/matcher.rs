@@ -1,0 +1,174 @@
+//! Compares stored keys with a request.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::range::Run;
+use crate::key::{KeyValue, LEVELS};
+
+/// Lists up to this long are searched without a hash.
+const SHORT: usize = 8;
+
+/// The values that a request lists for one place of a key, under one type.
+#[derive(Debug, Clone)]
+pub struct OneOf {
+    values: List,
+    min: Option<KeyValue>,
+    max: Option<KeyValue>,
+}
+
+#[derive(Debug, Clone)]
+enum List {
+    /// A range; nothing is stored per value.
+    Run(Run),
+    /// Each value with its place among the request's values.
+    Each { values: Vec<(KeyValue, usize)>, index: HashMap<KeyValue, usize> },
+}
+
+impl OneOf {
+    pub(super) fn run(run: Run) -> OneOf {
+        let ends = [run.get(0), run.len().checked_sub(1).and_then(|last| run.get(last))];
+        let min = ends.iter().flatten().min().cloned();
+        let max = ends.iter().flatten().max().cloned();
+        OneOf { values: List::Run(run), min, max }
+    }
+
+    /// Values with their places; the first of equal values counts.
+    pub(super) fn each(places: impl IntoIterator<Item = (KeyValue, usize)>) -> OneOf {
+        let mut values: Vec<(KeyValue, usize)> = Vec::new();
+        let mut index = HashMap::new();
+        for (value, place) in places {
+            if !index.contains_key(&value) {
+                index.insert(value.clone(), place);
+                values.push((value, place));
+            }
+        }
+        if values.len() <= SHORT {
+            index = HashMap::new();
+        }
+        let min = values.iter().map(|(v, _)| v).min().cloned();
+        let max = values.iter().map(|(v, _)| v).max().cloned();
+        OneOf { values: List::Each { values, index }, min, max }
+    }
+
+    /// Those of the values that `other` lists too.
+    pub(super) fn within(&self, other: &OneOf) -> OneOf {
+        OneOf::each(self.entries().filter(|(v, _)| other.position(v).is_some()))
+    }
+
+    /// Every value with its place among the request's values.
+    pub(super) fn entries(&self) -> Box<dyn Iterator<Item = (KeyValue, usize)> + '_> {
+        match &self.values {
+            List::Run(run) => Box::new(run.iter().zip(0..)),
+            List::Each { values, .. } => Box::new(values.iter().cloned()),
+        }
+    }
+
+    /// The place of a value among the request's values for its keyword.
+    pub fn position(&self, value: &KeyValue) -> Option<usize> {
+        match &self.values {
+            List::Run(run) => usize::try_from(run.position(value)?).ok(),
+            List::Each { values, index } if index.is_empty() => {
+                values.iter().find(|(v, _)| v == value).map(|(_, place)| *place)
+            }
+            List::Each { index, .. } => index.get(value).copied(),
+        }
+    }
+
+    /// The i-th distinct value, in request order.
+    pub fn get(&self, i: usize) -> Option<KeyValue> {
+        match &self.values {
+            List::Run(run) => run.get(u64::try_from(i).ok()?),
+            List::Each { values, .. } => values.get(i).map(|(v, _)| v.clone()),
+        }
+    }
+
+    /// How many distinct values there are.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            List::Run(run) => usize::try_from(run.len()).unwrap_or(usize::MAX),
+            List::Each { values, .. } => values.len(),
+        }
+    }
+
+    /// Whether no value can match.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The distinct values, in request order.
+    pub fn values(&self) -> impl Iterator<Item = KeyValue> + '_ {
+        self.entries().map(|(value, _)| value)
+    }
+
+    /// The least value in typed order.
+    pub fn min(&self) -> Option<&KeyValue> {
+        self.min.as_ref()
+    }
+
+    /// The greatest value in typed order.
+    pub fn max(&self) -> Option<&KeyValue> {
+        self.max.as_ref()
+    }
+}
+
+/// What a request asks of one place of a key.
+#[derive(Debug, Clone)]
+pub enum Constraint {
+    /// Nothing: any value and an absent one match.
+    Any,
+    /// One of these values.
+    OneOf(Arc<OneOf>),
+}
+
+impl Constraint {
+    /// Whether a value satisfies the constraint.
+    pub fn matches(&self, value: &KeyValue) -> bool {
+        match self {
+            Constraint::Any => true,
+            Constraint::OneOf(list) => list.position(value).is_some(),
+        }
+    }
+}
+
+/// The constraints of a request on the keys of one shape.
+#[derive(Debug, Clone)]
+pub struct ShapeMatcher {
+    /// Aligned with the names of each level.
+    pub constraints: [Vec<Constraint>; LEVELS],
+    /// Per listed keyword the place whose value gives its position; `None` where this shape drops
+    /// the keyword.
+    pub(super) listed: Vec<Option<(usize, usize, Arc<OneOf>)>>,
+}
+
+impl ShapeMatcher {
+    /// Whether the values of one level satisfy the request.
+    pub fn matches_level(&self, level: usize, values: &[KeyValue]) -> bool {
+        self.constraints.get(level).is_some_and(|constraints| {
+            constraints.len() == values.len() && constraints.iter().zip(values).all(|(c, v)| c.matches(v))
+        })
+    }
+
+    /// Writes, for each keyword of [`Selection::listed`](super::Selection::listed), the position of
+    /// this key's value among the keyword's values, so that a caller can rank keys in request order.
+    /// A keyword that this shape drops has position 0. False (and no positions) where the key does
+    /// not match.
+    pub fn listed_positions(&self, values: [&[KeyValue]; LEVELS], positions: &mut Vec<usize>) -> bool {
+        positions.clear();
+        if !(0..LEVELS).all(|level| self.matches_level(level, values[level])) {
+            return false;
+        }
+        for place in &self.listed {
+            let position = match place {
+                None => Some(0),
+                Some((level, i, list)) => values[*level].get(*i).and_then(|value| list.position(value)),
+            };
+            let Some(position) = position else {
+                positions.clear();
+                return false;
+            };
+            positions.push(position);
+        }
+        true
+    }
+}

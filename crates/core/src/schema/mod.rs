@@ -1,0 +1,160 @@
+//! Schemas: which keywords a key has, of which types, and how fields are collocated.
+//!
+//! A schema is FDB's three-level rule language: `[dataset keywords [index keywords [field keywords]]]`
+//! with types, optional keywords, defaults and conditions. Archiving takes the first rule that takes
+//! the whole key; reading considers every rule.
+//!
+//! ```
+//! use fieldstone_core::schema::Schema;
+//! let schema = Schema::parse("step: Integer; [run [variable [step, level?]]]")?;
+//! let key = schema.resolve(&[("step", "06"), ("variable", "t"), ("run", "a")])?;
+//! assert_eq!(key.to_string(), "{run=a}{variable=t}{step=6}");
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+//!
+//! Inside: `types` turns text into canonical values (`number`, `calendar`, `step`, `param`), `range`
+//! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
+//! requests, `matcher` compares stored keys, `candidates` lists the keys a request names.
+
+mod calendar;
+mod candidates;
+mod matcher;
+mod number;
+mod param;
+mod parser;
+mod range;
+mod resolve;
+mod rule;
+mod select;
+mod step;
+mod types;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+pub use candidates::Keys;
+pub use matcher::{Constraint, OneOf, ShapeMatcher};
+pub use select::Selection;
+pub use types::{KeywordType, Typed};
+
+use crate::Result;
+use crate::key::{FieldKey, Names};
+use crate::request::Request;
+use rule::Rule;
+
+const SIMULATION: &str = include_str!("../../schemas/simulation.schema");
+const MARS: &str = include_str!("../../schemas/mars.schema");
+
+/// Which keywords play run, step and variable for a catalog.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogRoles {
+    /// Keyword of the run.
+    pub run: Option<Arc<str>>,
+    /// Keyword of the step.
+    pub step: Option<Arc<str>>,
+    /// Keyword of the variable.
+    pub variable: Option<Arc<str>>,
+}
+
+/// A parsed schema. Cloning shares it.
+#[derive(Clone)]
+pub struct Schema(Arc<Inner>);
+
+pub(crate) struct Inner {
+    text: String,
+    types: Vec<(Arc<str>, KeywordType)>,
+    rules: Vec<Rule>,
+    roles: CatalogRoles,
+    /// Every name and source of a predicate, with its number.
+    ids: HashMap<Arc<str>, usize>,
+    /// Names of levels that took further keywords, shared by the keys that have them.
+    open_names: Mutex<Vec<Names>>,
+}
+
+impl Schema {
+    /// Reads a schema. Errors name line and column.
+    pub fn parse(text: &str) -> Result<Schema> {
+        parser::parse(text).map(|inner| Schema(Arc::new(inner)))
+    }
+
+    /// A schema that comes with Fieldstone: "simulation" or "mars".
+    pub fn builtin(name: &str) -> Option<Schema> {
+        let text = match name {
+            "simulation" => SIMULATION,
+            "mars" => MARS,
+            _ => return None,
+        };
+        Schema::parse(text).ok()
+    }
+
+    /// The text, exactly as it was parsed.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The builtin's name, where the text is a builtin's.
+    pub fn name(&self) -> Option<&str> {
+        match self.text() {
+            SIMULATION => Some("simulation"),
+            MARS => Some("mars"),
+            _ => None,
+        }
+    }
+
+    /// All keywords of all rules in the schema's order, each once.
+    pub fn keywords(&self) -> Vec<Arc<str>> {
+        let mut all: Vec<Arc<str>> = Vec::new();
+        for name in self.0.rules.iter().flat_map(|r| &r.levels).flat_map(|l| l.names.iter()) {
+            if !all.contains(name) {
+                all.push(name.clone());
+            }
+        }
+        all
+    }
+
+    /// The type of a keyword at its deepest use; `None` for a keyword that no rule and no
+    /// declaration knows.
+    pub fn type_of(&self, keyword: &str) -> Option<KeywordType> {
+        let used = self.0.rules.iter().find_map(|rule| {
+            rule.levels.iter().rev().flat_map(|l| &l.predicates).find(|p| &*p.name == keyword).map(|p| p.kind)
+        });
+        used.or_else(|| self.0.types.iter().find(|(name, _)| &**name == keyword).map(|(_, t)| *t))
+    }
+
+    /// Which keywords the schema names as run, step and variable (`catalog run = ...;`).
+    pub fn catalog_roles(&self) -> &CatalogRoles {
+        &self.0.roles
+    }
+
+    /// The key that `pairs` name, for archiving: by the first rule that takes all of them.
+    pub fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
+        self.0.resolve(pairs)
+    }
+
+    /// What a request selects, for reading: all rules are considered.
+    pub fn select(&self, request: &Request) -> Result<Selection> {
+        Selection::new(self.clone(), request)
+    }
+}
+
+impl Inner {
+    /// The type of a further keyword of an open level.
+    fn extra_type(&self, keyword: &str) -> KeywordType {
+        self.types.iter().find(|(name, _)| &**name == keyword).map_or(KeywordType::Text, |(_, t)| *t)
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").field("name", &self.name()).field("text", &self.text()).finish()
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Schema) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.text() == other.text()
+    }
+}
+
+impl Eq for Schema {}

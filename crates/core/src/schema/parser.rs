@@ -1,0 +1,327 @@
+//! Reads the text of a schema.
+//!
+//! ```text
+//! schema    = { types | catalog } rule { rule }
+//! types     = keyword ":" type ";"
+//! catalog   = "catalog" role "=" keyword ";" { role "=" keyword ";" }      role: run, step, variable
+//! rule      = "[" predicates { "[" predicates { "[" predicates "]" } "]" } "]"
+//! predicate = keyword [ ":" type ] [ "?" [ default ] | "-" [ value ] | "=" [ "!" ] value { "/" [ "!" ] value } ]
+//!           | "*"                                                          further keywords
+//! ```
+//!
+//! Comments run from `#` to the end of the line.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
+use super::types::KeywordType;
+use super::{CatalogRoles, Inner};
+use crate::key::{KeyValue, LEVELS, Names};
+use crate::nearest::did_you_mean;
+use crate::{Error, Result};
+
+/// Types in force inside some brackets, innermost last.
+type Scope = Vec<(Arc<str>, KeywordType)>;
+
+pub(super) fn parse(text: &str) -> Result<Inner> {
+    let mut parser = Parser { text, at: 0, ids: HashMap::new() };
+    let mut scope = Scope::new();
+    let mut roles = CatalogRoles::default();
+    let mut role_places = Vec::new();
+    loop {
+        match parser.peek() {
+            Some('[') => break,
+            None => {
+                return Err(parser
+                    .error("the schema has no rule")
+                    .with_hint("a schema ends with a rule of three levels: [run [variable [step]]]"));
+            }
+            Some(_) => parser.declaration(&mut scope, &mut roles, &mut role_places)?,
+        }
+    }
+    let mut rules = Vec::new();
+    while parser.peek() == Some('[') {
+        let mut path = Vec::new();
+        parser.rule(&scope, &mut path, &mut rules)?;
+    }
+    if parser.peek().is_some() {
+        return Err(parser.error("expected `[` or the end of the schema"));
+    }
+    for (place, keyword) in role_places {
+        let known =
+            |k: &str| rules.iter().any(|r: &Rule| r.predicates().any(|p| &*p.name == k) || r.open.is_some());
+        if !known(&keyword) {
+            return Err(parser.error_at(place, &format!("`{keyword}` is in no rule")));
+        }
+    }
+    Ok(Inner {
+        text: text.to_owned(),
+        types: scope,
+        rules,
+        roles,
+        ids: parser.ids,
+        open_names: Mutex::new(Vec::new()),
+    })
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    ids: HashMap<Arc<str>, usize>,
+}
+
+impl<'a> Parser<'a> {
+    fn declaration(
+        &mut self,
+        scope: &mut Scope,
+        roles: &mut CatalogRoles,
+        role_places: &mut Vec<(usize, Arc<str>)>,
+    ) -> Result<()> {
+        let place = self.place();
+        let mut word = self.keyword()?;
+        if &*word == "catalog" && self.peek() != Some(':') {
+            word = self.keyword()?;
+        }
+        if self.peek() == Some('=') {
+            self.take('=')?;
+            let role = match &*word {
+                "run" => &mut roles.run,
+                "step" => &mut roles.step,
+                "variable" => &mut roles.variable,
+                other => {
+                    return Err(self
+                        .error_at(place, &format!("`{other}` is no role of a catalog"))
+                        .with_hint("the roles are run, step and variable"));
+                }
+            };
+            let keyword_place = self.place();
+            let keyword = self.keyword()?;
+            if role.replace(keyword.clone()).is_some() {
+                return Err(self.error_at(place, &format!("the role `{word}` is given twice")));
+            }
+            role_places.push((keyword_place, keyword));
+            return self.take(';');
+        }
+        self.take(':')?;
+        let kind = self.kind()?;
+        if scope.iter().any(|(name, _)| *name == word) {
+            return Err(self.error_at(place, &format!("`{word}` has two types")));
+        }
+        scope.push((word, kind));
+        self.take(';')
+    }
+
+    /// One pair of brackets: `path` holds the levels around it.
+    fn rule(&mut self, scope: &Scope, path: &mut Vec<RuleLevel>, rules: &mut Vec<Rule>) -> Result<()> {
+        let place = self.place();
+        if path.len() == LEVELS {
+            return Err(self
+                .error("a rule has three levels, this is a fourth")
+                .with_hint("move these keywords into the third level"));
+        }
+        self.take('[')?;
+        let mut scope = scope.clone();
+        let mut level = RuleLevel { predicates: Vec::new(), names: Arc::from([]), open: false };
+        while !matches!(self.peek(), Some('[' | ']') | None) {
+            self.predicate(&mut scope, &mut level)?;
+            match self.peek() {
+                Some(',') => self.take(',')?,
+                Some('[' | ']') | None => {}
+                Some(_) => return Err(self.error("expected `,`, `[` or `]`")),
+            }
+        }
+        level.names =
+            level.predicates.iter().filter(|p| p.visible()).map(|p| p.name.clone()).collect::<Names>();
+        path.push(level);
+        let deeper = self.peek() == Some('[');
+        while self.peek() == Some('[') {
+            self.rule(&scope, path, rules)?;
+        }
+        self.take(']')?;
+        if path.len() < LEVELS && !deeper {
+            return Err(self
+                .error_at(place, &format!("a rule has three levels, this one ends at level {}", path.len()))
+                .with_hint("nest them: [dataset keywords [index keywords [field keywords]]]"));
+        }
+        if let Ok(levels) = <[RuleLevel; LEVELS]>::try_from(path.clone()) {
+            let open: Vec<usize> = (0..LEVELS).filter(|l| levels[*l].open).collect();
+            if open.len() > 1 {
+                return Err(self.error_at(place, "a rule has `*` at more than one level"));
+            }
+            rules.push(Rule { levels, open: open.first().copied() });
+        }
+        path.pop();
+        Ok(())
+    }
+
+    fn predicate(&mut self, scope: &mut Scope, level: &mut RuleLevel) -> Result<()> {
+        let place = self.place();
+        if self.peek() == Some('*') {
+            self.take('*')?;
+            if self.peek() == Some('?') {
+                self.take('?')?;
+            }
+            level.open = true;
+            return Ok(());
+        }
+        let source = self.keyword()?;
+        let mut own_type = None;
+        if self.peek() == Some(':') {
+            self.take(':')?;
+            own_type = Some(self.kind()?);
+        }
+        let mark = self.peek().filter(|c| matches!(c, '?' | '-' | '='));
+        if let Some(mark) = mark {
+            self.take(mark)?;
+        }
+        let value_place = self.place();
+        let values = match mark {
+            Some('=') => self.values()?,
+            Some(_) => self.value().into_iter().collect(),
+            None => Vec::new(),
+        };
+        if own_type.is_none() && mark == Some('?') && self.peek() == Some(':') {
+            self.take(':')?;
+            own_type = Some(self.kind()?);
+        }
+        if let Some(kind) = own_type {
+            scope.push((source.clone(), kind));
+        }
+        let kind =
+            scope.iter().rev().find(|(name, _)| *name == source).map_or(KeywordType::Text, |(_, kind)| *kind);
+        let canonical = |text: &str| {
+            kind.canonical(&source, text)
+                .map_err(|e| e.context(format!("schema {}", self.line_and_column(value_place))))
+        };
+        let first = values.first().map(|v| canonical(v));
+        let (presence, condition) = match mark {
+            Some('?') => (Presence::Optional(first.unwrap_or(Ok(KeyValue::Absent))?), None),
+            Some('-') => (Presence::Hidden(first.transpose()?), None),
+            Some(_) => (Presence::Required, Some(self.condition(value_place, &values, canonical)?)),
+            None => (Presence::Required, None),
+        };
+        let name: Arc<str> = match kind.part_of_date() {
+            Some(part) if &*source == "date" => part.into(),
+            _ => source.clone(),
+        };
+        if level.predicates.iter().any(|p| p.name == name) {
+            return Err(self.error_at(place, &format!("`{name}` is twice in one level")));
+        }
+        let source: Arc<str> = if kind.part_of_date().is_some() { "date".into() } else { source };
+        let (name_id, source_id) = (self.id(&name), self.id(&source));
+        level.predicates.push(Predicate { name, name_id, source, source_id, kind, presence, condition });
+        Ok(())
+    }
+
+    fn condition(
+        &self,
+        place: usize,
+        values: &[String],
+        canonical: impl Fn(&str) -> Result<KeyValue>,
+    ) -> Result<Condition> {
+        let exclude = values.iter().any(|v| v.starts_with('!'));
+        if exclude && !values.iter().all(|v| v.starts_with('!')) {
+            return Err(self
+                .error_at(place, "values with and without `!` are mixed")
+                .with_hint("write k=!a/!b for any value but a and b"));
+        }
+        let values =
+            values.iter().map(|v| canonical(v.strip_prefix('!').unwrap_or(v))).collect::<Result<_>>()?;
+        Ok(Condition { exclude, values })
+    }
+
+    fn id(&mut self, keyword: &Arc<str>) -> usize {
+        let next = self.ids.len();
+        *self.ids.entry(keyword.clone()).or_insert(next)
+    }
+
+    fn kind(&mut self) -> Result<KeywordType> {
+        let place = self.place();
+        let word = self.keyword()?;
+        KeywordType::parse(&word).ok_or_else(|| {
+            let names = KeywordType::ALL.iter().map(|(name, _)| *name);
+            let hint = did_you_mean(&word, names.clone())
+                .unwrap_or_else(|| format!("the types are {}", names.collect::<Vec<_>>().join(", ")));
+            self.error_at(place, &format!("`{word}` is no type")).with_hint(hint)
+        })
+    }
+
+    fn values(&mut self) -> Result<Vec<String>> {
+        let mut values = Vec::new();
+        loop {
+            let Some(value) = self.value() else {
+                return Err(self.error("expected a value"));
+            };
+            values.push(value);
+            if self.peek() != Some('/') {
+                return Ok(values);
+            }
+            self.take('/')?;
+        }
+    }
+
+    /// A bare value of a default or condition, if one stands here.
+    fn value(&mut self) -> Option<String> {
+        self.peek();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| c.is_whitespace() || "/,;:[]?#=".contains(c)).unwrap_or(rest.len());
+        self.at += end;
+        (end > 0).then(|| rest[..end].to_owned())
+    }
+
+    fn keyword(&mut self) -> Result<Arc<str>> {
+        self.peek();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_.".contains(c))).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.error("expected a keyword"));
+        }
+        self.at += end;
+        Ok(rest[..end].into())
+    }
+
+    /// The next character that is neither white space nor comment.
+    fn peek(&mut self) -> Option<char> {
+        loop {
+            let rest = &self.text[self.at..];
+            let c = rest.chars().next()?;
+            if c == '#' {
+                self.at += rest.find('\n').unwrap_or(rest.len());
+            } else if c.is_whitespace() {
+                self.at += c.len_utf8();
+            } else {
+                return Some(c);
+            }
+        }
+    }
+
+    fn take(&mut self, expected: char) -> Result<()> {
+        if self.peek() != Some(expected) {
+            return Err(self.error(&format!("expected `{expected}`")));
+        }
+        self.at += expected.len_utf8();
+        Ok(())
+    }
+
+    fn place(&mut self) -> usize {
+        self.peek();
+        self.at
+    }
+
+    fn error(&mut self, what: &str) -> Error {
+        let found = match self.peek() {
+            Some(c) => format!("{what}, found `{c}`"),
+            None => format!("{what}, found the end"),
+        };
+        self.error_at(self.at, &found)
+    }
+
+    fn error_at(&self, place: usize, what: &str) -> Error {
+        Error::invalid(format!("schema {}: {what}", self.line_and_column(place)))
+    }
+
+    fn line_and_column(&self, place: usize) -> String {
+        crate::request::line_and_column(self.text, place)
+    }
+}

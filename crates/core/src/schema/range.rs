@@ -1,0 +1,198 @@
+//! Ranges of a request (`a/to/b/by/c`) over a typed keyword: exact, and never materialised.
+//!
+//! Every type that knows ranges maps its values to whole units (days, minutes, thousandths ...);
+//! a range is then `from + i * by`, so that its i-th value and the place of a value are arithmetic.
+
+use super::types::KeywordType;
+use super::{calendar, number, step};
+use crate::key::KeyValue;
+use crate::{Error, Result};
+
+/// A list of more values than this is refused.
+pub(crate) const MAX_VALUES: u64 = 100_000_000;
+
+/// The values of one range.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Run {
+    kind: KeywordType,
+    scale: u32,
+    from: i128,
+    by: i128,
+    count: u64,
+}
+
+impl Run {
+    /// The range `from/to/to/by/by` of a keyword; both ends belong to it where `by` reaches them.
+    pub(crate) fn new(
+        kind: KeywordType,
+        keyword: &str,
+        from: &str,
+        to: &str,
+        by: Option<&str>,
+    ) -> Result<Run> {
+        if !has_ranges(kind) {
+            return Err(Error::invalid(format!(
+                "{keyword}={from}/to/{to} is a range, but {keyword} is of type {}, which has none",
+                kind.name()
+            ))
+            .with_hint(format!("list the values: {keyword}=a/b/c")));
+        }
+        let ends = [kind.canonical(keyword, from)?, kind.canonical(keyword, to)?];
+        let by_scale = by.and_then(number::decimal).map_or(0, |(_, text)| number::scale(&text));
+        let scale = match kind {
+            KeywordType::Double | KeywordType::Mixed => {
+                ends.iter().map(|e| number::scale(&e.text())).fold(by_scale, u32::max)
+            }
+            _ => 0,
+        };
+        let unit = |value: &KeyValue| {
+            units(kind, scale, value).ok_or_else(|| {
+                Error::invalid(format!("{keyword}={value} cannot be the end of a range"))
+                    .with_hint("list the values instead")
+            })
+        };
+        let (first, last) = (unit(&ends[0])?, unit(&ends[1])?);
+        let stride = match by {
+            None => default_stride(kind, scale),
+            Some(text) => stride(kind, scale, text),
+        };
+        let by = stride.ok_or_else(|| {
+            Error::invalid(format!(
+                "{keyword}: `by` {} is not an interval of type {}",
+                by.unwrap_or(""),
+                kind.name()
+            ))
+        })?;
+        if by == 0 {
+            return Err(Error::invalid(format!("{keyword}={from}/to/{to}: `by` is 0"))
+                .with_hint("give an interval other than 0"));
+        }
+        if first != last && (last > first) != (by > 0) {
+            return Err(Error::invalid(format!(
+                "{keyword}={from}/to/{to} never ends: `by` leads away from {to}"
+            ))
+            .with_hint(if by > 0 {
+                "a descending range takes a negative `by`"
+            } else {
+                "drop the minus of `by`"
+            }));
+        }
+        let count = last.checked_sub(first).and_then(|d| u64::try_from(d / by).ok()?.checked_add(1));
+        match count {
+            Some(count) if count <= MAX_VALUES => Ok(Run { kind, scale, from: first, by, count }),
+            _ => Err(too_many(keyword)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// The i-th value.
+    pub(crate) fn get(&self, i: u64) -> Option<KeyValue> {
+        if i >= self.count {
+            return None;
+        }
+        value(self.kind, self.scale, self.from.checked_add(i128::from(i).checked_mul(self.by)?)?)
+    }
+
+    /// Where a value stands in the range.
+    pub(crate) fn position(&self, value: &KeyValue) -> Option<u64> {
+        let distance = units(self.kind, self.scale, value)?.checked_sub(self.from)?;
+        if distance % self.by != 0 {
+            return None;
+        }
+        u64::try_from(distance / self.by).ok().filter(|i| *i < self.count)
+    }
+
+    /// All values, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = KeyValue> + '_ {
+        (0..self.count).filter_map(|i| self.get(i))
+    }
+}
+
+pub(crate) fn too_many(keyword: &str) -> Error {
+    Error::invalid(format!("{keyword} lists more than {MAX_VALUES} values"))
+        .with_hint(format!("ask for less at a time, or for all of them by {keyword}=*"))
+}
+
+fn has_ranges(kind: KeywordType) -> bool {
+    use KeywordType as T;
+    matches!(
+        kind,
+        T::Integer
+            | T::Double
+            | T::Mixed
+            | T::Date
+            | T::Time
+            | T::Step
+            | T::Param
+            | T::ParamId
+            | T::Year
+            | T::Month
+            | T::ClimateMonthly
+            | T::YearMonth
+    )
+}
+
+/// A value in the type's whole units; `None` for values that have none (a span, a name).
+fn units(kind: KeywordType, scale: u32, value: &KeyValue) -> Option<i128> {
+    match (kind, value) {
+        (_, KeyValue::Int(i)) => Some(i128::from(*i)),
+        (KeywordType::Double | KeywordType::Mixed, KeyValue::Real(_, text)) => number::to_units(text, scale),
+        (KeywordType::Step, KeyValue::Span { start, end, .. }) if start == end => Some(i128::from(*start)),
+        (KeywordType::Date, KeyValue::Text(text)) => Some(i128::from(calendar::date(text)?.number())),
+        (KeywordType::Time, KeyValue::Text(text)) => Some(i128::from(calendar::time_of_day(text)?)),
+        (KeywordType::YearMonth, KeyValue::Text(text)) => {
+            let number = i128::from(calendar::digits(text)?);
+            Some(number / 100 * 12 + number % 100 - 1)
+        }
+        _ => None,
+    }
+}
+
+/// The inverse of `units`.
+fn value(kind: KeywordType, scale: u32, units: i128) -> Option<KeyValue> {
+    match kind {
+        KeywordType::Double | KeywordType::Mixed => {
+            let (x, text) = number::from_units(units, scale)?;
+            Some(KeyValue::Real(x, text.into()))
+        }
+        KeywordType::Step => {
+            let minute = i64::try_from(units).ok()?;
+            Some(KeyValue::Span { start: minute, end: minute, text: step::text(minute, minute).into() })
+        }
+        KeywordType::Date => {
+            let day = calendar::Day::from_number(i64::try_from(units).ok()?)?;
+            Some(KeyValue::Text(day.text().into()))
+        }
+        KeywordType::Time => Some(KeyValue::Text(calendar::time_text(u16::try_from(units).ok()?).into())),
+        KeywordType::YearMonth => {
+            Some(KeyValue::Text(format!("{:04}{:02}", units.div_euclid(12), units.rem_euclid(12) + 1).into()))
+        }
+        _ => i64::try_from(units).ok().map(KeyValue::Int),
+    }
+}
+
+/// One hour, day, month or whole number.
+fn default_stride(kind: KeywordType, scale: u32) -> Option<i128> {
+    match kind {
+        KeywordType::Double | KeywordType::Mixed => 10i128.checked_pow(scale),
+        KeywordType::Step | KeywordType::Time => Some(60),
+        _ => Some(1),
+    }
+}
+
+fn stride(kind: KeywordType, scale: u32, text: &str) -> Option<i128> {
+    let (negative, size) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let size = match kind {
+        KeywordType::Double | KeywordType::Mixed => number::to_units(&number::decimal(size)?.1, scale)?,
+        KeywordType::Step => i128::from(step::minutes(size)?),
+        KeywordType::Time => i128::from(calendar::time_of_day(size)?),
+        _ => i128::from(size.parse::<u64>().ok()?),
+    };
+    Some(if negative { -size } else { size })
+}

@@ -1,0 +1,273 @@
+//! Makes keys: keyword and text pairs to canonical values in the schema's order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Inner;
+use super::rule::{Predicate, Presence, Rule};
+use crate::key::{FieldKey, KeyValue, Level, Names};
+use crate::nearest::did_you_mean;
+use crate::{Error, Result};
+
+/// More pairs than this in one key are refused.
+const MAX_PAIRS: usize = 1 << 12;
+/// Distinct sets of further keywords whose names are shared; beyond it names are made per key.
+const MAX_OPEN_NAMES: usize = 1 << 12;
+const NONE: u16 = u16::MAX;
+
+/// What the caller gave, found by keyword number.
+struct Given<'a> {
+    pairs: &'a [(&'a str, &'a str)],
+    /// Keyword number to pair.
+    slots: Vec<u16>,
+    /// Pairs of keywords that no rule knows.
+    unknown: Vec<u16>,
+}
+
+impl Given<'_> {
+    /// The pair that a predicate takes its value from.
+    fn pair(&self, predicate: &Predicate) -> Option<u16> {
+        let own = self.slots[predicate.name_id];
+        let found = if own == NONE { self.slots[predicate.source_id] } else { own };
+        (found != NONE).then_some(found)
+    }
+}
+
+impl Inner {
+    pub(super) fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
+        let given = self.given(pairs)?;
+        let mut used = vec![false; pairs.len()];
+        for rule in &self.rules {
+            used.fill(false);
+            if let Some(extras) = takes(rule, &given, &mut used) {
+                return self.build(rule, &given, &extras);
+            }
+        }
+        Err(self.explain(&given))
+    }
+
+    fn given<'a>(&self, pairs: &'a [(&'a str, &'a str)]) -> Result<Given<'a>> {
+        if pairs.len() > MAX_PAIRS {
+            return Err(Error::invalid(format!("a key of {} keywords; at most {MAX_PAIRS}", pairs.len())));
+        }
+        let mut given = Given { pairs, slots: vec![NONE; self.ids.len()], unknown: Vec::new() };
+        for (i, (keyword, _)) in (0u16..).zip(pairs) {
+            let taken = match self.ids.get(*keyword) {
+                Some(&id) => std::mem::replace(&mut given.slots[id], i) != NONE,
+                None => {
+                    given.unknown.push(i);
+                    given.unknown.iter().rev().skip(1).any(|u| pairs[usize::from(*u)].0 == *keyword)
+                }
+            };
+            if taken {
+                return Err(Error::invalid(format!("keyword `{keyword}` is given twice")));
+            }
+        }
+        Ok(given)
+    }
+
+    fn build(&self, rule: &Rule, given: &Given<'_>, extras: &[u16]) -> Result<FieldKey> {
+        let [a, b, c] = [0, 1, 2].map(|l| self.build_level(rule, l, given, extras).map(Arc::new));
+        Ok(FieldKey { levels: [a?, b?, c?] })
+    }
+
+    fn build_level(&self, rule: &Rule, level: usize, given: &Given<'_>, extras: &[u16]) -> Result<Level> {
+        let declared = &rule.levels[level];
+        let extras = if rule.open == Some(level) { extras } else { &[] };
+        let mut values = Vec::with_capacity(declared.names.len() + extras.len());
+        for predicate in declared.predicates.iter().filter(|p| p.visible()) {
+            let pair = given.pair(predicate).map(|i| given.pairs[usize::from(i)]);
+            values.push(predicate.value(pair.map(|p| p.1))?);
+        }
+        if extras.is_empty() {
+            return Ok(Level { names: declared.names.clone(), values });
+        }
+        let keywords: Vec<&str> = extras.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
+        for &i in extras {
+            let (keyword, text) = given.pairs[usize::from(i)];
+            values.push(self.extra_type(keyword).canonical(keyword, text)?);
+        }
+        Ok(Level { names: self.extended_names(&declared.names, &keywords)?, values })
+    }
+
+    /// Declared names followed by further ones (sorted by the caller), shared between keys.
+    pub(super) fn extended_names(&self, declared: &Names, extras: &[&str]) -> Result<Names> {
+        let same = |names: &Names| {
+            names.len() == declared.len() + extras.len()
+                && names[..declared.len()] == declared[..]
+                && names[declared.len()..].iter().zip(extras).all(|(a, b)| **a == **b)
+        };
+        let Ok(mut cache) = self.open_names.lock() else {
+            return Err(Error::internal("the schema's cache of names is poisoned"));
+        };
+        if let Some(names) = cache.iter().rev().find(|n| same(n)) {
+            return Ok(names.clone());
+        }
+        for extra in extras {
+            check_keyword(extra)?;
+        }
+        let names: Names = declared.iter().cloned().chain(extras.iter().map(|e| Arc::from(*e))).collect();
+        if cache.len() < MAX_OPEN_NAMES {
+            cache.push(names.clone());
+        }
+        Ok(names)
+    }
+
+    /// Why no rule takes the key, told by the rule that came closest.
+    fn explain(&self, given: &Given<'_>) -> Error {
+        let closest = self.rules.iter().map(|rule| Mismatch::of(rule, given)).min_by_key(Mismatch::weight);
+        let Some(mismatch) = closest else {
+            return Error::internal("a schema without rules");
+        };
+        if let Some(refused) = mismatch.refused.into_iter().next() {
+            return refused;
+        }
+        let surplus: Vec<&str> = mismatch.surplus.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
+        let mut parts = Vec::new();
+        if !mismatch.missing.is_empty() {
+            parts.push(format!("the key lacks {}", quoted(&mismatch.missing)));
+        }
+        if !surplus.is_empty() && (parts.is_empty() || mismatch.open.is_none()) {
+            parts.push(format!("the schema has no keyword {}", quoted(&surplus)));
+        }
+        let error = Error::invalid(parts.join(" and "));
+        // A misspelt keyword is near a missing one, or near any keyword of the schema.
+        let missing = mismatch.missing.iter().copied();
+        let unknown: Vec<&str> = given.unknown.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
+        let near_missing = unknown
+            .iter()
+            .find_map(|s| did_you_mean(s, missing.clone()).map(|near| format!("instead of `{s}`, {near}")));
+        let hint = near_missing
+            .or_else(|| surplus.iter().find_map(|s| did_you_mean(s, mismatch.known.iter().copied())))
+            .unwrap_or_else(|| {
+                format!("its keywords are {}", mismatch.known.iter().copied().collect::<Vec<_>>().join(", "))
+            });
+        error.with_hint(hint)
+    }
+}
+
+impl Predicate {
+    /// The value that the key has where the caller gave `text`.
+    pub(super) fn value(&self, text: Option<&str>) -> Result<KeyValue> {
+        match (&self.presence, text) {
+            (Presence::Hidden(value), _) => Ok(value.clone().unwrap_or(KeyValue::Absent)),
+            (_, Some(text)) => self.kind.canonical(&self.name, text),
+            (Presence::Optional(default), None) => Ok(default.clone()),
+            (Presence::Required, None) => Err(Error::invalid(format!("the key lacks `{}`", self.name))),
+        }
+    }
+}
+
+/// Whether a rule takes the whole key; the further keywords it takes, sorted by name.
+fn takes(rule: &Rule, given: &Given<'_>, used: &mut [bool]) -> Option<Vec<u16>> {
+    for predicate in rule.predicates() {
+        match given.pair(predicate) {
+            Some(i) => {
+                used[usize::from(i)] = true;
+                if let Some(condition) = &predicate.condition {
+                    let (_, text) = given.pairs[usize::from(i)];
+                    let value = predicate.kind.canonical(&predicate.name, text).ok()?;
+                    if !condition.takes(&value) {
+                        return None;
+                    }
+                }
+            }
+            None if matches!(predicate.presence, Presence::Required) => return None,
+            None => {}
+        }
+    }
+    let mut extras = surplus(given, used);
+    if !extras.is_empty() && rule.open.is_none() {
+        return None;
+    }
+    extras.sort_by_key(|i| given.pairs[usize::from(*i)].0);
+    Some(extras)
+}
+
+fn surplus(given: &Given<'_>, used: &[bool]) -> Vec<u16> {
+    (0u16..)
+        .zip(used)
+        .filter(|(_, used)| !**used)
+        .map(|(i, _)| i)
+        .filter(|i| usize::from(*i) < given.pairs.len())
+        .collect()
+}
+
+/// How far a rule is from taking a key.
+struct Mismatch<'a> {
+    missing: Vec<&'a str>,
+    surplus: Vec<u16>,
+    refused: Vec<Error>,
+    known: BTreeSet<&'a str>,
+    open: Option<usize>,
+}
+
+impl<'a> Mismatch<'a> {
+    fn of(rule: &'a Rule, given: &Given<'_>) -> Mismatch<'a> {
+        let mut found = Mismatch {
+            missing: Vec::new(),
+            surplus: Vec::new(),
+            refused: Vec::new(),
+            known: rule.predicates().map(|p| &*p.name).collect(),
+            open: rule.open,
+        };
+        let mut used = vec![false; given.pairs.len()];
+        for predicate in rule.predicates() {
+            let Some(i) = given.pair(predicate) else {
+                if matches!(predicate.presence, Presence::Required) {
+                    found.missing.push(&predicate.name);
+                }
+                continue;
+            };
+            used[usize::from(i)] = true;
+            if let Some(error) = refusal(predicate, given.pairs[usize::from(i)].1) {
+                found.refused.push(error);
+            }
+        }
+        if rule.open.is_none() {
+            found.surplus = surplus(given, &used);
+        }
+        found
+    }
+
+    fn weight(&self) -> usize {
+        self.missing.len() + self.surplus.len() + self.refused.len()
+    }
+}
+
+/// Why a predicate's condition does not take a text.
+fn refusal(predicate: &Predicate, text: &str) -> Option<Error> {
+    let condition = predicate.condition.as_ref()?;
+    let value = match predicate.kind.canonical(&predicate.name, text) {
+        Ok(value) => value,
+        Err(error) => return Some(error),
+    };
+    if condition.takes(&value) {
+        return None;
+    }
+    let values: Vec<String> = condition.values.iter().map(|v| v.text().into_owned()).collect();
+    let takes = if condition.exclude { "any value but" } else { "only" };
+    let error = Error::invalid(format!(
+        "{}={text:?} is not allowed: the schema takes {takes} {}",
+        predicate.name,
+        values.join(", ")
+    ));
+    Some(match did_you_mean(text, values.iter().map(String::as_str)).filter(|_| !condition.exclude) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    })
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A further keyword must read back from a key's text.
+fn check_keyword(keyword: &str) -> Result<()> {
+    if crate::request::is_keyword(keyword) {
+        return Ok(());
+    }
+    let shown: String = keyword.chars().take(60).collect();
+    Err(Error::invalid(format!("{shown:?} cannot be a keyword"))
+        .with_hint("a keyword is made of letters, digits and _ . - +, at most 255 bytes"))
+}

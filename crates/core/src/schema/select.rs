@@ -1,0 +1,385 @@
+//! What a request selects.
+//!
+//! A keyword may have different types in different rules and levels (`date` as a year above and a
+//! day below), so each listed keyword is read under every type it may meet. Its *main* type is that
+//! of its deepest use in the first rule that can read all of its values; positions in the request
+//! always count the distinct values under the main type.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::candidates::Keys;
+use super::matcher::{Constraint, OneOf, ShapeMatcher};
+use super::range::{MAX_VALUES, Run, too_many};
+use super::rule::Rule;
+use super::types::KeywordType;
+use super::{Inner, Schema};
+use crate::key::{FieldKey, KeyValue, LEVELS, Names, Quoted};
+use crate::nearest::did_you_mean;
+use crate::request::{Item, Request, Values};
+use crate::{Error, Result};
+
+/// What a request selects, over all rules of a schema. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub(super) schema: Schema,
+    pub(super) listed: Arc<[Listed]>,
+    /// Keywords given as `*`.
+    pub(super) any: Arc<[String]>,
+}
+
+/// A keyword with concrete values.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) keyword: Arc<str>,
+    kind: KeywordType,
+    values: Arc<OneOf>,
+    /// The user's text of each distinct value; `None` where a range made them.
+    texts: Option<Vec<String>>,
+    readings: HashMap<KeywordType, Arc<OneOf>>,
+}
+
+impl Listed {
+    fn new(schema: &Inner, keyword: &str, items: &[Item]) -> Result<Listed> {
+        if items.is_empty() {
+            return Err(Error::invalid(format!("{keyword} has an empty list of values"))
+                .with_hint(format!("leave {keyword} out to take any")));
+        }
+        let kinds = kinds(schema, keyword)?;
+        let mut first_error = None;
+        for &kind in &kinds {
+            match expand(kind, keyword, items) {
+                Ok((values, texts)) => {
+                    let mut listed = Listed {
+                        keyword: schema
+                            .ids
+                            .get_key_value(keyword)
+                            .map_or_else(|| keyword.into(), |(k, _)| k.clone()),
+                        kind,
+                        values: Arc::new(values),
+                        texts,
+                        readings: HashMap::new(),
+                    };
+                    for &other in &kinds {
+                        let reading = listed.read_as(other, items);
+                        listed.readings.insert(other, reading);
+                    }
+                    return Ok(listed);
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        Err(first_error.unwrap_or_else(|| Error::internal(format!("{keyword} has no type"))))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The i-th value under a type.
+    pub(super) fn value(&self, i: usize, kind: KeywordType) -> Option<KeyValue> {
+        let value = self.values.get(i)?;
+        if kind == self.kind {
+            return Some(value);
+        }
+        let text = match &self.texts {
+            Some(texts) => texts.get(i)?.into(),
+            None => value.text(),
+        };
+        kind.canonical(&self.keyword, &text).ok()
+    }
+
+    /// The values under another type, those that it can read, with their places under the main type.
+    fn read_as(&self, kind: KeywordType, items: &[Item]) -> Arc<OneOf> {
+        if kind == self.kind {
+            return self.values.clone();
+        }
+        if let ([Item::Range { .. }], Ok((run, None))) = (items, expand(kind, &self.keyword, items))
+            && run.len() == self.len()
+        {
+            return Arc::new(run);
+        }
+        self.read_each(kind)
+    }
+
+    fn read_each(&self, kind: KeywordType) -> Arc<OneOf> {
+        Arc::new(OneOf::each((0..self.len()).filter_map(|i| Some((self.value(i, kind)?, i)))))
+    }
+
+    fn reading(&self, kind: KeywordType) -> Arc<OneOf> {
+        self.readings.get(&kind).cloned().unwrap_or_else(|| self.read_each(kind))
+    }
+
+    /// The values under any of several types.
+    fn reading_of_all(&self, kinds: &[KeywordType]) -> Arc<OneOf> {
+        match kinds {
+            [kind] => self.reading(*kind),
+            _ => {
+                let readings: Vec<Arc<OneOf>> = kinds.iter().map(|k| self.reading(*k)).collect();
+                Arc::new(OneOf::each(readings.iter().flat_map(|r| r.entries())))
+            }
+        }
+    }
+}
+
+impl Selection {
+    pub(super) fn new(schema: Schema, request: &Request) -> Result<Selection> {
+        let mut listed = Vec::new();
+        let mut any = Vec::new();
+        for (keyword, values) in request.iter() {
+            match values {
+                Values::List(items) => listed.push(Listed::new(&schema.0, keyword, items)?),
+                Values::Any => {
+                    kinds(&schema.0, keyword)?;
+                    any.push(keyword.to_owned());
+                }
+            }
+        }
+        let order = schema.keywords();
+        let rank = |l: &Listed| order.iter().position(|k| *k == l.keyword).unwrap_or(order.len());
+        listed.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.keyword.cmp(&b.keyword)));
+        Ok(Selection { schema, listed: listed.into(), any: any.into() })
+    }
+
+    /// Whether everything is selected.
+    pub fn is_unconstrained(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    /// Keywords given with values, in the schema's order (further keywords after it, by name), with
+    /// the canonical texts of their distinct values in the request's order. It makes every value of
+    /// every range: where lists may be long, use [`Selection::listed_values`].
+    pub fn listed(&self) -> Vec<(Arc<str>, Vec<String>)> {
+        let texts = |values: &OneOf| values.values().map(|v| v.text().into_owned()).collect();
+        self.listed_values().map(|(keyword, values)| (keyword.clone(), texts(values))).collect()
+    }
+
+    /// As [`Selection::listed`], without making the values.
+    pub fn listed_values(&self) -> impl Iterator<Item = (&Arc<str>, &OneOf)> {
+        self.listed.iter().map(|l| (&l.keyword, &*l.values))
+    }
+
+    /// How many combinations the listed values have; `None` beyond 64 bits.
+    pub fn count_listed(&self) -> Option<u64> {
+        self.listed.iter().try_fold(1u64, |n, l| n.checked_mul(u64::try_from(l.len()).ok()?))
+    }
+
+    /// One combination of listed values, by their positions: `run=a,step=6`.
+    pub fn describe(&self, positions: &[usize]) -> String {
+        let one = |(l, i): (&Listed, &usize)| {
+            let value = l.values.get(*i).unwrap_or(KeyValue::Absent);
+            format!("{}={}", l.keyword, Quoted(&value.text()))
+        };
+        self.listed.iter().zip(positions).map(one).collect::<Vec<_>>().join(",")
+    }
+
+    /// The constraints on keys with these names; `None` where no such key can match, because the
+    /// request gives values to a keyword that it lacks.
+    pub fn for_shape(&self, names: [&Names; LEVELS]) -> Option<ShapeMatcher> {
+        let rules: Vec<&Rule> = self.schema.0.rules.iter().filter(|r| r.has_shape(names)).collect();
+        let mut constraints = names.map(|level| vec![Constraint::Any; level.len()]);
+        let mut places = Vec::with_capacity(self.listed.len());
+        for listed in &*self.listed {
+            let mut deepest = None;
+            for (level, i) in places_of(names, |name| **name == *listed.keyword) {
+                let Some(kinds) = self.kinds_at(&rules, (level, i), &listed.keyword) else {
+                    continue;
+                };
+                let values = listed.reading_of_all(&kinds);
+                constraints[level][i] = Constraint::OneOf(values.clone());
+                deepest = Some((level, i, values));
+            }
+            places.push(deepest);
+        }
+        // Then the keywords that are parts of a listed one, as a year is of a date.
+        for (listed, deepest) in self.listed.iter().zip(&mut places) {
+            let own = deepest.is_some();
+            for (level, i, kind) in parts(&rules, &listed.keyword) {
+                let part = listed.reading(kind);
+                let both = match &constraints[level][i] {
+                    Constraint::OneOf(old) => Arc::new(old.within(&part)),
+                    Constraint::Any => part,
+                };
+                constraints[level][i] = Constraint::OneOf(both.clone());
+                if !own {
+                    *deepest = Some((level, i, both));
+                }
+            }
+            let hides = |rule: &&Rule| rule.predicates().any(|p| p.hidden() && p.name == listed.keyword);
+            if deepest.is_none() && !rules.iter().any(hides) {
+                return None;
+            }
+        }
+        Some(ShapeMatcher { constraints, listed: places })
+    }
+
+    /// The types that a place of a key may have; `None` where the rule drops the caller's value.
+    fn kinds_at(&self, rules: &[&Rule], place: (usize, usize), keyword: &str) -> Option<Vec<KeywordType>> {
+        let mut kinds = Vec::new();
+        for rule in rules {
+            let kind = match rule.predicate_at(place.0, place.1) {
+                Some(predicate) if predicate.hidden() => return None,
+                Some(predicate) => predicate.kind,
+                None => self.schema.0.extra_type(keyword),
+            };
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        if kinds.is_empty() {
+            // A key of an older schema: its values show their type themselves.
+            use KeywordType as T;
+            kinds = vec![self.schema.type_of(keyword).unwrap_or(T::Text)];
+            for kind in [T::Integer, T::Double, T::Step, T::Text] {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+        Some(kinds)
+    }
+
+    /// The keys that the request names outright, one per combination of listed values and rule, in
+    /// request order (the first keyword of the schema slowest). `None` where a keyword is open, so
+    /// that keys must be searched. See [`Keys::exact`] for what the list leaves out.
+    pub fn keys(&self) -> Option<Keys> {
+        Keys::new(self)
+    }
+
+    /// The canonical key of a request that lists one value for each keyword it names.
+    pub fn only_key(&self) -> Option<FieldKey> {
+        if self.count_listed() != Some(1) {
+            return None;
+        }
+        self.keys()?.next()
+    }
+}
+
+/// Level and place of the names that satisfy a test, outermost first.
+fn places_of<'a>(
+    names: [&'a Names; LEVELS],
+    test: impl Fn(&Arc<str>) -> bool + 'a,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let all = names
+        .into_iter()
+        .enumerate()
+        .flat_map(|(level, n)| n.iter().enumerate().map(move |(i, name)| (level, i, name)));
+    all.filter(move |(_, _, name)| test(name)).map(|(level, i, _)| (level, i))
+}
+
+/// Places whose value is a part of `keyword`'s, outermost first.
+fn parts(rules: &[&Rule], keyword: &str) -> Vec<(usize, usize, KeywordType)> {
+    let mut found = Vec::new();
+    for rule in rules {
+        for (level, declared) in rule.levels.iter().enumerate() {
+            for (i, predicate) in declared.predicates.iter().filter(|p| p.visible()).enumerate() {
+                let part = (level, i, predicate.kind);
+                if *predicate.source == *keyword
+                    && predicate.name != predicate.source
+                    && !found.contains(&part)
+                {
+                    found.push(part);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Every type that a keyword may have, the main candidate first; `Invalid` for an unknown keyword.
+fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
+    let mut kinds = Vec::new();
+    let mut parts = Vec::new();
+    let mut open = false;
+    for rule in &schema.rules {
+        for predicate in rule.levels.iter().rev().flat_map(|l| &l.predicates) {
+            if *predicate.name == *keyword {
+                kinds.push(if predicate.hidden() { KeywordType::Text } else { predicate.kind });
+            } else if *predicate.source == *keyword {
+                parts.push(predicate.kind);
+            }
+        }
+        open |= rule.open.is_some();
+    }
+    if open && !kinds.contains(&schema.extra_type(keyword)) {
+        kinds.push(schema.extra_type(keyword));
+    }
+    // A date that a schema only knows by its parts is still read as a date.
+    if kinds.is_empty() && !parts.is_empty() {
+        kinds.push(KeywordType::Date);
+    }
+    kinds.append(&mut parts);
+    let mut distinct: Vec<KeywordType> = Vec::new();
+    for kind in kinds {
+        if !distinct.contains(&kind) {
+            distinct.push(kind);
+        }
+    }
+    if !distinct.is_empty() {
+        return Ok(distinct);
+    }
+    let known = || schema.rules.iter().flat_map(|r| r.predicates()).flat_map(|p| [&*p.name, &*p.source]);
+    let hint = did_you_mean(keyword, known()).unwrap_or_else(|| {
+        let mut all: Vec<&str> = Vec::new();
+        for name in known() {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        format!("its keywords are {}", all.join(", "))
+    });
+    Err(Error::invalid(format!("the schema has no keyword `{keyword}`")).with_hint(hint))
+}
+
+/// The distinct values of a list under one type, and the user's text of each.
+fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Option<Vec<String>>)> {
+    if let [Item::Range { from, to, by }] = items {
+        return Ok((OneOf::run(Run::new(kind, keyword, from, to, by.as_deref())?), None));
+    }
+    if let Some(grid) = whole_grid(kind, items) {
+        return Ok((OneOf::each([(kind.canonical(keyword, &grid)?, 0)]), Some(vec![grid])));
+    }
+    let mut all: Vec<(KeyValue, Option<&String>)> = Vec::new();
+    let mut count: u64 = 0;
+    for item in items {
+        match item {
+            Item::One(text) => {
+                count += 1;
+                all.push((kind.canonical(keyword, text)?, Some(text)));
+            }
+            Item::Range { from, to, by } => {
+                let run = Run::new(kind, keyword, from, to, by.as_deref())?;
+                count = count.saturating_add(run.len());
+                if count > MAX_VALUES {
+                    return Err(too_many(keyword));
+                }
+                all.extend(run.iter().map(|value| (value, None)));
+            }
+        }
+    }
+    let mut seen = HashSet::with_capacity(all.len());
+    all.retain(|(value, _)| seen.insert(value.clone()));
+    let text = |(value, text): &(KeyValue, Option<&String>)| match text {
+        Some(text) => (*text).clone(),
+        None => value.text().into_owned(),
+    };
+    let texts = all.iter().map(text).collect();
+    Ok((OneOf::each(all.into_iter().map(|(value, _)| value).zip(0..)), Some(texts)))
+}
+
+/// MARS writes one grid as a list: `grid=0.25/0.25`.
+fn whole_grid(kind: KeywordType, items: &[Item]) -> Option<String> {
+    if kind != KeywordType::Grid || items.len() < 2 {
+        return None;
+    }
+    let parts: Option<Vec<&str>> = items
+        .iter()
+        .map(|item| match item {
+            Item::One(text) if !text.contains(['/', '+']) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    parts.map(|parts| parts.join("+"))
+}

@@ -1,0 +1,43 @@
+//! Steps: hours ("6"), shorter ones ("30m"), and spans of two ("0-24", "30m-1").
+
+/// Minutes of one step: a bare number is hours; units are d, h, m, s, also joined ("1h30m").
+/// Seconds must add up to whole minutes.
+pub(crate) fn minutes(text: &str) -> Option<i64> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse::<i64>().ok()?.checked_mul(60);
+    }
+    let mut seconds: i64 = 0;
+    let mut number: Option<i64> = None;
+    for c in text.chars() {
+        if let Some(digit) = c.to_digit(10) {
+            number = Some(number.unwrap_or(0).checked_mul(10)?.checked_add(i64::from(digit))?);
+            continue;
+        }
+        let unit = match c {
+            'd' => 86_400,
+            'h' => 3_600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        seconds = seconds.checked_add(number.take()?.checked_mul(unit)?)?;
+    }
+    (number.is_none() && !text.is_empty() && seconds % 60 == 0).then_some(seconds / 60)
+}
+
+/// First and last minute of a step or span; equal ends are one step.
+pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
+    match text.split_once('-') {
+        None => minutes(text).map(|m| (m, m)),
+        Some((from, to)) => {
+            let (from, to) = (minutes(from)?, minutes(to)?);
+            (from <= to).then_some((from, to))
+        }
+    }
+}
+
+/// Canonical text: hours where they are whole, else minutes.
+pub(crate) fn text(start: i64, end: i64) -> String {
+    let one = |m: i64| if m % 60 == 0 { (m / 60).to_string() } else { format!("{m}m") };
+    if start == end { one(start) } else { format!("{}-{}", one(start), one(end)) }
+}
