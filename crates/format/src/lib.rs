@@ -1,1 +1,74 @@
-//! Being built.
+//! Every byte of a Fieldstone store that outlives a process, parsed and written in one place each.
+//! Pure: nothing here opens a file. The normative text is `spec/store-format.md`.
+//!
+//! | module | bytes |
+//! |---|---|
+//! | [`marker`] | `fieldstone.store`: identity and schema of a store |
+//! | [`log`] | `logs/<id>.log`: header, frames, commit records |
+//! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
+//! | [`run`] | index runs: sorted entries, directory, axes, filter |
+//! | [`entry`] | the value of an index entry: what a field is and where its blocks are |
+//! | [`block`] | blocks and block tables |
+//! | [`keys`] | keys as bytes whose order is the typed order |
+//! | [`board`] | `boards/*.board`: one slot per writer |
+//! | [`version`] | the text that names a snapshot |
+//!
+//! Invariants: integers are little-endian except inside keys; every parse checks bounds and returns
+//! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
+
+pub mod block;
+pub mod board;
+pub mod bytes;
+pub mod data;
+pub mod entry;
+pub mod keys;
+pub mod log;
+pub mod marker;
+pub mod run;
+pub mod version;
+
+/// Version of the on-disk format. 0 until the catalog stands on it: may still change.
+pub const FORMAT_VERSION: u32 = 0;
+
+/// Checksum of everything: CRC-32C (Castagnoli).
+pub fn crc(data: &[u8]) -> u32 {
+    crc32c::crc32c(data)
+}
+
+/// Continues a checksum: `crc_append(crc(a), b)` is the checksum of a and b together.
+pub fn crc_append(sum: u32, data: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, data)
+}
+
+/// The random 128-bit name of a writer, a store or a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub [u8; 16]);
+
+impl Id {
+    /// All zeros: no one.
+    pub const NONE: Id = Id([0; 16]);
+
+    /// Parses 32 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Id> {
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        let mut id = [0; 16];
+        for (i, byte) in id.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+        }
+        Some(Id(id)).filter(|id| id.to_string() == text)
+    }
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}

@@ -1,1 +1,31 @@
-//! Being built.
+//! The field store: fields go in by key, become visible at a flush, and come out by request.
+//!
+//! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
+//! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
+//! * [`conformance`]: the suite that every implementation of the trait must pass.
+//!
+//! Inside a [`LocalStore`]:
+//!
+//! * `writer`: this process's own log; batches, flushes, index runs, the board slot;
+//! * `snapshot`: which commits of which logs a read sees;
+//! * `read`: from a request to entries, from entries to checked bytes;
+//! * `report`: verify, status, stats, dump.
+//!
+//! Invariants: a commit record is the only thing that makes a field visible; no file is written by two
+//! processes but a host's board; nothing is locked; a read pins one snapshot.
+
+pub mod api;
+pub mod conformance;
+pub mod local;
+mod files;
+mod fork;
+mod layout;
+mod read;
+mod report;
+mod run;
+mod snapshot;
+mod writer;
+
+pub use api::FieldStore;
+pub use local::LocalStore;
+pub use read::{Field, Fields, FieldsReader};

@@ -1,0 +1,492 @@
+//! A writer's log, `logs/<writer>.log`: a header, then frames without gaps. A frame is written by one
+//! write and made durable by one sync; its commit record is the only thing that makes anything visible.
+//!
+//! ```text
+//! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
+//!          created: i64  uid: u32  process: u32  host: text  user: text  program: text
+//!          schema: text  sealed: varint { writer: id  length: varint }  crc: u32
+//! frame  = head  body  record  foot              body = payload  runs  side records
+//! head   = "FSfr"  version: u16  0: u16  length: u64  sequence: u64
+//!          record length: u32  record crc: u32  body crc: u32  crc: u32         40 bytes
+//! foot   = "FSnd"  version: u16  0: u16  frame offset: u64  length: u64  sequence: u64
+//!          record length: u32  record crc: u32  body crc: u32  hash: u32  crc: u32    52 bytes
+//! ```
+//! The head's own checksum (the commit's *hash*) is taken over its first 36 bytes followed by the
+//! frame's offset (u64), so that a frame copied elsewhere is not a frame. It covers the checksums of
+//! record and body, hence the whole commit. `length` counts head to foot. The foot repeats the head, so
+//! that one read at the end of a log finds its last commit.
+//!
+//! `sealed` names earlier logs of the same process whose last write or sync failed, and the length at
+//! which they end: what stands behind was never flushed.
+
+use fieldstone_core::{Error, Result};
+
+use crate::bytes::{Cursor, Put};
+use crate::run::RunRef;
+use crate::{FORMAT_VERSION, Id, crc};
+
+const LOG_MAGIC: &[u8; 16] = b"FIELDSTONE-LOG\0\0";
+const HEAD_MAGIC: &[u8; 4] = b"FSfr";
+const FOOT_MAGIC: &[u8; 4] = b"FSnd";
+/// Length of a frame's head.
+pub const HEAD: usize = 40;
+/// Length of a frame's foot.
+pub const FOOT: usize = 52;
+/// Bytes that are enough to read `length` of a log's header.
+pub const HEADER_PREFIX: usize = 24;
+/// Longest header accepted.
+pub const HEADER_MAX: u32 = 16 << 20;
+
+/// Name of a writer's log inside the store's `logs` folder.
+pub fn file_name(writer: Id) -> String {
+    format!("{writer}.log")
+}
+
+/// The writer that a log's file name names.
+pub fn parse_file_name(name: &str) -> Option<Id> {
+    Id::parse(name.strip_suffix(".log")?)
+}
+
+/// Who writes a log, and under which schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogHeader {
+    /// The writer's id.
+    pub writer: Id,
+    /// The store's id.
+    pub store: Id,
+    /// When the log was begun, by the writer's clock, nanoseconds since 1970.
+    pub created: i64,
+    /// Numeric user.
+    pub uid: u32,
+    /// Process id.
+    pub process: u32,
+    /// Host name.
+    pub host: String,
+    /// User name.
+    pub user: String,
+    /// Program and version that wrote it.
+    pub program: String,
+    /// Text of the schema.
+    pub schema: String,
+    /// Logs that end earlier than their files do.
+    pub sealed: Vec<(Id, u64)>,
+}
+
+impl LogHeader {
+    /// The header's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.put_id(self.writer);
+        body.put_id(self.store);
+        body.put_i64(self.created);
+        body.put_u32(self.uid);
+        body.put_u32(self.process);
+        for text in [&self.host, &self.user, &self.program, &self.schema] {
+            body.put_bytes(text.as_bytes());
+        }
+        body.put_varint(self.sealed.len() as u64);
+        for (writer, length) in &self.sealed {
+            body.put_id(*writer);
+            body.put_varint(*length);
+        }
+        let mut out = LOG_MAGIC.to_vec();
+        out.put_u32(FORMAT_VERSION);
+        out.put_u32((HEADER_PREFIX + body.len() + 4) as u32);
+        out.extend_from_slice(&body);
+        let sum = crc(&out);
+        out.put_u32(sum);
+        out
+    }
+
+    /// Length of the whole header, from its first [`HEADER_PREFIX`] bytes.
+    pub fn length(prefix: &[u8]) -> Result<u32> {
+        let mut cursor = Cursor::new(prefix);
+        if cursor.take(16)? != LOG_MAGIC {
+            return Err(Error::corrupt("a log does not begin with its magic"));
+        }
+        let version = cursor.u32()?;
+        if version != FORMAT_VERSION {
+            return Err(Error::corrupt(format!("a log has format version {version}")));
+        }
+        match cursor.u32()? {
+            length if (HEADER_PREFIX as u32 + 4..=HEADER_MAX).contains(&length) => Ok(length),
+            _ => Err(cursor.fail("a log's header has an impossible length")),
+        }
+    }
+
+    /// Reads the header from its `length` bytes.
+    pub fn decode(bytes: &[u8]) -> Result<LogHeader> {
+        let length = LogHeader::length(bytes)? as usize;
+        let whole = bytes.get(..length).ok_or_else(|| Error::corrupt("a log's header is cut"))?;
+        let (body, sum) = whole.split_at(length - 4);
+        if crc(body).to_le_bytes() != sum {
+            return Err(Error::corrupt("a log's header does not match its checksum"));
+        }
+        let mut cursor = Cursor::new(body);
+        cursor.take(HEADER_PREFIX)?;
+        let mut header = LogHeader {
+            writer: cursor.id()?,
+            store: cursor.id()?,
+            created: cursor.i64()?,
+            uid: cursor.u32()?,
+            process: cursor.u32()?,
+            host: cursor.text()?.to_owned(),
+            user: cursor.text()?.to_owned(),
+            program: cursor.text()?.to_owned(),
+            schema: cursor.text()?.to_owned(),
+            sealed: Vec::new(),
+        };
+        for _ in 0..cursor.count(17)? {
+            header.sealed.push((cursor.id()?, cursor.varint()?));
+        }
+        if cursor.is_empty() { Ok(header) } else { Err(cursor.fail("a log's header is too long")) }
+    }
+}
+
+/// A catalog or graph change carried by a commit: a kind that its reader knows, and bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SideRecord {
+    /// What the bytes are.
+    pub kind: u16,
+    /// The change.
+    pub bytes: Vec<u8>,
+}
+
+/// The verdict on a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The transaction.
+    pub transaction: Id,
+    /// Whether it committed; else it was aborted.
+    pub committed: bool,
+    /// Kinds of content that are visible: bit 0 fields; all ones for everything.
+    pub kinds: u32,
+    /// Logs whose prepared commits it covers, each up to a sequence.
+    pub covers: Vec<(Id, u64)>,
+}
+
+/// A range of a log with its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Section {
+    /// Offset in the log.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+    /// CRC-32C.
+    pub crc: u32,
+}
+
+/// What a commit says: everything visible in a log follows from its last commit record.
+///
+/// ```text
+/// record = stamp: u64  time: i64  previous: u64  previous decision: u64
+///          transaction: u8 0 | 1 id
+///          fields: varint  bytes: varint
+///          data logs: varint { number: varint  length: varint }
+///          runs: varint { run reference }
+///          side records: section, count: varint
+///          condemned: varint { name: text }
+///          decision: u8 0 | 1 id verdict: u8 kinds: u32 covers: varint { writer: id sequence: varint }
+/// section = offset: varint  length: varint  crc: u32
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommitRecord {
+    /// Number of the commit in its log, from 1. Stands in the frame's head.
+    pub sequence: u64,
+    /// Order among all commits of the store; ties by writer id.
+    pub stamp: u64,
+    /// The writer's clock, nanoseconds since 1970, for people.
+    pub time: i64,
+    /// Offset of the frame before, 0 for none.
+    pub previous: u64,
+    /// Offset of the last earlier frame that holds a decision, 0 for none.
+    pub previous_decision: u64,
+    /// The transaction this commit is prepared under.
+    pub transaction: Option<Id>,
+    /// Entries published by this commit.
+    pub fields: u64,
+    /// Raw bytes of these entries.
+    pub bytes: u64,
+    /// The writer's data logs and the lengths that are durable.
+    pub data_logs: Vec<(u32, u64)>,
+    /// The index runs that together hold every entry of this log, oldest first.
+    pub runs: Vec<RunRef>,
+    /// Where the side records of this commit stand.
+    pub side: Section,
+    /// How many there are.
+    pub side_count: u64,
+    /// Files that nothing refers to any more from this commit on.
+    pub condemned: Vec<String>,
+    /// A verdict on a transaction.
+    pub decision: Option<Decision>,
+}
+
+impl CommitRecord {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.put_u64(self.stamp);
+        out.put_i64(self.time);
+        out.put_u64(self.previous);
+        out.put_u64(self.previous_decision);
+        out.push(u8::from(self.transaction.is_some()));
+        if let Some(id) = self.transaction {
+            out.put_id(id);
+        }
+        out.put_varint(self.fields);
+        out.put_varint(self.bytes);
+        out.put_varint(self.data_logs.len() as u64);
+        for (number, length) in &self.data_logs {
+            out.put_varint(u64::from(*number));
+            out.put_varint(*length);
+        }
+        out.put_varint(self.runs.len() as u64);
+        self.runs.iter().for_each(|run| run.encode(&mut out));
+        out.put_varint(self.side.offset);
+        out.put_varint(self.side.length);
+        out.put_u32(self.side.crc);
+        out.put_varint(self.side_count);
+        out.put_varint(self.condemned.len() as u64);
+        self.condemned.iter().for_each(|name| out.put_bytes(name.as_bytes()));
+        out.push(u8::from(self.decision.is_some()));
+        if let Some(decision) = &self.decision {
+            out.put_id(decision.transaction);
+            out.push(u8::from(decision.committed));
+            out.put_u32(decision.kinds);
+            out.put_varint(decision.covers.len() as u64);
+            for (writer, sequence) in &decision.covers {
+                out.put_id(*writer);
+                out.put_varint(*sequence);
+            }
+        }
+        out
+    }
+
+    fn decode(bytes: &[u8], sequence: u64) -> Result<CommitRecord> {
+        let cursor = &mut Cursor::new(bytes);
+        let flag = |cursor: &mut Cursor<'_>| match cursor.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(cursor.fail("a flag of a commit record is neither 0 nor 1")),
+        };
+        let mut record = CommitRecord {
+            sequence,
+            stamp: cursor.u64()?,
+            time: cursor.i64()?,
+            previous: cursor.u64()?,
+            previous_decision: cursor.u64()?,
+            ..CommitRecord::default()
+        };
+        if flag(cursor)? {
+            record.transaction = Some(cursor.id()?);
+        }
+        record.fields = cursor.varint()?;
+        record.bytes = cursor.varint()?;
+        for _ in 0..cursor.count(2)? {
+            let number = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a data log's number is too large"))?;
+            record.data_logs.push((number, cursor.varint()?));
+        }
+        for _ in 0..cursor.count(8)? {
+            record.runs.push(RunRef::decode(cursor)?);
+        }
+        record.side = Section { offset: cursor.varint()?, length: cursor.varint()?, crc: cursor.u32()? };
+        record.side_count = cursor.varint()?;
+        for _ in 0..cursor.count(1)? {
+            record.condemned.push(cursor.text()?.to_owned());
+        }
+        if flag(cursor)? {
+            let mut decision =
+                Decision { transaction: cursor.id()?, committed: flag(cursor)?, kinds: cursor.u32()?, covers: vec![] };
+            for _ in 0..cursor.count(17)? {
+                decision.covers.push((cursor.id()?, cursor.varint()?));
+            }
+            record.decision = Some(decision);
+        }
+        if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }
+    }
+}
+
+/// Writes the side records of a commit.
+///
+/// ```text
+/// side records = { kind: u16  bytes }
+/// ```
+pub fn encode_side(records: &[SideRecord]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for record in records {
+        out.put_u16(record.kind);
+        out.put_bytes(&record.bytes);
+    }
+    out
+}
+
+/// Reads `count` side records.
+pub fn decode_side(bytes: &[u8], count: u64) -> Result<Vec<SideRecord>> {
+    let mut cursor = Cursor::new(bytes);
+    let mut records = Vec::new();
+    while !cursor.is_empty() {
+        records.push(SideRecord { kind: cursor.u16()?, bytes: cursor.bytes()?.to_vec() });
+    }
+    if records.len() as u64 != count {
+        return Err(cursor.fail("a commit has another number of side records than it says"));
+    }
+    Ok(records)
+}
+
+/// The bytes of a frame at `offset`, and the commit's hash.
+pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>, u32) {
+    let encoded = record.encode();
+    let mut ends = Ends {
+        frame: offset,
+        length: (HEAD + body.len() + encoded.len() + FOOT) as u64,
+        sequence: record.sequence,
+        record_len: encoded.len() as u32,
+        record_crc: crc(&encoded),
+        body_crc: crc(body),
+        hash: 0,
+    };
+    let mut out = Vec::with_capacity(ends.length as usize);
+    ends.put_head(&mut out);
+    ends.hash = head_crc(&out, offset);
+    out.put_u32(ends.hash);
+    out.extend_from_slice(body);
+    out.extend_from_slice(&encoded);
+    ends.put_foot(&mut out);
+    (out, ends.hash)
+}
+
+fn head_crc(first: &[u8], offset: u64) -> u32 {
+    crc32c::crc32c_append(crc(first), &offset.to_le_bytes())
+}
+
+/// What head and foot of a frame both say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Offset of the frame in its log.
+    pub frame: u64,
+    /// Length of the frame, head to foot.
+    pub length: u64,
+    /// Sequence of its commit.
+    pub sequence: u64,
+    /// Length of the record.
+    pub record_len: u32,
+    /// Checksum of the record.
+    pub record_crc: u32,
+    /// Checksum of payload, runs and side records.
+    pub body_crc: u32,
+    /// Checksum of the head: the commit's hash.
+    pub hash: u32,
+}
+
+impl Ends {
+    fn put_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(HEAD_MAGIC);
+        out.put_u16(FORMAT_VERSION as u16);
+        out.put_u16(0);
+        out.put_u64(self.length);
+        out.put_u64(self.sequence);
+        out.put_u32(self.record_len);
+        out.put_u32(self.record_crc);
+        out.put_u32(self.body_crc);
+    }
+
+    fn put_foot(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(FOOT_MAGIC);
+        out.put_u16(FORMAT_VERSION as u16);
+        out.put_u16(0);
+        for value in [self.frame, self.length, self.sequence] {
+            out.put_u64(value);
+        }
+        for value in [self.record_len, self.record_crc, self.body_crc, self.hash] {
+            out.put_u32(value);
+        }
+        let sum = crc(&out[start..]);
+        out.put_u32(sum);
+    }
+
+    /// Reads the head of the frame at `offset`.
+    pub fn decode_head(bytes: &[u8], offset: u64) -> Result<Ends> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.take(4)? != HEAD_MAGIC {
+            return Err(cursor.fail("a frame does not begin with its magic"));
+        }
+        let (version, zero) = (cursor.u16()?, cursor.u16()?);
+        let ends = Ends {
+            frame: offset,
+            length: cursor.u64()?,
+            sequence: cursor.u64()?,
+            record_len: cursor.u32()?,
+            record_crc: cursor.u32()?,
+            body_crc: cursor.u32()?,
+            hash: cursor.u32()?,
+        };
+        if head_crc(&bytes[..HEAD - 4], offset) != ends.hash {
+            return Err(cursor.fail("a frame's head does not match its checksum"));
+        }
+        ends.check(version, zero)
+    }
+
+    /// Reads the foot that ends a log of `log_len` bytes.
+    pub fn decode_foot(bytes: &[u8], log_len: u64) -> Result<Ends> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.take(4)? != FOOT_MAGIC {
+            return Err(cursor.fail("a frame does not end with its magic"));
+        }
+        let (version, zero) = (cursor.u16()?, cursor.u16()?);
+        let ends = Ends {
+            frame: cursor.u64()?,
+            length: cursor.u64()?,
+            sequence: cursor.u64()?,
+            record_len: cursor.u32()?,
+            record_crc: cursor.u32()?,
+            body_crc: cursor.u32()?,
+            hash: cursor.u32()?,
+        };
+        if cursor.u32()? != crc(&bytes[..FOOT - 4]) {
+            return Err(cursor.fail("a frame's foot does not match its checksum"));
+        }
+        let ends = ends.check(version, zero)?;
+        let mut head = Vec::with_capacity(HEAD);
+        ends.put_head(&mut head);
+        if ends.frame.checked_add(ends.length) != Some(log_len) || head_crc(&head, ends.frame) != ends.hash {
+            return Err(cursor.fail("a frame's foot contradicts its place or its head"));
+        }
+        Ok(ends)
+    }
+
+    fn check(self, version: u16, zero: u16) -> Result<Ends> {
+        if u32::from(version) != FORMAT_VERSION || zero != 0 {
+            return Err(Error::corrupt("a frame has another format version"));
+        }
+        if self.length < (HEAD + FOOT) as u64 + u64::from(self.record_len)
+            || self.frame.checked_add(self.length).is_none()
+        {
+            return Err(Error::corrupt("a frame is shorter than its parts"));
+        }
+        Ok(self)
+    }
+
+    /// Where the frame ends.
+    pub fn end(&self) -> u64 {
+        self.frame + self.length
+    }
+
+    /// Offset in the log and length of payload, runs and side records.
+    pub fn body(&self) -> (u64, u64) {
+        let start = self.frame + HEAD as u64;
+        (start, self.record_offset() - start)
+    }
+
+    /// Offset of the record in the log.
+    pub fn record_offset(&self) -> u64 {
+        self.end() - FOOT as u64 - u64::from(self.record_len)
+    }
+
+    /// Reads the record from its bytes.
+    pub fn record(&self, bytes: &[u8]) -> Result<CommitRecord> {
+        if bytes.len() != self.record_len as usize || crc(bytes) != self.record_crc {
+            return Err(Error::corrupt("a commit record does not match its checksum"));
+        }
+        CommitRecord::decode(bytes, self.sequence)
+    }
+}

@@ -1,0 +1,70 @@
+//! `fieldstone.store`: the small text file that makes a folder a store. Written once, whole, when the
+//! first commit creates the store; every log repeats identity and schema, so that a store whose marker
+//! is damaged is still read.
+//!
+//! ```text
+//! fieldstone store\n
+//! format 0\n
+//! id 0123456789abcdef0123456789abcdef\n
+//! crc32c 01234567\n          over all the other lines
+//! schema\n
+//! …the schema's text to the end of the file
+//! ```
+
+use fieldstone_core::{Error, Result};
+
+use crate::{FORMAT_VERSION, Id, crc};
+
+/// Name of the file in the store's folder.
+pub const FILE_NAME: &str = "fieldstone.store";
+
+/// Identity and schema of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker {
+    /// The store's id.
+    pub id: Id,
+    /// The text of its schema.
+    pub schema: String,
+}
+
+impl Marker {
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let head = self.head();
+        let tail = format!("schema\n{}", self.schema);
+        let sum = crc(format!("{head}{tail}").as_bytes());
+        format!("{head}crc32c {sum:08x}\n{tail}").into_bytes()
+    }
+
+    fn head(&self) -> String {
+        format!("fieldstone store\nformat {FORMAT_VERSION}\nid {}\n", self.id)
+    }
+
+    /// Reads the file.
+    pub fn decode(bytes: &[u8]) -> Result<Marker> {
+        let bad = |rule: &str| Error::corrupt(format!("{FILE_NAME}: {rule}"));
+        let text = std::str::from_utf8(bytes).map_err(|_| bad("not UTF-8"))?;
+        let mut lines = text.splitn(6, '\n');
+        let mut line = |prefix: &str| -> Result<&str> {
+            lines
+                .next()
+                .and_then(|l| l.strip_prefix(prefix))
+                .ok_or_else(|| bad(&format!("the line \"{prefix}…\" is missing")))
+        };
+        line("fieldstone store")?;
+        let version = line("format ")?;
+        if version != FORMAT_VERSION.to_string() {
+            return Err(bad(&format!("format version {version} is not known to this release")));
+        }
+        let id = Id::parse(line("id ")?).ok_or_else(|| bad("the id is not 32 hexadecimal digits"))?;
+        let sum = line("crc32c ")?.to_owned();
+        line("schema")?;
+        let schema = lines.next().ok_or_else(|| bad("the schema is missing"))?.to_owned();
+        let marker = Marker { id, schema };
+        // Written again and compared whole: every byte of the file counts.
+        if marker.encode() != bytes {
+            return Err(bad(&format!("the text does not match its checksum {sum}")));
+        }
+        Ok(marker)
+    }
+}

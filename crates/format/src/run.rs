@@ -1,0 +1,147 @@
+//! Index runs: the sorted, searchable lists of what a log holds. A commit adds one; a writer merges
+//! its own so that few remain.
+//!
+//! ```text
+//! run    = blocks  filter  meta
+//! block  = { shared: varint  rest: varint  rest bytes of the key  value length: varint  value }
+//! filter = bits                            a Bloom filter, absent from small runs
+//! meta   = version: u8
+//!          entries: varint  bytes: varint
+//!          commits: varint { sequence: varint  stamp: u64  time: i64  transaction: u8 0 | 1 id }
+//!          first key: bytes  last key: bytes
+//!          datasets: u8 complete, varint { prefix: bytes  first commit: varint }
+//!          axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
+//!          filter: length: varint  hashes: u8  crc: u32
+//!          directory: varint { length: varint  crc: u32  entries: varint
+//!                              shared: varint  rest: varint  rest bytes of its first key }
+//! reference = file: varint  offset: varint  length: varint  meta length: varint  meta crc: u32
+//!             weight: varint  entries: varint
+//! ```
+//! Entries are sorted by key, then newest first (later commit of the table, then higher ordinal).
+//! The first entry of a block shares nothing. The commit table is in ascending order of sequence.
+
+mod build;
+mod filter;
+mod merge;
+mod meta;
+
+pub use build::RunBuilder;
+pub use filter::{Filter, key_hash};
+pub use merge::merge_runs;
+pub use meta::{Axis, CommitInfo, Directory, RunMeta};
+
+use fieldstone_core::{Error, Result};
+
+use crate::bytes::{Cursor, Put};
+
+/// Raw length at which a block of entries is closed.
+pub const BLOCK_TARGET: usize = 16 << 10;
+/// Most distinct values an axis keeps; beyond, the axis is incomplete and empty.
+pub const AXIS_MAX: usize = 4096;
+/// Most datasets a run lists; beyond, the list is incomplete and empty.
+pub const DATASETS_MAX: usize = 1024;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RunRef {
+    /// 0 for the writer's log, else the number of its data log.
+    pub file: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes in all.
+    pub length: u64,
+    /// Bytes of the meta part, at the end.
+    pub meta_len: u64,
+    /// CRC-32C of the meta part.
+    pub meta_crc: u32,
+    /// Number of commits whose entries it holds.
+    pub weight: u64,
+    /// Number of entries.
+    pub entries: u64,
+}
+
+impl RunRef {
+    /// Writes the reference.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_varint(u64::from(self.file));
+        out.put_varint(self.offset);
+        out.put_varint(self.length);
+        out.put_varint(self.meta_len);
+        out.put_u32(self.meta_crc);
+        out.put_varint(self.weight);
+        out.put_varint(self.entries);
+    }
+
+    /// Reads a reference.
+    pub fn decode(cursor: &mut Cursor<'_>) -> Result<RunRef> {
+        let run = RunRef {
+            file: u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?,
+            offset: cursor.varint()?,
+            length: cursor.varint()?,
+            meta_len: cursor.varint()?,
+            meta_crc: cursor.u32()?,
+            weight: cursor.varint()?,
+            entries: cursor.varint()?,
+        };
+        if run.meta_len > run.length || run.offset.checked_add(run.length).is_none() {
+            return Err(cursor.fail("a run is shorter than its meta part"));
+        }
+        Ok(run)
+    }
+
+    /// Offset of the meta part in the file.
+    pub fn meta_offset(&self) -> u64 {
+        self.offset + self.length - self.meta_len
+    }
+}
+
+/// Walks the entries of a block.
+#[derive(Debug)]
+pub struct BlockCursor<B> {
+    block: B,
+    position: usize,
+    key: Vec<u8>,
+    value: (usize, usize),
+}
+
+impl<B: AsRef<[u8]>> BlockCursor<B> {
+    /// Starts before the first entry.
+    pub fn new(block: B) -> BlockCursor<B> {
+        BlockCursor { block, position: 0, key: Vec::with_capacity(128), value: (0, 0) }
+    }
+
+    /// Moves to the next entry; `false` at the end.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        let data = self.block.as_ref();
+        if self.position == data.len() {
+            return Ok(false);
+        }
+        let mut cursor = Cursor::new(&data[self.position..]);
+        let (shared, rest) = (cursor.size()?, cursor.size()?);
+        if shared > self.key.len() {
+            return Err(Error::corrupt("an index entry shares more than the key before it has"));
+        }
+        let rest = cursor.take(rest)?;
+        let length = cursor.size()?;
+        let start = self.position + cursor.position();
+        cursor.take(length)?;
+        self.key.truncate(shared);
+        self.key.extend_from_slice(rest);
+        self.value = (start, start + length);
+        self.position = start + length;
+        Ok(true)
+    }
+
+    /// Key of the current entry.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Value of the current entry.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.block.as_ref()[self.value.0..self.value.1]
+    }
+}

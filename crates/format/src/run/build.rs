@@ -1,0 +1,258 @@
+//! Building a run from entries in order.
+
+use std::collections::HashSet;
+
+use fieldstone_core::key::{KeyValue, Names};
+use fieldstone_core::{Error, Result};
+
+use super::meta::{Axis, CommitInfo, Directory, RunMeta, shared_prefix};
+use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, RunRef, key_hash};
+use crate::bytes::Put;
+use crate::crc;
+use crate::keys::{decode_names, decode_value, level_ends, skip_value};
+
+/// Takes entries sorted by key, then newest first, and makes a run of them.
+#[derive(Debug)]
+pub struct RunBuilder {
+    out: Vec<u8>,
+    block_start: usize,
+    block_entries: u64,
+    block_first: Vec<u8>,
+    last_key: Vec<u8>,
+    first_key: Vec<u8>,
+    hashes: Vec<u64>,
+    directory: Vec<Directory>,
+    entries: u64,
+    bytes: u64,
+    datasets: Option<Vec<(Vec<u8>, u64)>>,
+    axes: AxesBuilder,
+}
+
+impl Default for RunBuilder {
+    fn default() -> Self {
+        RunBuilder::new()
+    }
+}
+
+impl RunBuilder {
+    /// A builder without entries.
+    pub fn new() -> RunBuilder {
+        RunBuilder {
+            out: Vec::new(),
+            block_start: 0,
+            block_entries: 0,
+            block_first: Vec::new(),
+            last_key: Vec::new(),
+            first_key: Vec::new(),
+            hashes: Vec::new(),
+            directory: Vec::new(),
+            entries: 0,
+            bytes: 0,
+            datasets: Some(Vec::new()),
+            axes: AxesBuilder::default(),
+        }
+    }
+
+    /// Adds an entry: `value` is an encoded [`Entry`](crate::entry::Entry) of `length` raw bytes that
+    /// belongs to commit number `commit` of the table given to [`finish`](Self::finish).
+    pub fn push(&mut self, key: &[u8], value: &[u8], commit: u64, length: u64) -> Result<()> {
+        let new_key = self.entries == 0 || key != self.last_key;
+        if self.entries > 0 && key < &self.last_key[..] {
+            return Err(Error::internal("index entries are not in order"));
+        }
+        if new_key {
+            self.hashes.push(key_hash(key));
+            let ends = level_ends(key)?;
+            self.axes.add(key, ends)?;
+            self.add_dataset(&key[..ends[0]], commit);
+        } else if let Some(datasets) = &mut self.datasets
+            && let Some((_, first)) = datasets.last_mut()
+        {
+            *first = (*first).min(commit);
+        }
+        if self.entries == 0 {
+            self.first_key = key.to_vec();
+        }
+        if self.block_entries == 0 {
+            self.block_first = key.to_vec();
+        }
+        let shared = if self.block_entries == 0 { 0 } else { shared_prefix(&self.last_key, key) };
+        self.out.put_varint(shared as u64);
+        self.out.put_bytes(&key[shared..]);
+        self.out.put_bytes(value);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.block_entries += 1;
+        self.entries += 1;
+        self.bytes = self.bytes.saturating_add(length);
+        if self.out.len() - self.block_start >= BLOCK_TARGET {
+            self.close_block();
+        }
+        Ok(())
+    }
+
+    fn add_dataset(&mut self, prefix: &[u8], commit: u64) {
+        let Some(datasets) = &mut self.datasets else { return };
+        if let Some((last, first)) = datasets.last_mut()
+            && last == prefix
+        {
+            *first = (*first).min(commit);
+        } else if datasets.len() < DATASETS_MAX {
+            datasets.push((prefix.to_vec(), commit));
+        } else {
+            self.datasets = None;
+        }
+    }
+
+    fn close_block(&mut self) {
+        if self.block_entries == 0 {
+            return;
+        }
+        let block = &self.out[self.block_start..];
+        self.directory.push(Directory {
+            offset: self.block_start as u64,
+            length: block.len() as u64,
+            crc: crc(block),
+            entries: self.block_entries,
+            first_key: std::mem::take(&mut self.block_first).into(),
+        });
+        self.block_start = self.out.len();
+        self.block_entries = 0;
+    }
+
+    /// Number of entries so far.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The run's bytes, and its reference as if it stood at offset 0 of file 0.
+    pub fn finish(mut self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, RunRef)> {
+        self.close_block();
+        let filter = Filter::build(&self.hashes);
+        let meta = RunMeta {
+            entries: self.entries,
+            bytes: self.bytes,
+            commits,
+            first_key: self.first_key,
+            last_key: self.last_key,
+            datasets: self.datasets,
+            axes: self.axes.finish()?,
+            filter_offset: self.out.len() as u64,
+            filter_len: filter.bytes().len() as u64,
+            filter_hashes: filter.hashes(),
+            filter_crc: crc(filter.bytes()),
+            directory: self.directory,
+        };
+        let mut out = self.out;
+        out.extend_from_slice(filter.bytes());
+        let meta_bytes = meta.encode();
+        out.extend_from_slice(&meta_bytes);
+        let reference = RunRef {
+            file: 0,
+            offset: 0,
+            length: out.len() as u64,
+            meta_len: meta_bytes.len() as u64,
+            meta_crc: crc(&meta_bytes),
+            weight,
+            entries: self.entries,
+        };
+        Ok((out, reference))
+    }
+}
+
+/// Collects the distinct values per level and keyword, as bytes; most keys repeat most values.
+#[derive(Debug, Default)]
+struct AxesBuilder {
+    shapes: Vec<Shape>,
+    /// What the key before had, per level, and which shape that was.
+    last: [(Vec<u8>, usize); 3],
+}
+
+/// One list of keywords at one level.
+#[derive(Debug)]
+struct Shape {
+    level: u8,
+    encoded: Box<[u8]>,
+    names: Names,
+    /// Encoded values per name; `None` where they are too many.
+    values: Vec<Option<HashSet<Box<[u8]>>>>,
+}
+
+impl AxesBuilder {
+    fn add(&mut self, key: &[u8], ends: [usize; 3]) -> Result<()> {
+        let mut start = 0;
+        for (level, end) in ends.into_iter().enumerate() {
+            let bytes = &key[start..end];
+            start = end;
+            if self.last[level].0 == bytes {
+                continue;
+            }
+            let index = self.shape(level as u8, bytes)?;
+            let (last, last_shape) = &mut self.last[level];
+            last.clear();
+            last.extend_from_slice(bytes);
+            *last_shape = index;
+            let shape = &mut self.shapes[index];
+            let mut rest = &bytes[shape.encoded.len()..];
+            for slot in &mut shape.values {
+                let value = skip_value(&mut rest)?;
+                if let Some(set) = slot
+                    && !set.contains(value)
+                {
+                    if set.len() == AXIS_MAX {
+                        *slot = None;
+                    } else {
+                        set.insert(value.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&mut self, level: u8, bytes: &[u8]) -> Result<usize> {
+        let fits = |shape: &Shape| shape.level == level && bytes.starts_with(&shape.encoded);
+        let last = self.last[level as usize].1;
+        if self.shapes.get(last).is_some_and(fits) {
+            return Ok(last);
+        }
+        if let Some(index) = self.shapes.iter().position(fits) {
+            return Ok(index);
+        }
+        let mut rest = bytes;
+        let names = decode_names(&mut rest)?;
+        let values = names.iter().map(|_| Some(HashSet::new())).collect();
+        let encoded = bytes[..bytes.len() - rest.len()].into();
+        self.shapes.push(Shape { level, encoded, names, values });
+        Ok(self.shapes.len() - 1)
+    }
+
+    fn finish(self) -> Result<Vec<Axis>> {
+        let mut merged: Vec<Axis> = Vec::new();
+        let mut shapes = self.shapes;
+        shapes.sort_by(|a, b| (a.level, &a.encoded).cmp(&(b.level, &b.encoded)));
+        for shape in shapes {
+            for (name, set) in shape.names.iter().zip(shape.values) {
+                let values = set
+                    .map(|set| set.iter().map(|v| decode_value(&mut &v[..])).collect::<Result<Vec<KeyValue>>>())
+                    .transpose()?;
+                let known = merged.iter().position(|a| a.level == shape.level && a.keyword == *name);
+                let index = known.unwrap_or_else(|| {
+                    merged.push(Axis { level: shape.level, keyword: name.clone(), values: Some(vec![]) });
+                    merged.len() - 1
+                });
+                let axis = &mut merged[index];
+                axis.values = match (axis.values.take(), values) {
+                    (Some(mut old), Some(new)) => {
+                        old.extend(new);
+                        old.sort();
+                        old.dedup();
+                        Some(old)
+                    }
+                    _ => None,
+                };
+            }
+        }
+        Ok(merged)
+    }
+}

@@ -1,0 +1,109 @@
+//! Merging runs of one log into one.
+
+use std::cmp::Ordering;
+
+use fieldstone_core::Result;
+
+use super::meta::CommitInfo;
+use super::{BlockCursor, RunBuilder, RunMeta, RunRef};
+use crate::bytes::{Cursor, Put};
+use crate::crc;
+use fieldstone_core::Error;
+
+/// A whole run in memory.
+#[derive(Debug)]
+struct Source<'a> {
+    data: &'a [u8],
+    meta: RunMeta,
+    next_block: usize,
+    cursor: Option<BlockCursor<&'a [u8]>>,
+    /// Index of each of the run's commits in the merged table.
+    commits: Vec<u64>,
+}
+
+impl<'a> Source<'a> {
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(cursor) = &mut self.cursor
+                && cursor.advance()?
+            {
+                return Ok(true);
+            }
+            let Some(block) = self.meta.directory.get(self.next_block) else {
+                self.cursor = None;
+                return Ok(false);
+            };
+            let bytes = usize::try_from(block.offset)
+                .ok()
+                .zip(usize::try_from(block.length).ok())
+                .and_then(|(offset, length)| self.data.get(offset..offset.checked_add(length)?))
+                .filter(|bytes| crc(bytes) == block.crc)
+                .ok_or_else(|| Error::corrupt("an index block does not match its checksum"))?;
+            self.next_block += 1;
+            self.cursor = Some(BlockCursor::new(bytes));
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.as_ref().map_or(&[], |c| c.key())
+    }
+}
+
+/// Merges whole runs of one log, given oldest first, into one; every entry is kept.
+/// Returns the bytes and the reference as if it stood at offset 0 of file 0.
+pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
+    let mut sources = Vec::with_capacity(runs.len());
+    let mut commits: Vec<CommitInfo> = Vec::new();
+    for (data, run) in runs {
+        let split = data.len() - (run.meta_len as usize).min(data.len());
+        let meta = RunMeta::decode(&data[split..], run.meta_crc, split as u64)?;
+        commits.extend(&meta.commits);
+        sources.push(Source { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
+    }
+    commits.sort_by_key(|c| c.sequence);
+    commits.dedup_by_key(|c| c.sequence);
+    for source in &mut sources {
+        source.commits = source
+            .meta
+            .commits
+            .iter()
+            .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
+            .collect();
+    }
+    let mut builder = RunBuilder::new();
+    let mut live = Vec::new();
+    for mut source in sources {
+        if source.advance()? {
+            live.push(source);
+        }
+    }
+    let mut value = Vec::new();
+    while !live.is_empty() {
+        // Few runs are merged at a time: a linear look at their heads beats a heap. Of equal keys the
+        // youngest run (the last one) comes first, because entries are kept newest first.
+        let mut best = 0;
+        for i in 1..live.len() {
+            if live[i].key().cmp(live[best].key()) != Ordering::Greater {
+                best = i;
+            }
+        }
+        let source = &mut live[best];
+        if let Some(cursor) = &source.cursor {
+            let mut head = Cursor::new(cursor.value());
+            let index = head.size()?;
+            let commit = *source.commits.get(index).ok_or_else(|| head.fail("an entry names no commit"))?;
+            let rest = &cursor.value()[head.position()..];
+            head.varint()?;
+            head.u8()?;
+            let length = head.varint()?;
+            value.clear();
+            value.put_varint(commit);
+            value.extend_from_slice(rest);
+            builder.push(cursor.key(), &value, commit, length)?;
+        }
+        if !source.advance()? {
+            live.remove(best);
+        }
+    }
+    builder.finish(commits, runs.iter().map(|(_, run)| run.weight).sum())
+}

@@ -1,0 +1,231 @@
+//! The meta part of a run: all that a reader needs to decide whether, and which, blocks to read.
+
+use std::sync::Arc;
+
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::{Error, Result};
+
+use crate::bytes::{Cursor, Put};
+use crate::keys::{decode_value, encode_value, skip_value};
+use crate::{Id, crc};
+
+const META_VERSION: u8 = 0;
+
+/// A commit whose entries a run holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// Its sequence in the log.
+    pub sequence: u64,
+    /// Its stamp.
+    pub stamp: u64,
+    /// The writer's clock, nanoseconds since 1970.
+    pub time: i64,
+    /// The transaction it was prepared under.
+    pub transaction: Option<Id>,
+}
+
+/// The distinct values of a keyword in a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// Level of the keyword: 0, 1 or 2.
+    pub level: u8,
+    /// The keyword.
+    pub keyword: Arc<str>,
+    /// Sorted values; `None` where there are too many to list.
+    pub values: Option<Vec<KeyValue>>,
+}
+
+/// One block of the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    /// Offset from the run's first byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// CRC-32C.
+    pub crc: u32,
+    /// Number of entries.
+    pub entries: u64,
+    /// Key of its first entry.
+    pub first_key: Box<[u8]>,
+}
+
+/// What a run says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunMeta {
+    /// Number of entries.
+    pub entries: u64,
+    /// Raw bytes of all entries.
+    pub bytes: u64,
+    /// Commits whose entries it holds, ascending.
+    pub commits: Vec<CommitInfo>,
+    /// First key.
+    pub first_key: Vec<u8>,
+    /// Last key.
+    pub last_key: Vec<u8>,
+    /// Encoded first levels and the index of the first commit into each; `None` where too many.
+    pub datasets: Option<Vec<(Vec<u8>, u64)>>,
+    /// Values per keyword.
+    pub axes: Vec<Axis>,
+    /// Offset of the filter from the run's first byte.
+    pub filter_offset: u64,
+    /// Bytes of the filter.
+    pub filter_len: u64,
+    /// Probes of the filter.
+    pub filter_hashes: u8,
+    /// CRC-32C of the filter.
+    pub filter_crc: u32,
+    /// The blocks, in order.
+    pub directory: Vec<Directory>,
+}
+
+impl RunMeta {
+    /// Writes the meta part.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![META_VERSION];
+        out.put_varint(self.entries);
+        out.put_varint(self.bytes);
+        out.put_varint(self.commits.len() as u64);
+        for commit in &self.commits {
+            out.put_varint(commit.sequence);
+            out.put_u64(commit.stamp);
+            out.put_i64(commit.time);
+            out.push(u8::from(commit.transaction.is_some()));
+            if let Some(id) = commit.transaction {
+                out.put_id(id);
+            }
+        }
+        out.put_bytes(&self.first_key);
+        out.put_bytes(&self.last_key);
+        out.push(u8::from(self.datasets.is_some()));
+        let datasets = self.datasets.as_deref().unwrap_or_default();
+        out.put_varint(datasets.len() as u64);
+        for (prefix, commit) in datasets {
+            out.put_bytes(prefix);
+            out.put_varint(*commit);
+        }
+        out.put_varint(self.axes.len() as u64);
+        for axis in &self.axes {
+            out.push(axis.level);
+            out.put_bytes(axis.keyword.as_bytes());
+            out.push(u8::from(axis.values.is_some()));
+            let values = axis.values.as_deref().unwrap_or_default();
+            out.put_varint(values.len() as u64);
+            values.iter().for_each(|value| encode_value(value, &mut out));
+        }
+        out.put_varint(self.filter_len);
+        out.push(self.filter_hashes);
+        out.put_u32(self.filter_crc);
+        out.put_varint(self.directory.len() as u64);
+        let mut last: &[u8] = &[];
+        for block in &self.directory {
+            out.put_varint(block.length);
+            out.put_u32(block.crc);
+            out.put_varint(block.entries);
+            let shared = shared_prefix(last, &block.first_key);
+            out.put_varint(shared as u64);
+            out.put_bytes(&block.first_key[shared..]);
+            last = &block.first_key;
+        }
+        out
+    }
+
+    /// Checks and reads the meta part of a run whose parts before it have `before` bytes.
+    pub fn decode(bytes: &[u8], expected_crc: u32, before: u64) -> Result<RunMeta> {
+        if crc(bytes) != expected_crc {
+            return Err(Error::corrupt("an index run does not match its checksum"));
+        }
+        let cursor = &mut Cursor::new(bytes);
+        if cursor.u8()? != META_VERSION {
+            return Err(cursor.fail("an index run has an unknown version"));
+        }
+        let (entries, raw) = (cursor.varint()?, cursor.varint()?);
+        let mut commits = Vec::with_capacity(cursor.clone().count(18)?);
+        for _ in 0..cursor.count(18)? {
+            commits.push(CommitInfo {
+                sequence: cursor.varint()?,
+                stamp: cursor.u64()?,
+                time: cursor.i64()?,
+                transaction: if cursor.u8()? == 1 { Some(cursor.id()?) } else { None },
+            });
+        }
+        let (first_key, last_key) = (cursor.bytes()?.to_vec(), cursor.bytes()?.to_vec());
+        let complete = cursor.u8()? == 1;
+        let mut datasets = Vec::new();
+        for _ in 0..cursor.count(2)? {
+            datasets.push((cursor.bytes()?.to_vec(), cursor.varint()?));
+        }
+        let mut axes = Vec::new();
+        for _ in 0..cursor.count(4)? {
+            axes.push(read_axis(cursor)?);
+        }
+        let (filter_len, filter_hashes, filter_crc) = (cursor.varint()?, cursor.u8()?, cursor.u32()?);
+        let directory = read_directory(cursor)?;
+        let filter_offset = directory.last().map_or(0, |d: &Directory| d.offset + d.length);
+        if filter_offset.checked_add(filter_len) != Some(before) || !cursor.is_empty() {
+            return Err(cursor.fail("an index run's parts do not add up to its length"));
+        }
+        Ok(RunMeta {
+            entries,
+            bytes: raw,
+            commits,
+            first_key,
+            last_key,
+            datasets: complete.then_some(datasets),
+            axes,
+            filter_offset,
+            filter_len,
+            filter_hashes,
+            filter_crc,
+            directory,
+        })
+    }
+
+    /// Index of the first block that can hold `key` (entries of one key may span blocks).
+    pub fn block_for(&self, key: &[u8]) -> usize {
+        self.directory.partition_point(|block| *block.first_key < *key).saturating_sub(1)
+    }
+}
+
+fn read_axis(cursor: &mut Cursor<'_>) -> Result<Axis> {
+    let level = cursor.u8()?;
+    let keyword: Arc<str> = cursor.text()?.into();
+    let complete = cursor.u8()? == 1;
+    let mut values = Vec::new();
+    for _ in 0..cursor.count(1)? {
+        let rest = cursor.clone().take(cursor.remaining())?;
+        let mut after = rest;
+        let raw = skip_value(&mut after)?;
+        cursor.take(raw.len())?;
+        values.push(decode_value(&mut &raw[..])?);
+    }
+    Ok(Axis { level, keyword, values: complete.then_some(values) })
+}
+
+fn read_directory(cursor: &mut Cursor<'_>) -> Result<Vec<Directory>> {
+    let count = cursor.count(8)?;
+    let mut directory: Vec<Directory> = Vec::with_capacity(count);
+    let mut offset = 0u64;
+    for _ in 0..count {
+        let (length, crc, entries) = (cursor.varint()?, cursor.u32()?, cursor.varint()?);
+        let shared = cursor.size()?;
+        let last = directory.last().map_or(&[][..], |d| &d.first_key);
+        let prefix = last.get(..shared).ok_or_else(|| cursor.fail("a key shares more than there is"))?;
+        let first_key = [prefix, cursor.bytes()?].concat().into();
+        directory.push(Directory { offset, length, crc, entries, first_key });
+        offset = offset.checked_add(length).ok_or_else(|| cursor.fail("an index run exceeds 64 bits"))?;
+    }
+    Ok(directory)
+}
+
+pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let n = a.len().min(b.len());
+    let mut i = 0;
+    while i + 8 <= n && a[i..i + 8] == b[i..i + 8] {
+        i += 8;
+    }
+    while i < n && a[i] == b[i] {
+        i += 1;
+    }
+    i
+}

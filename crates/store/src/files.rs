@@ -1,0 +1,83 @@
+//! Open files, shared between readers and bounded in number: a store of a thousand writers has more
+//! files than a process may hold open.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+
+use crate::layout::Layout;
+
+/// Most files kept open for reading.
+const OPEN_MAX: usize = 256;
+
+/// Files of the store's writers, opened for reading on demand.
+#[derive(Debug)]
+pub struct Files {
+    disk: Arc<dyn Disk>,
+    layout: Layout,
+    open: Mutex<HashMap<(Id, u32), Arc<dyn DiskFile>>>,
+}
+
+impl Files {
+    pub fn new(disk: Arc<dyn Disk>, layout: Layout) -> Files {
+        Files { disk, layout, open: Mutex::default() }
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// The file `number` of `writer`, open for reading.
+    pub fn get(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&(writer, number)) {
+            return Ok(file.clone());
+        }
+        let path = self.layout.file(writer, number);
+        let file = self.disk.open_read(&path).map_err(|e| {
+            let error = Error::io("open", &path, e);
+            match error.kind() {
+                // The index names the file, so its absence is damage.
+                fieldstone_core::ErrorKind::NotFound => Error::corrupt(error.message()),
+                _ => error,
+            }
+        })?;
+        if open.len() >= OPEN_MAX {
+            open.clear();
+        }
+        open.insert((writer, number), file.clone());
+        Ok(file)
+    }
+
+    /// Fills `buffer` from `offset` of a writer's file.
+    pub fn read(&self, writer: Id, number: u32, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let file = self.get(writer, number)?;
+        read_exact_at(&*file, buffer, offset).map_err(|e| {
+            Error::io("read", &self.layout.file(writer, number), e)
+                .context(format!("{} bytes at {offset}", buffer.len()))
+        })
+    }
+}
+
+/// Reads `length` bytes at `offset` into a new buffer, refusing lengths beyond the file's end before
+/// anything is allocated.
+pub fn read_vec(file: &dyn DiskFile, path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let size = file.stat().map_err(|e| Error::io("stat", path, e))?.len;
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        return Err(Error::corrupt(format!(
+            "{} has {size} bytes, {length} are expected at {offset}",
+            path.display()
+        )));
+    }
+    let mut buffer = vec![0; usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?];
+    read_exact_at(file, &mut buffer, offset).map_err(|e| Error::io("read", path, e))?;
+    Ok(buffer)
+}

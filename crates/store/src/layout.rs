@@ -1,0 +1,55 @@
+//! Where things lie in a store's folder.
+
+use std::path::{Path, PathBuf};
+
+use fieldstone_format::{Id, data, log, marker};
+
+/// The paths of one store.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    pub fn new(root: impl Into<PathBuf>) -> Layout {
+        Layout { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn marker(&self) -> PathBuf {
+        self.root.join(marker::FILE_NAME)
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    pub fn boards(&self) -> PathBuf {
+        self.root.join("boards")
+    }
+
+    pub fn log(&self, writer: Id) -> PathBuf {
+        self.logs().join(log::file_name(writer))
+    }
+
+    /// File 0 of a writer is its log, file n its data log n.
+    pub fn file(&self, writer: Id, number: u32) -> PathBuf {
+        match number {
+            0 => self.log(writer),
+            n => self.data().join(data::file_name(writer, n)),
+        }
+    }
+
+    /// A path as it is shown: relative to the store's folder.
+    pub fn shown(&self, writer: Id, number: u32) -> String {
+        let path = self.file(writer, number);
+        path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
+    }
+}

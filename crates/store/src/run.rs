@@ -1,0 +1,234 @@
+//! Index runs as they are read: meta part, filter and blocks come on demand and are kept.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::crc;
+use fieldstone_format::run::{BlockCursor, Filter, RunMeta, RunRef};
+use fieldstone_format::{Id, keys};
+
+use crate::files::Files;
+
+/// Bytes of index blocks kept in memory.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// Index blocks that were read, up to a bound.
+#[derive(Debug, Default)]
+pub struct BlockCache {
+    state: Mutex<CacheState>,
+    next_run: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct CacheState {
+    blocks: HashMap<(u64, usize), Arc<[u8]>>,
+    bytes: usize,
+}
+
+impl BlockCache {
+    fn get(&self, at: (u64, usize)) -> Option<Arc<[u8]>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).blocks.get(&at).cloned()
+    }
+
+    fn put(&self, at: (u64, usize), block: &Arc<[u8]>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes + block.len() > CACHE_BYTES {
+            state.blocks.clear();
+            state.bytes = 0;
+        }
+        if state.blocks.insert(at, block.clone()).is_none() {
+            state.bytes += block.len();
+        }
+    }
+}
+
+/// A run of one log.
+#[derive(Debug)]
+pub struct Run {
+    /// The log's writer.
+    pub writer: Id,
+    /// Where the run stands.
+    pub reference: RunRef,
+    files: Arc<Files>,
+    cache: Arc<BlockCache>,
+    number: u64,
+    meta: OnceLock<Arc<RunMeta>>,
+    filter: OnceLock<Filter>,
+}
+
+impl Run {
+    pub fn new(writer: Id, reference: RunRef, files: Arc<Files>, cache: Arc<BlockCache>) -> Run {
+        let number = cache.next_run.fetch_add(1, Ordering::Relaxed);
+        Run { writer, reference, files, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
+    }
+
+    /// Says which file and range an error is about.
+    fn named(&self, error: Error) -> Error {
+        let file = self.files.layout().shown(self.writer, self.reference.file);
+        error.context(format!("index run at {} of {file}", self.reference.offset))
+    }
+
+    fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        // A damaged length must not become an allocation: the run's own length bounds it.
+        if offset.checked_add(length).is_none_or(|end| end > self.reference.length) {
+            return Err(Error::corrupt("a part lies outside its index run"));
+        }
+        let mut buffer = vec![0; length as usize];
+        self.files.read(self.writer, self.reference.file, &mut buffer, self.reference.offset + offset)?;
+        Ok(buffer)
+    }
+
+    /// The meta part.
+    pub fn meta(&self) -> Result<&Arc<RunMeta>> {
+        if let Some(meta) = self.meta.get() {
+            return Ok(meta);
+        }
+        let before = self.reference.length - self.reference.meta_len;
+        let meta = self
+            .read(before, self.reference.meta_len)
+            .and_then(|bytes| RunMeta::decode(&bytes, self.reference.meta_crc, before))
+            .map_err(|e| self.named(e))?;
+        Ok(self.meta.get_or_init(|| Arc::new(meta)))
+    }
+
+    /// Whether a key with this hash may be here.
+    pub fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
+        let meta = self.meta()?;
+        if key < &meta.first_key[..] || key > &meta.last_key[..] {
+            return Ok(false);
+        }
+        let filter = match self.filter.get() {
+            Some(filter) => filter,
+            None => {
+                let bits = self.read(meta.filter_offset, meta.filter_len).map_err(|e| self.named(e))?;
+                if crc(&bits) != meta.filter_crc || bits.is_empty() != (meta.filter_hashes == 0) {
+                    return Err(self.named(Error::corrupt("a filter does not match its checksum")));
+                }
+                self.filter.get_or_init(|| Filter::new(bits.into(), meta.filter_hashes))
+            }
+        };
+        Ok(filter.may_contain(hash))
+    }
+
+    /// Reads and checks the filter, for `verify`.
+    pub fn check_filter(&self) -> Result<()> {
+        let key = self.meta()?.first_key.clone();
+        self.may_contain(&key, 0).map(drop)
+    }
+
+    /// Block `index`, checked.
+    pub fn block(&self, index: usize) -> Result<Arc<[u8]>> {
+        if let Some(block) = self.cache.get((self.number, index)) {
+            return Ok(block);
+        }
+        let block = self.block_uncached(index)?;
+        self.cache.put((self.number, index), &block);
+        Ok(block)
+    }
+
+    /// Block `index`, read and checked now.
+    pub fn block_uncached(&self, index: usize) -> Result<Arc<[u8]>> {
+        let meta = self.meta()?;
+        let place = meta.directory.get(index).ok_or_else(|| Error::internal("no such index block"))?;
+        let block = self.read(place.offset, place.length).map_err(|e| self.named(e))?;
+        if crc(&block) != place.crc {
+            let first = keys::KeyDecoder::new().decode(&place.first_key).map(|k| k.to_string());
+            return Err(self.named(Error::corrupt(format!(
+                "the block of {} entries from {} on does not match its checksum",
+                place.entries,
+                first.unwrap_or_default()
+            ))));
+        }
+        Ok(block.into())
+    }
+}
+
+/// Walks the entries of a run in order, with jumps.
+#[derive(Debug)]
+pub struct RunCursor {
+    run: Arc<Run>,
+    /// Index of the run in the snapshot's order.
+    pub index: usize,
+    next_block: usize,
+    entry: u32,
+    block: Option<BlockCursor<Arc<[u8]>>>,
+}
+
+impl RunCursor {
+    /// A cursor before the first entry.
+    pub fn new(run: Arc<Run>, index: usize) -> RunCursor {
+        RunCursor { run, index, next_block: 0, entry: 0, block: None }
+    }
+
+    pub fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    /// Moves on by one entry; `false` at the end.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(block) = &mut self.block {
+                if block.advance().map_err(|e| self.run.named(e))? {
+                    self.entry += 1;
+                    return Ok(true);
+                }
+                self.block = None;
+            }
+            if self.next_block >= self.run.meta()?.directory.len() {
+                return Ok(false);
+            }
+            self.open_block(self.next_block)?;
+        }
+    }
+
+    fn open_block(&mut self, index: usize) -> Result<()> {
+        self.block = Some(BlockCursor::new(self.run.block(index)?));
+        self.next_block = index + 1;
+        self.entry = 0;
+        Ok(())
+    }
+
+    /// Moves to the first entry whose key is at least `key`; `false` where there is none. Never moves
+    /// back.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        if self.block.is_some() && self.entry > 0 && self.key() >= key {
+            return Ok(true);
+        }
+        let mut target = self.run.meta()?.block_for(key);
+        if self.block.is_none() {
+            target = target.max(self.next_block);
+        }
+        if self.block.is_none() || target >= self.next_block {
+            if target >= self.run.meta()?.directory.len() {
+                return Ok(false);
+            }
+            self.open_block(target)?;
+        }
+        while self.advance()? {
+            if self.key() >= key {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Key of the current entry.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |b| b.key())
+    }
+
+    /// Value of the current entry.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |b| b.value())
+    }
+
+    /// Block and place in it of the current entry.
+    pub fn place(&self) -> (u32, u32) {
+        (self.next_block.saturating_sub(1) as u32, self.entry.saturating_sub(1))
+    }
+}

@@ -1,0 +1,52 @@
+//! One log as a reader sees it: its last commit and the runs that this commit names.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::log::{CommitRecord, Decision, Ends, LogHeader};
+
+use crate::run::Run;
+
+/// A log up to one of its commits.
+#[derive(Debug, Clone)]
+pub struct LogView {
+    /// Its writer.
+    pub writer: Id,
+    /// The user who owns the file; what counts for promise 10.
+    pub uid: u32,
+    /// What the log says of its writer.
+    pub header: Arc<LogHeader>,
+    /// Bytes of the header.
+    pub header_len: u64,
+    /// The last commit.
+    pub record: CommitRecord,
+    /// Where its frame lies.
+    pub ends: Ends,
+    /// The runs it names, oldest first.
+    pub runs: Vec<Arc<Run>>,
+    /// Decisions in this log up to the last commit, with their commits' stamps.
+    pub decisions: Vec<(Decision, u64)>,
+    /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.
+    pub mtime: i64,
+    /// Bytes of the file when it was looked at; beyond the last commit there may be a torn tail.
+    pub file_len: u64,
+}
+
+impl LogView {
+    /// Every commit of the log from the first on, by way of the frames' heads.
+    pub fn is_newer_than(&self, other: &LogView) -> bool {
+        self.record.sequence > other.record.sequence
+    }
+
+    /// Checks that a record belongs behind `before`: sequences and stamps only grow.
+    pub fn check_follows(before: &CommitRecord, record: &CommitRecord) -> Result<()> {
+        if record.sequence > before.sequence && record.stamp > before.stamp {
+            return Ok(());
+        }
+        Err(fieldstone_core::Error::corrupt(format!(
+            "commit {} does not follow commit {}",
+            record.sequence, before.sequence
+        )))
+    }
+}

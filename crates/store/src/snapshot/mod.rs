@@ -1,0 +1,161 @@
+//! Snapshots: which commits of which logs a read sees.
+//!
+//! A snapshot names, for every log, its last commit that belongs to it. Everything else follows from
+//! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
+//! snapshot never changes; a refresh makes a new one that shares what did not move.
+
+mod log_view;
+mod owners;
+mod refresh;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::Decision;
+use fieldstone_format::run::CommitInfo;
+use fieldstone_format::version::Version;
+
+pub use log_view::LogView;
+pub use owners::Owners;
+pub use refresh::Refresher;
+
+use crate::run::Run;
+
+/// Something wrong that was found while looking at the logs; reads go on without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// File, relative to the store.
+    pub file: String,
+    /// What is wrong.
+    pub why: String,
+    /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
+    pub damage: bool,
+}
+
+/// A verdict, and its place in the order of commits.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// What was decided.
+    pub decision: Decision,
+    /// Stamp of the commit that holds the decision.
+    pub stamp: u64,
+    /// Writer of that commit.
+    pub writer: Id,
+}
+
+/// Where a version of a field stands in the order of all versions; the greater one is newer.
+pub type Order = (u64, Id);
+
+/// What a read sees.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Logs with at least one commit, by writer id.
+    pub logs: Vec<Arc<LogView>>,
+    /// Runs of all logs; `run_log[i]` is the index of run i's log.
+    pub runs: Vec<Arc<Run>>,
+    /// Index into `logs` for each run.
+    pub run_log: Vec<u32>,
+    /// Verdicts by transaction.
+    pub verdicts: HashMap<Id, Verdict>,
+    /// Users who own datasets.
+    pub owners: Owners,
+    /// What was found wrong.
+    pub problems: Vec<Problem>,
+    /// Largest stamp in any log.
+    pub max_stamp: u64,
+}
+
+impl Snapshot {
+    /// A snapshot of these logs.
+    pub fn new(mut logs: Vec<Arc<LogView>>, problems: Vec<Problem>) -> Result<Snapshot> {
+        logs.sort_by_key(|log| log.writer);
+        let (mut runs, mut run_log) = (Vec::new(), Vec::new());
+        let mut verdicts: HashMap<Id, Verdict> = HashMap::new();
+        for (i, log) in logs.iter().enumerate() {
+            runs.extend(log.runs.iter().cloned());
+            run_log.resize(runs.len(), i as u32);
+            for (decision, stamp) in &log.decisions {
+                let verdict = Verdict { decision: decision.clone(), stamp: *stamp, writer: log.writer };
+                // The first decision on a transaction holds; a later one changes only its kinds.
+                match verdicts.entry(decision.transaction) {
+                    std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(verdict)),
+                    std::collections::hash_map::Entry::Occupied(mut entry) => {
+                        if (verdict.stamp, verdict.writer) < (entry.get().stamp, entry.get().writer) {
+                            entry.insert(verdict);
+                        }
+                    }
+                }
+            }
+        }
+        let max_stamp = logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
+        let owners = Owners::find(&logs)?;
+        Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, max_stamp })
+    }
+
+    /// The log that run `index` belongs to.
+    pub fn log_of(&self, run: usize) -> &Arc<LogView> {
+        &self.logs[self.run_log[run] as usize]
+    }
+
+    /// The log of `writer`.
+    pub fn log(&self, writer: Id) -> Option<&Arc<LogView>> {
+        self.logs.binary_search_by_key(&writer, |log| log.writer).ok().map(|i| &self.logs[i])
+    }
+
+    /// The order of a commit's entries among all versions; `None` where they are not visible.
+    /// Entries of a transaction count from its decision on; one's own transaction sees them before.
+    pub fn order(&self, writer: Id, commit: &CommitInfo, own: Option<Id>) -> Option<Order> {
+        let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
+        match self.verdicts.get(&id) {
+            None => (own == Some(id)).then_some((u64::MAX, writer)),
+            Some(verdict) => {
+                let decision = &verdict.decision;
+                let covered = decision.committed
+                    && decision.kinds & 1 == 1
+                    && decision.covers.iter().any(|(w, s)| *w == writer && commit.sequence <= *s);
+                covered.then_some((verdict.stamp, verdict.writer))
+            }
+        }
+    }
+
+    /// The text that names this snapshot.
+    pub fn version(&self) -> Version {
+        let writers = self
+            .logs
+            .iter()
+            .map(|log| {
+                let mut prefix = [0; 8];
+                prefix.copy_from_slice(&log.writer.0[..8]);
+                (prefix, log.record.sequence)
+            })
+            .collect();
+        Version { writers }
+    }
+
+    /// This snapshot cut back to an older version.
+    pub fn at(&self, version: &Version, refresher: &Refresher) -> Result<Snapshot> {
+        let mut logs = Vec::new();
+        for log in &self.logs {
+            let sequence = version.sequence(log.writer);
+            if sequence > log.record.sequence {
+                return Err(gone(log.writer));
+            }
+            if sequence > 0 {
+                logs.push(refresher.log_at(log, sequence)?);
+            }
+        }
+        let known = |prefix: &[u8; 8]| logs.iter().any(|log: &Arc<LogView>| log.writer.0[..8] == prefix[..]);
+        if version.writers.iter().any(|(prefix, _)| !known(prefix)) {
+            return Err(gone(Id::NONE));
+        }
+        Snapshot::new(logs, self.problems.clone())
+    }
+}
+
+fn gone(writer: Id) -> Error {
+    let what = if writer == Id::NONE { "a log".to_owned() } else { format!("log {writer}") };
+    Error::not_found(format!("this version of the store is not there: {what} does not reach it"))
+        .with_hint("the version belongs to another store, or has been purged")
+}
