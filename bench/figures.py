@@ -1,0 +1,206 @@
+"""The figures: for each, what is run and counted, which rows are shown, what is aimed at.
+
+A target that compares with another peer takes the ratio within each round of runs, then the median of these,
+so that what drifts on the machine between rounds cancels out.
+"""
+
+from __future__ import annotations
+
+import steps
+from steps import FDB, OURS, RAW, Figure, Row, Target
+
+_ARCHIVE_ROWS = (
+    Row("fields_s", "fields/s"),
+    Row("bytes_s", "MiB/s", 2**20),
+    Row("cpu_field", "CPU per field, µs", 1e-6, 1),
+    Row("cpu", "CPU of the measured part, s", 1, 3),
+    Row("syncs", "sync calls", counted=True),
+    Row("write_calls", "write calls", counted=True),
+    Row("written", "bytes written, MiB", 2**20, 2, counted=True),
+    Row("files", "files", counted=True),
+    Row("over_field", "bytes on disk over payload, per field", 1, 1, counted=True),
+)
+_ARCHIVE_TARGETS = (
+    Target("at least 85 % of plain write + fdatasync (bytes/s)", "bytes_s", 0.85, RAW, least=True),
+    Target("at most 70 % of FDB's CPU per field", "cpu_field", 0.70, FDB),
+)
+
+
+_LIST_ROWS = (
+    Row("fields_s", "entries/s, open included"),
+    Row("open", "open, ms", 1e-3, 2),
+    Row("first", "list to first entry, ms", 1e-3, 2),
+    Row("seconds", "total, s", 1, 3),
+    Row("cpu_field", "CPU per entry, µs", 1e-6, 2),
+    Row("peak", "peak memory of the process, MiB", 2**20),
+    Row("read", "bytes read, MiB", 2**20, 2, counted=True),
+    Row("files", "files in the store", counted=True),
+)
+
+
+_BOX_ROWS = (
+    Row("seconds", "time, ms", 1e-3, 1),
+    Row("cpu", "CPU, ms", 1e-3, 1),
+    Row("bytes", "bytes of the box, MiB", 2**20, 2),
+    Row("read", "bytes read, MiB", 2**20, 2, counted=True),
+    Row("share", "bytes read, % of the array", 0.01, 2, counted=True),
+    Row("read_calls", "read calls", counted=True),
+)
+_BOX_TARGETS = (Target("reads at most 2 % of the array's bytes + 1 MiB (bytes beyond 2 %)", "beyond", 2**20),)
+_EVERY, _BOTH = (OURS, FDB, RAW), (OURS, FDB)
+
+FIGURES = (
+    Figure(
+        "archive-64k",
+        "Archive and durable flush, 64 KiB",
+        "5,000 fields of 64 KiB, key given, one flush.",
+        _EVERY,
+        steps.archive,
+        _ARCHIVE_ROWS,
+        _ARCHIVE_TARGETS,
+        count=steps.archive_counts,
+        data={"shape": "64k"},
+    ),
+    Figure(
+        "archive-1m",
+        "Archive and durable flush, 1 MiB",
+        "500 fields of 1 MiB, key given, one flush.",
+        _EVERY,
+        steps.archive,
+        _ARCHIVE_ROWS,
+        _ARCHIVE_TARGETS,
+        count=steps.archive_counts,
+        data={"shape": "1m"},
+    ),
+    Figure(
+        "flush",
+        "Flush of ten small fields",
+        "Ten fields of 128 bytes archived and flushed, 100 times by one writer after a first flush that "
+        "makes the files; a run's median and 95th percentile. Raw is one write of the 1,280 bytes and one "
+        "fdatasync.",
+        _EVERY,
+        steps.flush,
+        (
+            Row("median", "archive + flush, median, ms", 1e-3, 3),
+            Row("p95", "archive + flush, 95th percentile, ms", 1e-3, 3),
+            Row("cpu", "CPU per flush, µs", 1e-6),
+            Row("syncs", "sync calls per flush", 1, 2, counted=True),
+            Row("fewest_syncs", "sync calls, fewest in one flush", counted=True),
+            Row("most_syncs", "sync calls, most in one flush", counted=True),
+            Row("first_syncs", "sync calls of the first flush", counted=True),
+            Row("write_calls", "write calls per flush", 1, 2, counted=True),
+            Row("written", "bytes written per flush", counted=True),
+            Row("first_over", "bytes over payload: first flush of a new store", counted=True),
+            Row("one_over", "bytes over payload: the next flush", counted=True),
+            Row("over", "bytes over payload: mean of 100 flushes", counted=True),
+            Row("allocated", "bytes allocated by the file system per flush", counted=True),
+            Row("files", "files after 101 flushes", counted=True),
+        ),
+        (
+            Target("exactly one sync per flush: no flush has more", "most_syncs", 1),
+            Target("exactly one sync per flush: no flush has fewer", "fewest_syncs", 1, least=True),
+            Target("at most 4 KB over the payload, one flush", "one_over", 4096),
+            Target("at most 4 KB over the payload, mean of 100", "over", 4096),
+            Target("at most a third of FDB's time", "median", 1 / 3, FDB),
+        ),
+        count=steps.flush_counts,
+    ),
+    Figure(
+        "list-50k",
+        "List 50,000 fields",
+        "Keys touched as dicts, in a fresh process, from open to the last entry.",
+        _BOTH,
+        steps.listing,
+        _LIST_ROWS,
+        (Target("at least 250,000 fields/s", "fields_s", 250_000, least=True),),
+        setup=steps.fill,
+        count=steps.listing_counts,
+        data={"shape": "tiny"},
+    ),
+    Figure(
+        "list-2m",
+        "List 2 million fields",
+        "As above; written with a flush after every 10,000 fields.",
+        (OURS,),
+        steps.listing,
+        _LIST_ROWS,
+        (
+            Target("first entry within 20 ms of list", "first", 0.020),
+            Target("at least 250,000 fields/s", "fields_s", 250_000, least=True),
+        ),
+        setup=steps.fill,
+        count=steps.listing_counts,
+        data={"shape": "2m"},
+    ),
+    Figure(
+        "get",
+        "One field by its full key",
+        "1,000 distinct keys out of 5,000 fields of 64 KiB, warm, one process.",
+        _BOTH,
+        steps.one,
+        (
+            Row("median", "median, µs", 1e-6, 1),
+            Row("p95", "95th percentile, µs", 1e-6, 1),
+            Row("cpu", "CPU per field, µs", 1e-6, 1),
+        ),
+        (Target("at most 60 µs median", "median", 60e-6),),
+        setup=steps.fill,
+        data={"shape": "64k"},
+    ),
+    Figure(
+        "cli",
+        "The program lists 5,000 fields",
+        "`fieldstone list STORE` and `fdb-list`, from spawn to exit, output to a file, pages in the cache.",
+        _BOTH,
+        steps.cli,
+        (Row("seconds", "wall, ms", 1e-3, 1), Row("cpu", "CPU, ms", 1e-3, 1)),
+        (Target("at most 30 ms", "seconds", 0.030),),
+        setup=steps.fill,
+        data={"shape": "64k"},
+    ),
+    Figure(
+        "retrieve",
+        "Retrieve 5,000 fields of 64 KiB by one request",
+        "Through one reused buffer of 8 MiB. Raw is pread and CRC-32C of equal ranges into such a buffer.",
+        _EVERY,
+        steps.retrieve,
+        (
+            Row("fields_s", "fields/s"),
+            Row("bytes_s", "MiB/s", 2**20),
+            Row("cpu_field", "CPU per field, µs", 1e-6, 1),
+            Row("read_calls", "read calls", counted=True),
+            Row("read", "bytes read, MiB", 2**20, 1, counted=True),
+        ),
+        (
+            Target("at least 3 times FDB", "fields_s", 3, FDB, least=True),
+            Target("at least 70 % of pread + CRC-32C", "bytes_s", 0.70, RAW, least=True),
+        ),
+        setup=steps.fill,
+        count=steps.retrieve_counts,
+        data={"shape": "64k"},
+    ),
+    Figure(
+        "box-2d",
+        "A box of 1 % of an 800 MB array",
+        "1,000 x 1,000 of 10,000 x 10,000 f8, default chunks.",
+        _EVERY,
+        steps.box,
+        _BOX_ROWS,
+        _BOX_TARGETS,
+        setup=steps.box_fill,
+        count=steps.box_counts,
+        data={"box": "2d"},
+    ),
+    Figure(
+        "box-3d",
+        "A box of 1 % of a 3-D array",
+        "110 x 110 x 110 of 512 x 512 x 512 f4, default chunks.",
+        _EVERY,
+        steps.box,
+        _BOX_ROWS,
+        _BOX_TARGETS,
+        setup=steps.box_fill,
+        count=steps.box_counts,
+        data={"box": "3d"},
+    ),
+)

@@ -1,0 +1,40 @@
+"""The stores that are measured, each behind the few calls that the scenarios make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from workload import Box, Key
+
+
+class Peer(Protocol):
+    """One open store. Making it opens the store below `root` and may make its folder.
+
+    A peer leaves out what it has no notion of: a raw file has no `entries`, `get`, `retrieve` or `cli`.
+    """
+
+    def __init__(self, root: Path) -> None: ...
+
+    def archive(self, key: Key, data: bytes) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def entries(self) -> Iterator[Key]:
+        """The key of every field, each as a dict of its own."""
+
+    def get(self, key: Key) -> bytes: ...
+
+    def retrieve(self, request: dict[str, str | list[str]], room: memoryview) -> int:
+        """Read all that the request selects through the one buffer `room`; returns the bytes read."""
+
+    def archive_array(self, array: np.ndarray) -> None: ...
+
+    def get_box(self, box: Box) -> np.ndarray: ...
+
+    @staticmethod
+    def cli(root: Path) -> tuple[list[str], dict[str, str]]:
+        """The command that lists a store, and what it needs in its environment."""

@@ -1,0 +1,107 @@
+"""Turns the kept results into the tables of docs/benchmarks.md, between two marker lines."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from figures import FIGURES
+from steps import OURS, Figure, Row, Target
+
+BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- bench: end -->"
+NAMES = {"fieldstone_store": "Fieldstone", "fdb": "FDB", "raw": "raw"}
+
+
+def _number(value: float, row: Row) -> str:
+    return f"{value / row.unit:,.{row.digits}f}"
+
+
+def _cell(kept: dict[str, Any], peer: str, row: Row) -> str:
+    if row.counted:
+        counts = kept["counts"].get(peer, {})
+        return _number(counts[row.key], row) if row.key in counts else "-"
+    values = [r[row.key] for r in kept["runs"].get(peer, []) if row.key in r]
+    if not values:
+        return "-"
+    low, middle, high = (_number(v, row) for v in (min(values), statistics.median(values), max(values)))
+    return middle if low == high else f"**{middle}** ({low}-{high})"
+
+
+def outcome(kept: dict[str, Any], target: Target) -> tuple[float, bool] | None:
+    """What was measured for a target and whether it is met; None when one of the two was not measured."""
+    ours = kept["runs"].get(OURS, [])
+    if target.than:
+        theirs = kept["runs"].get(target.than, [])
+        ratios = [a[target.key] / b[target.key] for a, b in zip(ours, theirs, strict=False)]
+        values = ratios
+    elif target.key in kept["counts"].get(OURS, {}):
+        values = [kept["counts"][OURS][target.key]]
+    else:
+        values = [r[target.key] for r in ours]
+    if not values:
+        return None
+    value = statistics.median(values)
+    return value, value >= target.limit if target.least else value <= target.limit
+
+
+def _show(value: float, target: Target, figure: Figure) -> str:
+    if target.than:
+        return (
+            f"{value:.0%} of {NAMES[target.than]}" if value < 2 else f"{value:.1f} times {NAMES[target.than]}"
+        )
+    row = next((r for r in figure.rows if r.key == target.key), Row(target.key, "bytes"))
+    unit = row.label.rsplit(", ", 1)[-1] if row.unit != 1 else ""
+    return f"{_number(value, row)} {unit}".strip()
+
+
+def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
+    peers = [p for p in figure.peers if p in kept["runs"]]
+    runs = max(len(r) for r in kept["runs"].values())
+    lines = [f"### {figure.title}", "", figure.what, ""]
+    lines += ["| | " + " | ".join(NAMES[p] for p in peers) + " |", "| --- |" + " ---: |" * len(peers)]
+    for row in figure.rows:
+        cells = [_cell(kept, p, row) for p in peers]
+        if any(c != "-" for c in cells):
+            lines.append(f"| {row.label} | " + " | ".join(cells) + " |")
+    lines.append("")
+    for target in figure.targets:
+        if found := outcome(kept, target):
+            verdict = "met" if found[1] else "**not met**"
+            lines.append(f"- Aim: {target.text}. Measured: {_show(found[0], target, figure)}: {verdict}.")
+    lines += [
+        "",
+        f"{kept['date']}, {runs} alternating runs, load {kept['load'][0]:.2f} before and "
+        f"{kept['load'][1]:.2f} after, Fieldstone at `{kept['commit']}`. Again: "
+        f"`bench/run.sh --only {figure.name}`.",
+        "",
+    ]
+    return lines
+
+
+def render(results: dict[str, Any]) -> str:
+    """All figures that have results, after a table of the machine and one of the aims."""
+    kept, machine = results["figures"], results["machine"]
+    lines = ["## The machine", "", "| | |", "| --- | --- |"]
+    lines += [f"| {name} | {value} |" for name, value in machine.items()]
+    lines += ["", "## Aims", "", "| figure | aim | measured | |", "| --- | --- | --- | --- |"]
+    measured = [f for f in FIGURES if f.name in kept]
+    for figure in measured:
+        for target in figure.targets:
+            if found := outcome(kept[figure.name], target):
+                shown, verdict = _show(found[0], target, figure), "met" if found[1] else "**not met**"
+                lines.append(f"| {figure.title} | {target.text} | {shown} | {verdict} |")
+    lines += ["", "## Figures", ""]
+    for figure in measured:
+        lines += _section(figure, kept[figure.name])
+    return "\n".join(lines)
+
+
+def write(document: Path, text: str) -> None:
+    """Replace what stands between the markers of the document."""
+    old = document.read_text()
+    before, _, rest = old.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"bench: {document} lacks the markers {BEGIN!r} and {END!r}")
+    document.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")

@@ -1,0 +1,128 @@
+"""Measure Fieldstone beside FDB and the bare disk, and write docs/benchmarks.md.
+
+    bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers fieldstone,fdb,raw] [--work DIR]
+
+For every figure: set up once, wait until the machine is idle, run the peers in turn (ours, FDB, raw, ours,
+...), each run in a fresh process on an empty store or on the one set up, then count system calls in one more
+run per peer that is not timed. All single values are kept in bench/results.json, from which the tables are
+made. `--quick` runs small shapes twice, to see that everything works; it prints its tables and keeps nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import report
+from figures import FIGURES
+from measure import BENCH, machine, wait_for_idle
+from steps import FDB, OURS, RAW, Figure, Sitting
+
+RESULTS, DOCUMENT = BENCH / "results.json", BENCH.parent / "docs" / "benchmarks.md"
+PEERS = {"fieldstone": OURS, "fdb": FDB, "raw": RAW}
+
+
+def arguments() -> argparse.Namespace:
+    about, *_ = (__doc__ or "").partition("\n")
+    ap = argparse.ArgumentParser(description=about)
+    names = [f.name for f in FIGURES]
+    ap.add_argument(
+        "--only", action="append", metavar="NAME", choices=names, help=f"one of {', '.join(names)}"
+    )
+    ap.add_argument("--runs", type=int, default=0, help="runs per peer (7; 2 with --quick)")
+    ap.add_argument("--quick", action="store_true", help="small shapes, nothing kept")
+    ap.add_argument("--peers", default="fieldstone,fdb,raw")
+    ap.add_argument(
+        "--work",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "fieldstone-bench",
+        help="folder on the disk to measure; needs 5 GB",
+    )
+    ap.add_argument("--patience", type=float, default=300, help="seconds to wait for a load below 1.5")
+    return ap.parse_args()
+
+
+def measure(figure: Figure, sitting: Sitting, runs: int, patience: float) -> dict[str, Any]:
+    """One figure: its setup, its alternating runs, its counts."""
+    peers = [p for p in figure.peers if p in sitting.wanted]
+    (sitting.work / "ranges").unlink(missing_ok=True)
+    kept: dict[str, Any] = {"runs": {p: [] for p in peers}, "counts": {}, "setup": {}}
+    if figure.setup:
+        kept["setup"] = {p: figure.setup(figure, sitting, p) for p in peers}
+        os.sync()
+    wait_for_idle(1.5, patience)
+    before = os.getloadavg()[0]
+    for number in range(runs):
+        for peer in peers:
+            kept["runs"][peer].append(figure.run(figure, sitting, peer))
+        print(f"{figure.name}: run {number + 1} of {runs}, load {os.getloadavg()[0]:.2f}", file=sys.stderr)
+    after = os.getloadavg()[0]
+    if figure.count:
+        kept["counts"] = {p: figure.count(figure, sitting, p) for p in peers}
+    shutil.rmtree(sitting.work / figure.name, ignore_errors=True)
+    commit = subprocess.run(
+        ["git", "-C", str(BENCH.parent), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    now = datetime.datetime.now().astimezone()
+    return {
+        **kept,
+        "load": [before, after],
+        "commit": commit or "unknown",
+        "date": now.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def main() -> None:
+    a = arguments()
+    wanted = [PEERS[name] for name in a.peers.split(",")]
+    if OURS in wanted and importlib.util.find_spec("fieldstone") is None:
+        print("bench: fieldstone is not installed here; measuring the others only", file=sys.stderr)
+        wanted.remove(OURS)
+    if shutil.which("strace") is None:
+        raise SystemExit("bench: strace is needed to count system calls (package strace)")
+    a.work.mkdir(parents=True, exist_ok=True)
+    facts = machine(a.work)
+    if facts["file system"].startswith("tmpfs"):
+        raise SystemExit(f"bench: {a.work} is in memory; give --work a folder on the disk to measure")
+    facts |= {
+        "FDB": f"fdb5lib {_version('fdb5lib')}, pyfdb {_version('pyfdb')}",
+        "Fieldstone": _version("fieldstone"),
+    }
+    keep = not a.quick and RESULTS.exists()
+    results = json.loads(RESULTS.read_text()) if keep else {"figures": {}}
+    results["machine"] = facts
+    sitting = Sitting(a.work.resolve(), a.quick, wanted)
+    for figure in FIGURES:
+        if (a.only and figure.name not in a.only) or not set(figure.peers) & set(wanted):
+            continue
+        results["figures"][figure.name] = measure(
+            figure, sitting, a.runs or (2 if a.quick else 7), 0 if a.quick else a.patience
+        )
+        if not a.quick:
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            report.write(DOCUMENT, report.render(results))
+    print(report.render(results))
+
+
+if __name__ == "__main__":
+    main()

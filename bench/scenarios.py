@@ -1,0 +1,164 @@
+"""What is done to a store and timed: the same code for every peer, each in a fresh process.
+
+`python bench/scenarios.py CALL` with CALL a JSON object of peer, what, root and arguments prints the result
+as JSON; `measure.child` makes such processes. Libraries are imported, payloads and keys made, and (except
+where a fresh process is what is measured) first calls made on a store that is thrown away, before any clock
+starts: FDB loads its language tables in its first call, which would otherwise be counted against it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import workload
+from measure import Result, Span, percentile, tree_size
+from peers import Peer
+
+
+def _warm_up(peer: type[Peer], root: Path) -> None:
+    aside = root.with_name(root.name + "-warm")
+    store = peer(aside)
+    store.archive(workload.ARRAY_KEY, b"warm")
+    store.flush()
+    if hasattr(store, "get"):
+        assert bytes(store.get(workload.ARRAY_KEY)) == b"warm"
+    del store
+    shutil.rmtree(aside)
+
+
+def archive(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
+    """Every field by key, one flush at the end; from the first archive to the return of flush."""
+    s = workload.shape(shape, quick)
+    pairs = list(zip(s.keys(), s.payloads(), strict=True))
+    _warm_up(peer, root)
+    store = peer(root)
+    with Span() as span:
+        for key, data in pairs:
+            store.archive(key, data)
+        store.flush()
+    return span.result(s.fields, s.total)
+
+
+def flushes(peer: type[Peer], root: Path, sizes: bool = False) -> dict[str, Any]:
+    """One flush that makes the files, then 100 of ten small fields each, by one writer."""
+    s = workload.shape("flush")
+    pairs = list(zip(s.keys(), s.payloads(), strict=True))
+    _warm_up(peer, root)
+    store, spans, trees = peer(root), [], []
+    for number in range(s.steps):
+        batch = pairs[number * s.params : (number + 1) * s.params]
+        with Span(f"flush {number}") as span:
+            for key, data in batch:
+                store.archive(key, data)
+            store.flush()
+        spans.append(span)
+        if sizes:
+            trees.append(tree_size(root))
+    seconds = [span.seconds for span in spans[1:]]
+    return {
+        "median": percentile(seconds, 0.5),
+        "p95": percentile(seconds, 0.95),
+        "cpu": sum(span.cpu for span in spans[1:]) / len(seconds),
+        "payload": s.params * s.nbytes,
+        "sizes": trees,
+    }
+
+
+def fill(peer: type[Peer], root: Path, shape: str, quick: bool, flush_every: int = 0) -> Result:
+    """Write the store that reading is measured on."""
+    s, store = workload.shape(shape, quick), peer(root)
+    with Span() as span:
+        for i, key in enumerate(s.keys()):
+            store.archive(key, s.payload(i))
+            if flush_every and (i + 1) % flush_every == 0:
+                store.flush()
+        store.flush()
+    return span.result(s.fields, s.total)
+
+
+def entries(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
+    """List everything in a process that has not touched a store before, from opening it to the last key."""
+    s, n, first = workload.shape(shape, quick), 0, 0.0
+    _import(peer, root)
+    with Span() as span:
+        start = time.perf_counter()
+        store = peer(root)
+        opened = time.perf_counter()
+        last: workload.Key = {}
+        for last in store.entries():  # noqa: B007  used after the loop
+            if not n:
+                first = time.perf_counter()
+            n += 1
+    assert n == s.fields and {**workload.BASE, "step": last["step"]}.items() <= last.items(), (n, last)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {**span.result(n), "open": opened - start, "first": first - opened, "peak": peak}
+
+
+def _import(peer: type[Peer], root: Path) -> None:
+    """Import what the peer needs, and nothing more: opening an absent store reads and writes nothing."""
+    aside = root.with_name(root.name + "-absent")
+    peer(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def one(peer: type[Peer], root: Path, shape: str, quick: bool, count: int = 1000) -> Result:
+    """Single fields by full key, many distinct keys in one process that has read from this store before."""
+    s = workload.shape(shape, quick)
+    keys, spans, store = list(s.keys()), [], peer(root)
+    store.get(keys[0])
+    for i in range(1, s.fields, max(1, s.fields // count)):
+        with Span() as span:
+            data = store.get(keys[i])
+        assert bytes(data) == s.payload(i), keys[i]
+        spans.append(span)
+    seconds = [span.seconds for span in spans]
+    cpu = sum(span.cpu for span in spans) / len(spans)
+    return {"median": percentile(seconds, 0.5), "p95": percentile(seconds, 0.95), "cpu": cpu}
+
+
+def retrieve(peer: type[Peer], root: Path, shape: str, quick: bool, buffer: int) -> Result:
+    """Every field by one request, read through one buffer that is used again and again."""
+    s, room = workload.shape(shape, quick), memoryview(bytearray(b"1") * buffer)
+    store = peer(root)
+    store.get(next(s.keys()))
+    with Span() as span:
+        got = store.retrieve(s.request(), room)
+    assert got == s.total, (got, s.total)
+    return span.result(s.fields, got)
+
+
+def box_fill(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
+    array, store = workload.box(box, quick).values(), peer(root)
+    with Span() as span:
+        store.archive_array(array)
+        store.flush()
+    return span.result(1, array.nbytes)
+
+
+def box(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
+    """About 1 % of one array."""
+    b = workload.box(box, quick)
+    b.values(b.start, b.count)
+    _warm_up(peer, root)
+    store = peer(root)
+    with Span() as span:
+        part = store.get_box(b)
+    assert (part == b.values(b.start, b.count)).all()
+    return span.result(1, part.nbytes)
+
+
+def main() -> None:
+    call = json.loads(sys.argv[1])
+    peer = importlib.import_module(f"peers.{call['peer']}").Store
+    print(json.dumps(globals()[call["what"]](peer, Path(call["root"]), **call["arguments"])))
+
+
+if __name__ == "__main__":
+    main()
