@@ -70,6 +70,15 @@ def tree_size(root: Path) -> Result:
     }
 
 
+def read_into_cache(root: Path) -> None:
+    """Read every file below `root` once: a store written past the page cache would else be read from disk."""
+    for path in root.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as f:
+                while f.read(8 << 20):
+                    pass
+
+
 @dataclass
 class Counts:
     """System calls between one mark and the next, on files below the store's folder."""

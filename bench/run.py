@@ -25,7 +25,7 @@ from typing import Any
 
 import report
 from figures import FIGURES
-from measure import BENCH, machine, wait_for_idle
+from measure import BENCH, machine, read_into_cache, wait_for_idle
 from steps import FDB, OURS, RAW, Figure, Sitting
 
 RESULTS, DOCUMENT = BENCH / "results.json", BENCH.parent / "docs" / "benchmarks.md"
@@ -60,6 +60,8 @@ def measure(figure: Figure, sitting: Sitting, runs: int, patience: float) -> dic
     if figure.setup:
         kept["setup"] = {p: figure.setup(figure, sitting, p) for p in peers}
         os.sync()
+        for peer in peers:
+            read_into_cache(sitting.root(figure.name, peer))
     wait_for_idle(1.5, patience)
     before = os.getloadavg()[0]
     for number in range(runs):
