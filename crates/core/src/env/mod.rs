@@ -157,7 +157,7 @@ impl Env {
     pub fn real() -> Env {
         Env {
             clock: Arc::new(real::RealClock::default()),
-            rand: Arc::new(real::RealRand::default()),
+            rand: Arc::new(real::RealRand),
             disk: Arc::new(real::RealDisk),
             identity: Arc::new(real::RealIdentity),
         }

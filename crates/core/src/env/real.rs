@@ -1,0 +1,365 @@
+//! The operating system behind the traits of [`env`](super).
+//!
+//! Invariants:
+//! * every descriptor is close-on-exec, and `EINTR` never reaches a caller;
+//! * no call here takes a lock in the kernel's sense (`flock`, `fcntl` locks): that an append and
+//!   the question where it went belong together is kept by a mutex of the one handle;
+//! * nothing about the process (its id, its randomness) is remembered, so that a forked child never
+//!   acts under its parent's name.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::Pid;
+use rustix::rand::GetRandomFlags;
+
+use super::{Clock, Disk, DiskFile, FileKind, Identity, Rand, Space, Stat};
+
+/// The host's clock.
+#[derive(Debug, Clone)]
+pub struct RealClock {
+    start: Instant,
+}
+
+impl Default for RealClock {
+    #[allow(clippy::disallowed_methods)]
+    fn default() -> RealClock {
+        RealClock { start: Instant::now() }
+    }
+}
+
+impl Clock for RealClock {
+    #[allow(clippy::disallowed_methods)]
+    fn now(&self) -> i64 {
+        let saturate = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => saturate(after),
+            Err(before) => -saturate(before.duration()),
+        }
+    }
+
+    fn monotonic(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn sleep(&self, nanoseconds: u64) {
+        std::thread::sleep(Duration::from_nanos(nanoseconds));
+    }
+}
+
+/// The kernel's random bytes. Each call is a system call: a pool in the process would be copied by a
+/// fork and then give two processes the same ids.
+#[derive(Debug, Clone, Copy)]
+pub struct RealRand;
+
+impl Rand for RealRand {
+    fn fill(&self, buffer: &mut [u8]) {
+        let mut rest = &mut *buffer;
+        while !rest.is_empty() {
+            match retry_on_intr(|| rustix::rand::getrandom(&mut *rest, GetRandomFlags::empty())) {
+                Ok(n) if n > 0 => rest = &mut rest[n..],
+                _ => return fill_without_getrandom(rest),
+            }
+        }
+    }
+}
+
+/// For kernels and sandboxes without `getrandom`: the device, and where that is missing too, hashes
+/// of everything that differs between processes and calls.
+fn fill_without_getrandom(buffer: &mut [u8]) {
+    use std::io::Read;
+    if File::open("/dev/urandom").and_then(|mut f| f.read_exact(buffer)).is_ok() {
+        return;
+    }
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let clock = RealClock::default();
+    for chunk in buffer.chunks_mut(8) {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_i64(clock.now());
+        hasher.write_u32(RealIdentity.process());
+        hasher.write_u64(CALLS.fetch_add(1, Ordering::Relaxed));
+        hasher.write(RealIdentity.host().as_bytes());
+        chunk.copy_from_slice(&hasher.finish().to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// This process, by the operating system's account.
+#[derive(Debug, Clone, Copy)]
+pub struct RealIdentity;
+
+impl Identity for RealIdentity {
+    fn host(&self) -> String {
+        rustix::system::uname().nodename().to_string_lossy().into_owned()
+    }
+
+    fn process(&self) -> u32 {
+        rustix::process::getpid().as_raw_pid().unsigned_abs()
+    }
+
+    fn uid(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn user_name(&self, uid: u32) -> String {
+        let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
+        name_in_passwd(&String::from_utf8_lossy(&passwd), uid).unwrap_or_else(|| uid.to_string())
+    }
+
+    fn alive(&self, process: u32) -> bool {
+        let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
+        // A process of another user answers EPERM, and is alive.
+        !matches!(rustix::process::test_kill_process(pid), Err(Errno::SRCH))
+    }
+}
+
+/// The first name with this number in text of the form of `/etc/passwd`.
+fn name_in_passwd(passwd: &str, uid: u32) -> Option<String> {
+    passwd.lines().find_map(|line| {
+        let mut parts = line.split(':');
+        let name = parts.next().filter(|n| !n.is_empty())?;
+        (parts.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+/// What a handle was opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Read,
+    Write,
+    Append,
+}
+
+/// An open file of the operating system.
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+    mode: Mode,
+    /// Keeps an append and the question for its place together.
+    appending: Mutex<()>,
+}
+
+impl RealFile {
+    fn handle(file: File, mode: Mode) -> Arc<dyn DiskFile> {
+        Arc::new(RealFile { file, mode, appending: Mutex::new(()) })
+    }
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(retry_on_intr(|| rustix::io::pread(&self.file, &mut *buffer, offset))?)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        // Linux would ignore the offset of such a write.
+        if self.mode == Mode::Append {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(retry_on_intr(|| rustix::io::pwrite(&self.file, data, offset))?)
+    }
+
+    fn append(&self, data: &[u8]) -> io::Result<u64> {
+        if self.mode != Mode::Append {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let _one_at_a_time = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = retry_on_intr(|| rustix::io::write(&self.file, data))?;
+        if written < data.len() {
+            let message = format!("only {written} of {} bytes were appended", data.len());
+            return Err(io::Error::new(io::ErrorKind::WriteZero, message));
+        }
+        // The kernel left the position of this descriptor, which nothing else moves, at the end of
+        // what it appended; the end of the file may already be further.
+        let end = rustix::fs::tell(&self.file)?;
+        end.checked_sub(data.len() as u64).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        writeback::start(&self.file, offset, len);
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        Ok(to_stat(&self.file.metadata()?, self.mode != Mode::Read))
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod writeback {
+    use std::ffi::{c_int, c_uint};
+    use std::os::fd::AsRawFd;
+
+    /// `SYNC_FILE_RANGE_WRITE` of `linux/fs.h`: begin to write, do not wait.
+    const WRITE: c_uint = 2;
+
+    unsafe extern "C" {
+        /// Of the C library, which `std` links; rustix has no binding for it.
+        fn sync_file_range(fd: c_int, offset: i64, len: i64, flags: c_uint) -> c_int;
+    }
+
+    pub(super) fn start(file: &std::fs::File, offset: u64, len: u64) {
+        let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
+        // SAFETY: the declaration matches the C library's (both offsets are 64 bits wide on every
+        // Linux); the call takes no pointer, and the descriptor is open for as long as `file` is
+        // borrowed. A failure changes nothing: this is a hint.
+        let _ = unsafe { sync_file_range(file.as_raw_fd(), offset, len, WRITE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod writeback {
+    pub(super) fn start(_: &std::fs::File, _: u64, _: u64) {}
+}
+
+fn to_kind(kind: std::fs::FileType) -> FileKind {
+    match () {
+        () if kind.is_file() => FileKind::File,
+        () if kind.is_dir() => FileKind::Directory,
+        () => FileKind::Other,
+    }
+}
+
+fn to_stat(meta: &std::fs::Metadata, writable: bool) -> Stat {
+    Stat {
+        kind: to_kind(meta.file_type()),
+        len: meta.len(),
+        mtime: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
+        uid: meta.uid(),
+        inode: meta.ino(),
+        writable,
+    }
+}
+
+/// The operating system's files. In the [`Stat`] of an open file, `writable` says whether this
+/// handle may write; in that of a path, whether this process may open it for writing.
+#[derive(Debug, Clone, Copy)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(RealFile::handle(file, Mode::Write))
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(RealFile::handle(File::open(path)?, Mode::Read))
+    }
+
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(RealFile::handle(file, Mode::Write))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        Ok(RealFile::handle(file, Mode::Append))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    /// Names that are not UTF-8 are left out: no file of a store has one. A link shows as what it
+    /// points to.
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<(String, FileKind)>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let kind = match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => match std::fs::metadata(entry.path()) {
+                    Ok(target) => to_kind(target.file_type()),
+                    Err(_) => FileKind::Other,
+                },
+                Ok(kind) => to_kind(kind),
+                // Removed since the directory was read.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(e),
+            };
+            names.push((name, kind));
+        }
+        Ok(names)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        let meta = std::fs::metadata(path)?;
+        let writable = rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+        Ok(to_stat(&meta, writable))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::renameat(CWD, from, CWD, to)?)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(CWD, path, AtFlags::empty())?)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let s = retry_on_intr(|| rustix::fs::statvfs(path))?;
+        // File systems that make inodes as they need them report a total of none.
+        let free_inodes = if s.f_files == 0 { u64::MAX } else { s.f_favail };
+        Ok(Space { free_bytes: s.f_bavail.saturating_mul(s.f_frsize), free_inodes })
+    }
+
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut existing = std::path::absolute(path)?;
+        let mut missing = VecDeque::new();
+        let mut resolved = loop {
+            match std::fs::canonicalize(&existing) {
+                Ok(resolved) => break resolved,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    let Some(last) = existing.components().next_back() else { return Err(e) };
+                    missing.push_front(PathBuf::from(last.as_os_str()));
+                    if !existing.pop() {
+                        return Err(e);
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        };
+        for part in missing {
+            match part.components().next() {
+                Some(Component::ParentDir) => drop(resolved.pop()),
+                _ => resolved.push(part),
+            }
+        }
+        Ok(resolved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_the_passwd_file_or_by_number() {
+        let text = "root:x:0:0:root:/root:/bin/sh\nbroken\n:x:7:7::/:\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        assert_eq!(name_in_passwd(text, 1000).as_deref(), Some("ann"));
+        assert_eq!(name_in_passwd(text, 7), None);
+        assert_eq!(RealIdentity.user_name(4_000_000_001), "4000000001");
+    }
+}

@@ -1,0 +1,204 @@
+//! The bytes of one simulated file: what readers see now, what a power cut would leave, and, under
+//! the weak profile, what other hosts may still see.
+//!
+//! Invariants:
+//! * `bytes` is what the writing host sees;
+//! * `journal`, kept in worlds that can crash, holds the bytes that are durable and every write and
+//!   length since; syncing moves the second into the first;
+//! * `recent`, kept under the weak profile, holds the bytes that every host sees and the writes
+//!   that some may not see yet.
+
+use std::io;
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::Errno;
+
+use super::tree::{Access, Ino};
+
+/// A file, shared by its names and its open handles.
+#[derive(Debug)]
+pub(super) struct FileNode {
+    pub(super) ino: Ino,
+    data: RwLock<FileData>,
+}
+
+impl FileNode {
+    pub(super) fn new(ino: Ino, data: FileData) -> Arc<FileNode> {
+        Arc::new(FileNode { ino, data: RwLock::new(data) })
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, FileData> {
+        self.data.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, FileData> {
+        self.data.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes written at an offset.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) offset: usize,
+    pub(super) data: Vec<u8>,
+}
+
+impl Piece {
+    pub(super) fn end(&self) -> usize {
+        self.offset + self.data.len()
+    }
+
+    /// Puts the piece into `bytes`, which grow (with zeros in a gap) as needed.
+    pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
+        if bytes.len() < self.end() {
+            bytes.resize(self.end(), 0);
+        }
+        bytes[self.offset..self.end()].copy_from_slice(&self.data);
+    }
+}
+
+/// What is durable of a file, and what happened since.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Journal {
+    pub(super) durable: Vec<u8>,
+    pub(super) pending: Vec<Piece>,
+    /// Lengths the file went through since it was synced, oldest first.
+    pub(super) lens: Vec<usize>,
+}
+
+/// What the other hosts of a weak world see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recent {
+    /// What every host sees.
+    pub(super) base: Vec<u8>,
+    /// Writes in order of time that only their own host is sure to see.
+    pub(super) writes: Vec<RecentWrite>,
+}
+
+/// A write that another host may not see yet.
+#[derive(Debug, Clone)]
+pub(super) struct RecentWrite {
+    pub(super) time: i64,
+    pub(super) host: Arc<str>,
+    pub(super) piece: Piece,
+}
+
+/// Everything about a file but its names.
+#[derive(Debug, Clone)]
+pub(super) struct FileData {
+    pub(super) bytes: Vec<u8>,
+    pub(super) mtime: i64,
+    pub(super) uid: u32,
+    pub(super) access: Access,
+    pub(super) links: u32,
+    pub(super) journal: Option<Journal>,
+    pub(super) recent: Option<Recent>,
+}
+
+impl FileData {
+    pub(super) fn new(uid: u32, mtime: i64, tracked: bool, weak: bool) -> FileData {
+        FileData {
+            bytes: Vec::new(),
+            mtime,
+            uid,
+            access: Access::All,
+            links: 0,
+            journal: tracked.then(Journal::default),
+            recent: weak.then(Recent::default),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Reads what the writing host sees.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> usize {
+        let Ok(start) = usize::try_from(offset) else { return 0 };
+        let Some(rest) = self.bytes.get(start..) else { return 0 };
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        n
+    }
+
+    /// Writes all of `data`; only where memory cannot hold it does it fail, and then entirely.
+    pub(super) fn write_at(&mut self, data: &[u8], offset: u64, by: &Stamp) -> io::Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let end = usize::try_from(offset).ok().and_then(|o| o.checked_add(data.len()));
+        let end = end.filter(|e| isize::try_from(*e).is_ok()).ok_or(Errno::FBIG)?;
+        let offset = end - data.len();
+        let old_len = self.bytes.len();
+        if end > old_len {
+            self.bytes.try_reserve(end - old_len).map_err(|_| Errno::NOSPC)?;
+        }
+        // An append copies once; zeros are written only into a gap.
+        if offset >= old_len {
+            self.bytes.resize(offset, 0);
+            self.bytes.extend_from_slice(data);
+        } else {
+            let inside = data.len().min(old_len - offset);
+            self.bytes[offset..offset + inside].copy_from_slice(&data[..inside]);
+            self.bytes.extend_from_slice(&data[inside..]);
+        }
+        self.mtime = by.time;
+        if let Some(journal) = &mut self.journal {
+            journal.pending.push(Piece { offset, data: data.to_vec() });
+            if end > old_len {
+                journal.lens.push(end);
+            }
+        }
+        if let Some(recent) = &mut self.recent {
+            let piece = Piece { offset, data: data.to_vec() };
+            recent.writes.push(RecentWrite { time: by.time, host: by.host.clone(), piece });
+        }
+        Ok(())
+    }
+
+    /// Makes bytes and length durable.
+    pub(super) fn sync(&mut self) {
+        let len = self.bytes.len();
+        if let Some(journal) = &mut self.journal {
+            for piece in journal.pending.drain(..) {
+                piece.apply(&mut journal.durable);
+            }
+            journal.durable.resize(len, 0);
+            journal.lens.clear();
+        }
+    }
+
+    /// Shows what the disk holds and will be given, at the present length.
+    pub(super) fn evict(&mut self) {
+        let len = self.bytes.len();
+        if let Some(journal) = &self.journal {
+            self.bytes = journal.durable.clone();
+            journal.pending.iter().for_each(|p| p.apply(&mut self.bytes));
+            self.bytes.resize(len, 0);
+        }
+    }
+
+    /// Replaces the content for every host, durably: what tests do behind the store's back.
+    pub(super) fn replace(&mut self, bytes: Vec<u8>) {
+        if let Some(journal) = &mut self.journal {
+            *journal = Journal { durable: bytes.clone(), ..Journal::default() };
+        }
+        if let Some(recent) = &mut self.recent {
+            *recent = Recent { base: bytes.clone(), writes: Vec::new() };
+        }
+        self.bytes = bytes;
+    }
+}
+
+/// Who wrote, and when.
+#[derive(Debug, Clone)]
+pub(super) struct Stamp {
+    pub(super) host: Arc<str>,
+    pub(super) time: i64,
+}
+
+/// A lock whose poison is ignored: the state of a simulation is valid between any two statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

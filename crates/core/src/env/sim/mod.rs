@@ -1,0 +1,436 @@
+//! A simulated world: several hosts, their processes and one file system they share, in memory, all
+//! of it determined by a seed.
+//!
+//! * [`SimWorld::memory`] is the plain, fast, faultless disk behind `memory:`, with real time.
+//! * [`SimWorld::new`] makes a world for tests: faults by plan or by chance, kills, power cuts,
+//!   wrong clocks, other users, and the *weak* profile of a network file system.
+//!
+//! Invariants: nothing here touches the real world (but `memory:`, which takes time, randomness and
+//! identity from it); with calls made by one thread at a time, the same seed and the same calls give
+//! the same results, byte for byte.
+//!
+//! ```
+//! use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
+//! use std::path::Path;
+//!
+//! let world = SimWorld::new(42);
+//! let env = world.host("a");
+//! let file = env.disk.create_new(Path::new("/log")).unwrap();
+//! world.fail_nth(OpKind::SyncData, 2, Fault::Io);
+//! file.write_at(b"kept", 0).unwrap();
+//! file.sync_data().unwrap();
+//! env.disk.sync_dir(Path::new("/")).unwrap();
+//! file.write_at(b" or lost", 4).unwrap();
+//! assert!(file.sync_data().is_err());
+//! let after = world.power_cut(7);
+//! assert!(after.read(Path::new("/log")).unwrap().starts_with(b"kept"));
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::io::Errno;
+
+mod clock;
+mod crash;
+mod disk;
+mod faults;
+mod file;
+mod tree;
+mod weak;
+
+pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
+
+use self::clock::{Rng, SimClock, SimIdentity, SimRand};
+use self::disk::{Door, SimDisk, Who};
+use self::faults::{Faults, Ignored};
+use self::file::{FileNode, lock};
+use self::tree::{Access, Node, Tree};
+use self::weak::Weak;
+use super::{Env, Space, real};
+
+/// When a world begins: 2024-01-01, in nanoseconds since 1970.
+const START: i64 = 1_704_067_200_000_000_000;
+
+/// User of a host that was given no other.
+const DEFAULT_UID: u32 = 1000;
+
+/// Settings of a host.
+#[derive(Debug, Clone, Copy)]
+struct Host {
+    offset: i64,
+    uid: u32,
+    /// Process id that the next process gets; hosts count apart, so that ids repeat between them.
+    next: u32,
+}
+
+/// A process of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    host: Arc<str>,
+    id: u32,
+}
+
+/// Everything that changes.
+#[derive(Debug)]
+struct State {
+    seed: u64,
+    rng: Rng,
+    now: i64,
+    tree: Tree,
+    hosts: BTreeMap<Arc<str>, Host>,
+    /// Every process there ever was, and whether it is alive.
+    processes: BTreeMap<Process, bool>,
+    halted: bool,
+    links: bool,
+    faults: Faults,
+    weak: Option<Weak>,
+}
+
+impl State {
+    fn new(seed: u64, tracked: bool, uid: u32) -> State {
+        State {
+            seed,
+            rng: Rng::derived(seed, 0),
+            now: START,
+            tree: Tree::new(tracked, uid),
+            hosts: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            halted: false,
+            links: true,
+            faults: Faults::new(),
+            weak: None,
+        }
+    }
+
+    fn host(&self, name: &str) -> Host {
+        self.hosts.get(name).copied().unwrap_or(Host { offset: 0, uid: DEFAULT_UID, next: 100 })
+    }
+
+    fn space(&self) -> Space {
+        let (bytes, files) = self.used();
+        let left = |max: Option<u64>, used| max.map_or(i64::MAX as u64, |m: u64| m.saturating_sub(used));
+        Space {
+            free_bytes: left(self.faults.capacity, bytes),
+            free_inodes: left(self.faults.max_files, files),
+        }
+    }
+}
+
+/// The state behind its lock.
+#[derive(Debug)]
+struct World(Mutex<State>);
+
+impl World {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+}
+
+/// A handle on a simulated world; clones are the same world.
+#[derive(Debug, Clone)]
+pub struct SimWorld(Arc<World>);
+
+impl SimWorld {
+    /// An empty world.
+    pub fn new(seed: u64) -> SimWorld {
+        SimWorld::of(State::new(seed, true, DEFAULT_UID))
+    }
+
+    fn of(state: State) -> SimWorld {
+        SimWorld(Arc::new(World(Mutex::new(state))))
+    }
+
+    /// An empty disk in memory without faults, with the real time, randomness and identity.
+    /// Clones of the `Env` share the disk.
+    pub fn memory() -> Env {
+        let uid = super::Identity::uid(&real::RealIdentity);
+        let clock = real::RealClock::default();
+        let world = Arc::new(World(Mutex::new(State::new(0, false, uid))));
+        let who = Who::Real { clock: clock.clone(), host: "memory".into() };
+        Env {
+            clock: Arc::new(clock),
+            rand: Arc::new(real::RealRand),
+            disk: Arc::new(SimDisk(Door { world, who })),
+            identity: Arc::new(real::RealIdentity),
+        }
+    }
+
+    /// A new process on a host, which comes into being with its first.
+    pub fn process(&self, host: &str) -> Env {
+        let (process, rng) = {
+            let mut state = self.0.lock();
+            let host: Arc<str> = host.into();
+            let mut settings = state.host(&host);
+            let process = Process { host: host.clone(), id: settings.next };
+            settings.next += 1;
+            state.hosts.insert(host, settings);
+            state.processes.insert(process.clone(), true);
+            (process, Rng::derived(state.seed, state.processes.len() as u64))
+        };
+        self.env(process, rng)
+    }
+
+    /// As [`SimWorld::process`]; reads better where a host has one process only.
+    pub fn host(&self, name: &str) -> Env {
+        self.process(name)
+    }
+
+    fn env(&self, process: Process, rng: Rng) -> Env {
+        let world = self.0.clone();
+        let door = Door { world: world.clone(), who: Who::Process(process.clone()) };
+        Env {
+            clock: Arc::new(SimClock { world: world.clone(), process: process.clone() }),
+            rand: Arc::new(SimRand(Mutex::new(rng))),
+            disk: Arc::new(SimDisk(door)),
+            identity: Arc::new(SimIdentity { world, process }),
+        }
+    }
+
+    // Time and users.
+
+    /// The true time, nanoseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.0.lock().now
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, nanoseconds: u64) {
+        let mut state = self.0.lock();
+        state.now = state.now.saturating_add_unsigned(nanoseconds);
+    }
+
+    fn set_host(&self, host: &str, set: impl FnOnce(&mut Host)) {
+        let mut state = self.0.lock();
+        let mut settings = state.host(host);
+        set(&mut settings);
+        state.hosts.insert(host.into(), settings);
+    }
+
+    /// How far a host's clock is ahead of the true time, in nanoseconds.
+    pub fn set_clock_offset(&self, host: &str, nanoseconds: i64) {
+        self.set_host(host, |h| h.offset = nanoseconds);
+    }
+
+    /// The user of all processes of a host; 1000 where not set.
+    pub fn set_uid(&self, host: &str, uid: u32) {
+        self.set_host(host, |h| h.uid = uid);
+    }
+
+    // Faults.
+
+    /// Adds a planned fault.
+    pub fn schedule(&self, plan: Plan) {
+        self.0.lock().faults.plans.push(plan);
+    }
+
+    /// A fault at the n-th call of a kind from now, counted from 1, by any host.
+    pub fn fail_nth(&self, kind: OpKind, n: u64, fault: Fault) {
+        self.schedule(Plan::new(fault).kind(kind).nth(n));
+    }
+
+    /// A fault at each call of a kind with this probability.
+    pub fn set_probability(&self, kind: OpKind, fault: Fault, probability: f64) {
+        self.0.lock().faults.chances.push((kind, fault, probability));
+    }
+
+    /// Forgets all planned and probable faults, ignored syncs and limits of space.
+    pub fn clear_faults(&self) {
+        let faults = &mut self.0.lock().faults;
+        faults.plans.clear();
+        faults.chances.clear();
+        faults.ignored.clear();
+        faults.capacity = None;
+        faults.max_files = None;
+    }
+
+    /// Kills a process at its n-th call from now (of a kind, or of any).
+    pub fn kill_nth(&self, env: &Env, kind: Option<OpKind>, n: u64) {
+        let plan = Plan::new(Fault::Kill).host(&env.identity.host()).process(env.identity.process()).nth(n);
+        self.schedule(match kind {
+            Some(kind) => plan.kind(kind),
+            None => plan,
+        });
+    }
+
+    /// Kills a process now: every later call of its fails, and it is not alive.
+    pub fn kill(&self, env: &Env) {
+        let process = Process { host: env.identity.host().into(), id: env.identity.process() };
+        self.0.lock().processes.insert(process, false);
+    }
+
+    /// Size of the disk in bytes of file content; a write beyond it is short, then fails.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.0.lock().faults.capacity = bytes;
+    }
+
+    /// How many files may exist.
+    pub fn set_max_files(&self, files: Option<u64>) {
+        self.0.lock().faults.max_files = files;
+    }
+
+    /// Makes all syncs of a kind on paths that contain `part` ("" for all) succeed without effect.
+    pub fn disable_sync(&self, kind: SyncKind, part: &str) {
+        self.0.lock().faults.ignored.push(Ignored { kind, nth: 0, path: part.to_owned() });
+    }
+
+    /// Makes the n-th such sync from now, counted from 1, succeed without effect.
+    pub fn disable_nth_sync(&self, kind: SyncKind, part: &str, n: u64) {
+        self.0.lock().faults.ignored.push(Ignored { kind, nth: n.max(1), path: part.to_owned() });
+    }
+
+    /// Turns on the weak profile: what one host does, others may see up to so much later, and there
+    /// is no append. It cannot be turned off.
+    pub fn weak(&self, staleness_ns: u64) {
+        self.0.lock().weaken(i64::try_from(staleness_ns).unwrap_or(i64::MAX));
+    }
+
+    /// Whether hard links work; else `link` is `Unsupported`.
+    pub fn set_links(&self, links: bool) {
+        self.0.lock().links = links;
+    }
+
+    // The account.
+
+    /// All calls so far, in order, but those of dead processes.
+    pub fn trace(&self) -> Vec<Op> {
+        self.0.lock().faults.trace.clone()
+    }
+
+    /// Counts of the same calls.
+    pub fn counters(&self) -> Counters {
+        self.0.lock().faults.counters.clone()
+    }
+
+    /// Begins trace and counters anew.
+    pub fn clear_trace(&self) {
+        let faults = &mut self.0.lock().faults;
+        faults.trace.clear();
+        faults.counters = Counters::default();
+    }
+
+    /// Whether calls are written into the trace; they are counted in any case.
+    pub fn set_tracing(&self, tracing: bool) {
+        self.0.lock().faults.tracing = tracing;
+    }
+
+    // Other worlds.
+
+    /// The world after a power cut at this moment: one of the disk images that the calls so far
+    /// allow, drawn by `seed`. No process is alive in it, and no fault is set. This world goes on.
+    pub fn power_cut(&self, seed: u64) -> SimWorld {
+        let state = self.0.lock();
+        let mut rng = Rng::derived(state.seed ^ seed.rotate_left(32), seed);
+        let mut after = State::new(rng.next(), true, DEFAULT_UID);
+        after.tree = state.tree.crashed(state.weak.is_some(), &mut rng);
+        after.now = state.now;
+        after.hosts = state.hosts.clone();
+        after.processes = state.processes.keys().map(|p| (p.clone(), false)).collect();
+        after.links = state.links;
+        after.weak = state.weak.as_ref().map(|w| Weak::new(w.staleness));
+        SimWorld::of(after)
+    }
+
+    /// An independent copy of this world as it is. The processes of this world are dead in the copy.
+    pub fn fork_image(&self) -> SimWorld {
+        let state = self.0.lock();
+        SimWorld::of(State {
+            seed: state.seed,
+            rng: state.rng.clone(),
+            now: state.now,
+            tree: state.tree.deep_clone(),
+            hosts: state.hosts.clone(),
+            processes: state.processes.keys().map(|p| (p.clone(), false)).collect(),
+            halted: false,
+            links: state.links,
+            faults: state.faults.clone(),
+            weak: state.weak.clone(),
+        })
+    }
+
+    /// Drops what is cached: files show what the disk holds and what is still to be written, so that
+    /// the losses of a failed `sync_data` come to light.
+    pub fn drop_caches(&self) {
+        for node in self.0.lock().tree.nodes.values() {
+            if let Node::File(file) = node {
+                file.write().evict();
+            }
+        }
+    }
+
+    // What tests do behind the store's back; none of it is counted or can fail by a fault.
+
+    /// The content of a file as its writer sees it.
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.file(path)?.read().bytes.clone())
+    }
+
+    /// Puts new content into a file that exists, durably, for all hosts.
+    pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.file(path)?.write().replace(content.to_vec());
+        Ok(())
+    }
+
+    /// Inverts the bits of `mask` in one byte of a file, durably, for all hosts.
+    pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
+        let mut content = self.read(path)?;
+        let byte = usize::try_from(offset).ok().and_then(|o| content.get_mut(o)).ok_or(Errno::INVAL)?;
+        *byte ^= mask;
+        self.overwrite(path, &content)
+    }
+
+    /// Cuts a file to `len` bytes or lengthens it with zeros, durably, for all hosts.
+    pub fn truncate(&self, path: &Path, len: u64) -> io::Result<()> {
+        let mut content = self.read(path)?;
+        content.resize(usize::try_from(len).map_err(|_| Errno::FBIG)?, 0);
+        self.overwrite(path, &content)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Arc<FileNode>> {
+        let state = self.0.lock();
+        state.tree.file(state.tree.lookup(path)?).cloned()
+    }
+
+    /// Paths of all files, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let state = self.0.lock();
+        let all = state.tree.below(Path::new("/")).unwrap_or_default();
+        all.into_iter().filter(|(_, ino)| state.tree.file(*ino).is_ok()).map(|(path, _)| path).collect()
+    }
+
+    /// Gives a file or directory to another user.
+    pub fn chown(&self, path: &Path, uid: u32) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let ino = state.tree.lookup(path)?;
+        match state.tree.nodes.get_mut(&ino) {
+            Some(Node::Dir(dir)) => dir.uid = uid,
+            Some(Node::File(file)) => file.write().uid = uid,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Makes a path and all below it read-only for all but its owner, or for all.
+    pub fn chmod_readonly(&self, path: &Path, except_owner: bool) -> io::Result<()> {
+        self.chmod(path, if except_owner { Access::Owner } else { Access::Nobody })
+    }
+
+    /// Makes a path and all below it writable for all, as everything is at first.
+    pub fn chmod_writable(&self, path: &Path) -> io::Result<()> {
+        self.chmod(path, Access::All)
+    }
+
+    fn chmod(&self, path: &Path, access: Access) -> io::Result<()> {
+        let mut state = self.0.lock();
+        for (_, ino) in state.tree.below(path)? {
+            match state.tree.nodes.get_mut(&ino) {
+                Some(Node::Dir(dir)) => dir.access = access,
+                Some(Node::File(file)) => file.write().access = access,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
