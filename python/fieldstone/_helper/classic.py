@@ -95,7 +95,7 @@ class Layout:
 
     def _list(self, tag: int) -> int:
         found, n = self._u32(), self._count()
-        if (found, n) != (0, 0) and found != tag or n * 4 > self._size:
+        if ((found, n) != (0, 0) and found != tag) or n * 4 > self._size:
             raise HeaderError(f"list tag {found} with {n} elements where tag {tag} belongs")
         return n
 

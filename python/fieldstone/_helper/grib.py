@@ -13,6 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from fieldstone._helper.frames import Channel, RequestError
 
 CHUNK = 1 << 20
 UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
+MEASURED = re.compile("isobaric|hybrid|sigma|height|depth|theta|potential|pressure|eta", re.IGNORECASE)
+"""Types of level whose 0 is a level; elsewhere it says that there is none."""
 APART = (
     ("typeoflevel", "typeOfLevel"),
     ("level", "level"),
@@ -217,7 +220,8 @@ def key_of(handle: Handle) -> tuple[dict[str, str], list[list[str]]]:
     key = handle.mars()
     if "class" not in key:
         key = foreign(handle, key)
-    apart = [[keyword, value] for keyword, name in APART if keyword not in key and (value := handle.text(name))]
+    told = [(keyword, handle.text(name)) for keyword, name in APART if keyword not in key]
+    apart = [[keyword, value] for keyword, value in told if value]
     return {keyword: value for keyword, value in key.items() if value}, apart
 
 
@@ -225,7 +229,7 @@ def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
     """The key of a message that MARS does not know: its centre stands for the class."""
     number = mars.get("number") or handle.text("perturbationNumber")
     step = mars.get("step") or handle.text("stepRange") or "0"
-    kind = mars.get("type") or handle.text("dataType")
+    kind = mars.get("type") or handle.text("dataType").replace("af", "")  # af: analysis or forecast
     level_type = handle.text("typeOfLevel")
     key = dict(mars)
     key["class"] = handle.text("centre").lower()
@@ -241,7 +245,7 @@ def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
     if level_type:
         key["typeoflevel"] = level_type
     level = handle.text("level")
-    if "levelist" not in key and level not in ("", "0"):
+    if "levelist" not in key and level and (level != "0" or MEASURED.search(level_type)):
         key["levelist"] = level
     if key.get("param", "0") == "0":
         # No entry in eccodes' tables: the numbers of the code tables name the parameter.

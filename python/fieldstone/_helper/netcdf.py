@@ -117,7 +117,8 @@ class Reader:
     def _group(self, group: netCDF4.Dataset) -> dict[str, Any]:
         prefix = group.path.strip("/")
         dims = [
-            {"name": d.name, "length": len(d), "unlimited": d.isunlimited()} for d in group.dimensions.values()
+            {"name": d.name, "length": len(d), "unlimited": d.isunlimited()}
+            for d in group.dimensions.values()
         ]
         whole = bounds_of(group)
         return {

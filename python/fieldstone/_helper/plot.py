@@ -76,7 +76,7 @@ def draw(data: np.ndarray, coords: dict[str, Any], header: dict[str, Any]) -> by
         if 0 in data.shape:
             raise ValueError(f"an array of shape {data.shape} has nothing to draw")
         stride = tuple(slice(None, None, -(-n // MAX_SIDE)) for n in data.shape)
-        rows, columns = (along(c, n, s, i) for i, (c, n, s) in enumerate(zip((y, x), data.shape, stride)))
+        rows, columns = (along(c, data.shape[i], stride[i], i) for i, c in enumerate((y, x)))
         if rows.ndim != columns.ndim:
             raise ValueError("the two coordinates must be both 1-d or both 2-d")
         mesh = axes.pcolormesh(columns, rows, np.ma.masked_invalid(data[stride]), shading="nearest")

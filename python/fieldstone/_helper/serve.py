@@ -29,9 +29,9 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "ingest":
                 ingest(channel, header, payload)
             case "decode":
-                module("grib", "eccodes").decode_request(channel, payload)
+                module("grib", "eccodes", "grib").decode_request(channel, payload)
             case "plot":
-                module("plot", "matplotlib").plot_request(channel, header, payload)
+                module("plot", "matplotlib", "plot").plot_request(channel, header, payload)
             case op:
                 raise RequestError("Invalid", f"unknown op {op!r}", "ops: version, ingest, decode, plot")
     except (BrokenPipeError, ProtocolError):
@@ -44,14 +44,13 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         channel.fail("Internal", f"{type(error).__name__}: {error}")
 
 
-def module(name: str, needs: str) -> Any:
+def module(name: str, needs: str, extra: str) -> Any:
     """A module of this package, or ``Unavailable`` that names the missing library."""
     try:
         return importlib.import_module(f"fieldstone._helper.{name}")
     except (ImportError, RuntimeError, OSError) as error:
-        raise RequestError(
-            "Unavailable", f"the Python package {needs} cannot be loaded: {error}", f"pip install {needs}"
-        ) from None
+        message = f"the Python package {needs} cannot be loaded: {error}"
+        raise RequestError("Unavailable", message, f"pip install 'fieldstone[{extra}]'") from None
 
 
 def version() -> dict[str, Any]:
@@ -85,9 +84,9 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         kinds = {FileNotFoundError: "NotFound", PermissionError: "Denied"}
         raise RequestError(kinds.get(type(error), "Unavailable"), error.strerror or str(error)) from None
     if form == "netcdf":
-        module("netcdf", "netCDF4").ingest(channel, path, header)
+        module("netcdf", "netCDF4", "netcdf").ingest(channel, path, header)
     elif form == "grib":
-        module("grib", "eccodes").ingest(channel, path)
+        module("grib", "eccodes", "grib").ingest(channel, path)
     else:
         raise RequestError("Invalid", form)
 

@@ -1,0 +1,59 @@
+"""The store behind lazy arrays, opened again where they are unpickled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Source:
+    """A store pinned to one version.
+
+    Opened by URL it pickles as URL and version; made from an open store it pickles that store.
+    """
+
+    def __init__(self, store: Any, url: str | None = None, at: Any = None) -> None:
+        self._store = store
+        self._at = at
+        self._reopen = url is not None
+        self.url = url if url is not None else str(getattr(store, "url", ""))
+
+    @classmethod
+    def open(cls, url: str, at: Any = None) -> Source:
+        """Opens a store for reading and pins what is visible now."""
+        import fieldstone
+
+        store = fieldstone.open(url, mode="r", at=at)
+        return cls(store, url, store.version if at is None else at)
+
+    @property
+    def store(self) -> Any:
+        """The open store."""
+        if self._store is None:
+            import fieldstone
+
+            self._store = fieldstone.open(self.url, mode="r", at=self._at)
+        return self._store
+
+    def bytes(self, key: dict[str, str]) -> bytes:
+        """An opaque field."""
+        return bytes(self.store.get(key))
+
+    def box(self, key: dict[str, str], start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray:
+        """A box of an array field; only the blocks it touches are read."""
+        if not start:
+            return np.asarray(self.store.get(key))
+        return np.asarray(self.store.get(key, start=start, count=count))
+
+    def close(self) -> None:
+        """Closes a store that was opened here."""
+        if self._reopen and self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if self._reopen:
+            state["_store"] = None
+        return state

@@ -1,0 +1,147 @@
+"""Support for the tests of the helper process: a pipe to a real one, and a stand-in for a store."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+Frame = tuple[dict[str, Any], bytes]
+
+
+def frame(header: dict[str, Any], payload: bytes = b"") -> bytes:
+    """One frame, written from spec/helper-protocol.md alone."""
+    text = json.dumps(header).encode()
+    return struct.pack("<I", len(text)) + text + struct.pack("<Q", len(payload)) + payload
+
+
+def parse(data: bytes) -> list[Frame]:
+    """All frames of a reply stream; every byte must belong to one."""
+    frames, position = [], 0
+    while position < len(data):
+        (n,) = struct.unpack_from("<I", data, position)
+        header = json.loads(data[position + 4 : position + 4 + n])
+        position += 4 + n
+        (n,) = struct.unpack_from("<Q", data, position)
+        payload = data[position + 8 : position + 8 + n]
+        assert len(payload) == n
+        frames.append((header, payload))
+        position += 8 + n
+    return frames
+
+
+def talk(requests: bytes, timeout: float = 120) -> SimpleNamespace:
+    """Runs a helper on a stream of request bytes: frames, exit code, stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fieldstone._helper"], input=requests, capture_output=True, timeout=timeout
+    )
+    return SimpleNamespace(frames=parse(done.stdout), code=done.returncode, stderr=done.stderr.decode())
+
+
+def ask(header: dict[str, Any], payload: bytes = b"") -> list[Frame]:
+    """The replies to one request of a helper that then ends by itself."""
+    done = talk(frame(header, payload))
+    assert done.code == 0, done.stderr
+    assert [h["kind"] in ("done", "error") for h, _ in done.frames].count(True) == 1
+    assert done.frames[-1][0]["kind"] in ("done", "error")
+    return done.frames
+
+
+def ingest(path: Path | str) -> list[Frame]:
+    """The replies for one file."""
+    return ask({"op": "ingest", "path": str(path)})
+
+
+def of_kind(frames: Iterable[Frame], kind: str) -> list[dict[str, Any]]:
+    """Headers of the frames of a kind."""
+    return [header for header, _ in frames if header["kind"] == kind]
+
+
+def array(header: dict[str, Any], payload: bytes) -> np.ndarray:
+    """The array of a field frame."""
+    shape = header.get("count", header["shape"])
+    return np.frombuffer(payload, np.dtype(header["dtype"])).reshape(shape)
+
+
+def flat(key: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """A key as something that can be looked up."""
+    return tuple(sorted((k, str(v)) for k, v in key.items()))
+
+
+class Shelf:
+    """A store as the engine sees one: fields by key, and a record of what was read."""
+
+    url = "shelf"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.fields: dict[tuple[tuple[str, str], ...], Any] = {}
+        self.reads: list[tuple[dict[str, str], Any, Any]] = []
+
+    def put(self, key: dict[str, Any], data: Any) -> None:
+        self.fields[flat(key)] = data
+
+    def take(self, frames: Iterable[Frame]) -> Shelf:
+        """Keeps the fields of a reply stream, as the native side would."""
+        for header, payload in frames:
+            if header["kind"] != "field":
+                continue
+            if "grib" in header:
+                key = dict(header["grib"])
+                for keyword, value in header["apart"]:
+                    if self.fields.get(flat(key)) in (None, payload):
+                        break
+                    key[keyword] = value
+                self.put(key, payload)
+            elif header.get("opaque"):
+                self.put(header["key"], payload)
+            elif "start" in header:
+                empty = np.zeros(header["shape"], header["dtype"])
+                whole = self.fields.setdefault(flat(header["key"]), empty)
+                box = zip(header["start"], header["count"], strict=True)
+                whole[tuple(slice(s, s + n) for s, n in box)] = array(header, payload)
+            else:
+                self.put(header["key"], array(header, payload))
+        return self
+
+    def _select(self, request: dict[str, Any]) -> Iterable[tuple[dict[str, str], Any]]:
+        wanted = {
+            k: [str(x) for x in v] if isinstance(v, list | range) else [str(v)] for k, v in request.items()
+        }
+        for key, data in self.fields.items():
+            if all(dict(key).get(k) in v for k, v in wanted.items()):
+                yield dict(key), data
+
+    def list(self, request: dict[str, Any]) -> Iterable[SimpleNamespace]:
+        for key, data in self._select(request):
+            known = isinstance(data, np.ndarray)
+            yield SimpleNamespace(
+                key=key, dtype=data.dtype.str if known else None, shape=data.shape if known else None
+            )
+
+    def axes(self, request: dict[str, Any]) -> dict[str, list[str]]:
+        held: dict[str, set[str]] = {}
+        for key, _ in self._select(request):
+            for keyword, value in key.items():
+                held.setdefault(keyword, set()).add(value)
+        return {
+            k: sorted(v, key=lambda x: (0, float(x), x) if x.replace(".", "", 1).isdigit() else (1, 0.0, x))
+            for k, v in held.items()
+        }
+
+    def get(self, key: dict[str, str], start: Any = None, count: Any = None) -> Any:
+        data = self.fields[flat(key)]
+        self.reads.append((key, start, count))
+        if start is None:
+            return data
+        return data[tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))]
+
+    def close(self) -> None:
+        pass

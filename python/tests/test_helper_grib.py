@@ -1,0 +1,146 @@
+"""GRIB files through the helper: messages byte for byte, their keys, and damage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import sample
+from helper_pipe import array, ask, ingest, of_kind
+
+eccodes = pytest.importorskip("eccodes")
+
+
+def message(sample_name="regular_ll_pl_grib2", **keys):
+    """A message made from one of eccodes' samples."""
+    handle = eccodes.codes_grib_new_from_samples(sample_name)
+    try:
+        values = keys.pop("values", None)
+        for name, value in keys.items():
+            eccodes.codes_set(handle, name, value)
+        if values is not None:
+            eccodes.codes_set_values(handle, values)
+        return eccodes.codes_get_message(handle)
+    finally:
+        eccodes.codes_release(handle)
+
+
+def taken(frames):
+    return [(h, p) for h, p in frames if h["kind"] == "field"]
+
+
+def test_a_field_per_message_byte_for_byte_with_mars_keys(tmp_path):
+    messages = [message(level=500), message("regular_ll_pl_grib1", level=850), message(level=700)]
+    path = tmp_path / "three.grib"
+    path.write_bytes(b"bulletin header GRIB\r\n" + messages[0] + bytes(37) + messages[1] + messages[2])
+    frames = ingest(path)
+    assert [p for _, p in taken(frames)] == messages
+    assert [h["grib"]["levelist"] for h, _ in taken(frames)] == ["500", "850", "700"]
+    key = taken(frames)[1][0]["grib"]
+    assert (key["class"], key["type"], key["levtype"], key["param"]) == ("od", "an", "pl", "130.128")
+    assert "typeoflevel" not in key
+    assert len(key["date"]) == 8
+    assert key["time"] == "1200"
+    assert not any(k.startswith("_") for k in key)
+    assert taken(frames)[0][0]["offset"] == 22
+    assert of_kind(frames, "skipped") == []
+
+
+def test_a_message_without_mars_keys_gets_a_key_from_its_header(tmp_path):
+    path = tmp_path / "ncep.grib"
+    path.write_bytes(
+        message(
+            centre="kwbc",
+            stepRange=6,
+            typeOfLevel="heightAboveGround",
+            level=80,
+        )
+    )
+    ((header, _),) = taken(ingest(path))
+    key = header["grib"]
+    assert (key["class"], key["expver"], key["stream"]) == ("kwbc", "0001", "oper")
+    assert (key["type"], key["levtype"], key["typeoflevel"]) == ("fc", "hl", "heightAboveGround")
+    assert (key["levelist"], key["step"]) == ("80", "6")
+
+
+def test_messages_of_one_key_say_what_tells_them_apart(tmp_path):
+    path = tmp_path / "twins.grib"
+    path.write_bytes(message(stepType="instant") + message(Ni=15, Nj=31))
+    (first, _), (second, _) = taken(ingest(path))
+    assert first["grib"] == second["grib"]
+    differing = [a[0] for a, b in zip(first["apart"], second["apart"], strict=True) if a != b]
+    assert "grid" in differing
+    assert not {k for k, _ in first["apart"]} & set(first["grib"])
+
+
+def test_a_damaged_message_costs_no_neighbour(tmp_path):
+    good = message(level=500)
+    no_end = good[:-4] + b"xxxx"
+    bad_length = good[:8] + (1 << 40).to_bytes(8, "big") + good[16:]
+    short = good[: len(good) // 2]
+    path = tmp_path / "damaged.grib"
+    path.write_bytes(good + no_end + good + bad_length + good + b"GRIB\0\0\0\2" + good + short)
+    frames = ingest(path)
+    assert [p for _, p in taken(frames)] == [good] * 4
+    skips = of_kind(frames, "skipped")
+    assert len(skips) == 4
+    assert skips[0]["what"] == f"message 2 at byte {len(good)}"
+    assert "7777" in skips[0]["why"]
+    assert "cut short" in skips[1]["why"]
+    assert "cut short" in skips[-1]["why"]
+
+
+def test_any_flipped_byte_leaves_a_report_and_the_rest(tmp_path):
+    good = message(level=500)
+    path = tmp_path / "flipped.grib"
+    for at in range(0, 180, 7):
+        damaged = bytearray(good)
+        damaged[at] ^= 0xFF
+        path.write_bytes(bytes(damaged) + good)
+        frames = ingest(path)
+        assert frames[-1][0]["kind"] == "done"
+        assert taken(frames)[-1][1] == good, at
+
+
+def test_decode_gives_values_grid_and_meaning():
+    values = np.arange(16 * 31, dtype="f8")
+    values[5] = 9999
+    data = message(Ni=16, Nj=31, missingValue=9999, bitmapPresent=1, bitsPerValue=16, values=values)
+    (header, payload), _ = ask({"op": "decode"}, data)
+    assert header["shape"] == [31, 16]
+    n = 31 * 16 * 8
+    got = array({"dtype": header["dtype"], "shape": header["shape"]}, payload[:n])
+    assert np.isnan(got[0, 5])
+    np.testing.assert_allclose(got[1:], values.reshape(31, 16)[1:], atol=0.1)
+    assert [c["name"] for c in header["coords"]] == ["latitude", "longitude"]
+    assert len(payload) == n + 8 * (31 + 16)
+    assert header["attrs"]["short_name"] == "t"
+    assert header["attrs"]["units"] == "K"
+
+
+def test_decode_of_bytes_that_are_no_message_is_corrupt():
+    ((header, _),) = ask({"op": "decode"}, b"GRIB but not really")
+    assert header["error_kind"] == "Corrupt"
+
+
+def test_real_files_split_as_eccodes_splits_them():
+    eccodes.codes_grib_multi_support_off()
+    for path in sorted(sample("grib").iterdir()):
+        if "corrupted" in path.name:
+            continue
+        expected = []
+        with open(path, "rb") as file:
+            while (handle := eccodes.codes_grib_new_from_file(file)) is not None:
+                expected.append(eccodes.codes_get_message(handle))
+                eccodes.codes_release(handle)
+        frames = ingest(path)
+        assert [p for _, p in taken(frames)] == expected, path.name
+        assert of_kind(frames, "skipped") == [], path.name
+        for header, _ in taken(frames):
+            assert {"class", "expver", "stream", "type", "levtype", "param"} <= set(header["grib"]), path.name
+
+
+def test_a_corrupted_real_file_yields_what_is_whole_and_a_reason():
+    frames = ingest(sample("grib/era5-levels-corrupted.grib"))
+    assert frames[-1][0]["kind"] == "done"
+    assert len(taken(frames)) == 1
+    assert of_kind(frames, "skipped")[0]["what"] == "message 1 at byte 0"
