@@ -78,9 +78,10 @@ impl<'a> Parser<'a> {
         roles: &mut CatalogRoles,
         role_places: &mut Vec<(usize, Arc<str>)>,
     ) -> Result<()> {
-        let place = self.place();
+        let mut place = self.place();
         let mut word = self.keyword()?;
         if &*word == "catalog" && self.peek() != Some(':') {
+            place = self.place();
             word = self.keyword()?;
         }
         if self.peek() == Some('=') {

@@ -8,8 +8,10 @@ use super::{calendar, number, step};
 use crate::key::KeyValue;
 use crate::{Error, Result};
 
-/// A list of more values than this is refused.
+/// A range of more values than this is refused.
 pub(crate) const MAX_VALUES: u64 = 100_000_000;
+/// A list that is not one range is held in memory, so it may have only so many values.
+pub(crate) const MAX_LISTED: u64 = 1_000_000;
 
 /// The values of one range.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +82,7 @@ impl Run {
         let count = last.checked_sub(first).and_then(|d| u64::try_from(d / by).ok()?.checked_add(1));
         match count {
             Some(count) if count <= MAX_VALUES => Ok(Run { kind, scale, from: first, by, count }),
-            _ => Err(too_many(keyword)),
+            _ => Err(too_many(keyword, MAX_VALUES)),
         }
     }
 
@@ -111,9 +113,12 @@ impl Run {
     }
 }
 
-pub(crate) fn too_many(keyword: &str) -> Error {
-    Error::invalid(format!("{keyword} lists more than {MAX_VALUES} values"))
-        .with_hint(format!("ask for less at a time, or for all of them by {keyword}=*"))
+pub(crate) fn too_many(keyword: &str, limit: u64) -> Error {
+    let error = Error::invalid(format!("{keyword} lists more than {limit} values"));
+    match limit {
+        MAX_LISTED => error.with_hint("write them as one range a/to/b/by/c, or ask for less at a time"),
+        _ => error.with_hint(format!("ask for less at a time, or for all of them by {keyword}=*")),
+    }
 }
 
 fn has_ranges(kind: KeywordType) -> bool {

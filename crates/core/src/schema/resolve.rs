@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Inner;
-use super::rule::{Predicate, Presence, Rule};
+use super::rule::{Condition, Predicate, Presence, Rule};
 use crate::key::{FieldKey, KeyValue, Level, Names};
 use crate::nearest::did_you_mean;
 use crate::{Error, Result};
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// More pairs than this in one key are refused.
 const MAX_PAIRS: usize = 1 << 12;
 /// Distinct sets of further keywords whose names are shared; beyond it names are made per key.
-const MAX_OPEN_NAMES: usize = 1 << 12;
+const MAX_OPEN_NAMES: usize = 256;
 const NONE: u16 = u16::MAX;
 
 /// What the caller gave, found by keyword number.
@@ -30,6 +30,19 @@ impl Given<'_> {
         let own = self.slots[predicate.name_id];
         let found = if own == NONE { self.slots[predicate.source_id] } else { own };
         (found != NONE).then_some(found)
+    }
+
+    /// A year or month must be that of the date, where both are given.
+    fn check_part(&self, predicate: &Predicate, value: &KeyValue) -> Result<()> {
+        let (own, whole) = (self.slots[predicate.name_id], self.slots[predicate.source_id]);
+        if predicate.name_id == predicate.source_id || own == NONE || whole == NONE {
+            return Ok(());
+        }
+        let (source, text) = self.pairs[usize::from(whole)];
+        if predicate.kind.canonical(source, text)? == *value {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{}={value} contradicts {source}={text}", predicate.name)))
     }
 }
 
@@ -77,7 +90,9 @@ impl Inner {
         let mut values = Vec::with_capacity(declared.names.len() + extras.len());
         for predicate in declared.predicates.iter().filter(|p| p.visible()) {
             let pair = given.pair(predicate).map(|i| given.pairs[usize::from(i)]);
-            values.push(predicate.value(pair.map(|p| p.1))?);
+            let value = predicate.value(pair.map(|p| p.1))?;
+            given.check_part(predicate, &value)?;
+            values.push(value);
         }
         if extras.is_empty() {
             return Ok(Level { names: declared.names.clone(), values });
@@ -119,8 +134,8 @@ impl Inner {
         let Some(mismatch) = closest else {
             return Error::internal("a schema without rules");
         };
-        if let Some(refused) = mismatch.refused.into_iter().next() {
-            return refused;
+        if let Some((predicate, text)) = mismatch.refused.first() {
+            return self.refusal(predicate, text);
         }
         let surplus: Vec<&str> = mismatch.surplus.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
         let mut parts = Vec::new();
@@ -143,6 +158,34 @@ impl Inner {
                 format!("its keywords are {}", mismatch.known.iter().copied().collect::<Vec<_>>().join(", "))
             });
         error.with_hint(hint)
+    }
+
+    /// Why a condition does not take a text: names what any rule takes in its place.
+    fn refusal(&self, refused: &Predicate, text: &str) -> Error {
+        if let Err(error) = refused.kind.canonical(&refused.name, text) {
+            return error;
+        }
+        let exclude = refused.condition.as_ref().is_some_and(|c| c.exclude);
+        let mut values: Vec<String> = Vec::new();
+        let same = self.rules.iter().flat_map(Rule::predicates).filter(|p| p.name == refused.name);
+        for condition in same.filter_map(|p| p.condition.as_ref()).filter(|c| c.exclude == exclude) {
+            for value in &condition.values {
+                let value = value.text().into_owned();
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        let takes = if exclude { "any value but" } else { "only" };
+        let error = Error::invalid(format!(
+            "{}={text:?} is not allowed: the schema takes {takes} {}",
+            refused.name,
+            values.join(", ")
+        ));
+        match did_you_mean(text, values.iter().map(String::as_str)).filter(|_| !exclude) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 }
 
@@ -197,13 +240,14 @@ fn surplus(given: &Given<'_>, used: &[bool]) -> Vec<u16> {
 struct Mismatch<'a> {
     missing: Vec<&'a str>,
     surplus: Vec<u16>,
-    refused: Vec<Error>,
+    /// Predicates that do not take their value.
+    refused: Vec<(&'a Predicate, &'a str)>,
     known: BTreeSet<&'a str>,
     open: Option<usize>,
 }
 
 impl<'a> Mismatch<'a> {
-    fn of(rule: &'a Rule, given: &Given<'_>) -> Mismatch<'a> {
+    fn of(rule: &'a Rule, given: &Given<'a>) -> Mismatch<'a> {
         let mut found = Mismatch {
             missing: Vec::new(),
             surplus: Vec::new(),
@@ -220,8 +264,12 @@ impl<'a> Mismatch<'a> {
                 continue;
             };
             used[usize::from(i)] = true;
-            if let Some(error) = refusal(predicate, given.pairs[usize::from(i)].1) {
-                found.refused.push(error);
+            let text = given.pairs[usize::from(i)].1;
+            let takes = |c: &Condition| {
+                predicate.kind.canonical(&predicate.name, text).is_ok_and(|value| c.takes(&value))
+            };
+            if !predicate.condition.as_ref().is_none_or(takes) {
+                found.refused.push((predicate, text));
             }
         }
         if rule.open.is_none() {
@@ -233,29 +281,6 @@ impl<'a> Mismatch<'a> {
     fn weight(&self) -> usize {
         self.missing.len() + self.surplus.len() + self.refused.len()
     }
-}
-
-/// Why a predicate's condition does not take a text.
-fn refusal(predicate: &Predicate, text: &str) -> Option<Error> {
-    let condition = predicate.condition.as_ref()?;
-    let value = match predicate.kind.canonical(&predicate.name, text) {
-        Ok(value) => value,
-        Err(error) => return Some(error),
-    };
-    if condition.takes(&value) {
-        return None;
-    }
-    let values: Vec<String> = condition.values.iter().map(|v| v.text().into_owned()).collect();
-    let takes = if condition.exclude { "any value but" } else { "only" };
-    let error = Error::invalid(format!(
-        "{}={text:?} is not allowed: the schema takes {takes} {}",
-        predicate.name,
-        values.join(", ")
-    ));
-    Some(match did_you_mean(text, values.iter().map(String::as_str)).filter(|_| !condition.exclude) {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    })
 }
 
 fn quoted(words: &[&str]) -> String {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::candidates::Keys;
 use super::matcher::{Constraint, OneOf, ShapeMatcher};
-use super::range::{MAX_VALUES, Run, too_many};
+use super::range::{MAX_LISTED, Run, too_many};
 use super::rule::Rule;
 use super::types::KeywordType;
 use super::{Inner, Schema};
@@ -341,22 +341,24 @@ fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Op
     if let Some(grid) = whole_grid(kind, items) {
         return Ok((OneOf::each([(kind.canonical(keyword, &grid)?, 0)]), Some(vec![grid])));
     }
+    let mut runs = Vec::new();
+    let mut count = items.len() as u64;
+    for item in items {
+        if let Item::Range { from, to, by } = item {
+            let run = Run::new(kind, keyword, from, to, by.as_deref())?;
+            count = count.saturating_add(run.len());
+            runs.push(run);
+        }
+    }
+    if count > MAX_LISTED {
+        return Err(too_many(keyword, MAX_LISTED));
+    }
+    let mut runs = runs.iter();
     let mut all: Vec<(KeyValue, Option<&String>)> = Vec::new();
-    let mut count: u64 = 0;
     for item in items {
         match item {
-            Item::One(text) => {
-                count += 1;
-                all.push((kind.canonical(keyword, text)?, Some(text)));
-            }
-            Item::Range { from, to, by } => {
-                let run = Run::new(kind, keyword, from, to, by.as_deref())?;
-                count = count.saturating_add(run.len());
-                if count > MAX_VALUES {
-                    return Err(too_many(keyword));
-                }
-                all.extend(run.iter().map(|value| (value, None)));
-            }
+            Item::One(text) => all.push((kind.canonical(keyword, text)?, Some(text))),
+            Item::Range { .. } => all.extend(runs.next().into_iter().flat_map(Run::iter).map(|v| (v, None))),
         }
     }
     let mut seen = HashSet::with_capacity(all.len());
