@@ -128,16 +128,17 @@ trait Lane<const N: usize>: Copy + PartialOrd {
     const TOP: Self;
     /// Not larger than any element.
     const BOTTOM: Self;
-    /// Whether some values are missing by themselves.
-    const HAS_MISSING: bool;
+    /// Whether a compiler may take the minimum of such elements in any order, and so finds vector
+    /// instructions by itself: integers, not floats.
+    const REORDERS: bool;
 
     fn load(bytes: [u8; N]) -> Self;
     fn is_missing(self) -> bool;
     fn scalar(self) -> Scalar;
 }
 
-/// Rounds of 64 bytes between which counts are moved to 64 bits: what the narrowest count can hold.
-const ROUNDS: usize = 255;
+/// Additions after which a count is moved to 64 bits: a multiple of the lanes, within the narrowest count.
+const ROUNDS: usize = 192;
 
 fn lanes<T: Lane<N>, const N: usize, const L: usize>(
     swap: bool,
@@ -145,59 +146,122 @@ fn lanes<T: Lane<N>, const N: usize, const L: usize>(
     fill: Option<&[u8]>,
 ) -> Summary {
     let items = data.as_chunks::<N>().0;
-    let load = |bytes: [u8; N]| T::load(if swap { reversed(bytes) } else { bytes });
-    let fill = fill.and_then(|fill| fill.first_chunk::<N>()).map(|fill| load(*fill));
-    match (swap, fill) {
-        (false, None) => scan::<T, N, L, false, false>(items, T::TOP),
-        (false, Some(fill)) => scan::<T, N, L, false, true>(items, fill),
-        (true, None) => scan::<T, N, L, true, false>(items, T::TOP),
-        (true, Some(fill)) => scan::<T, N, L, true, true>(items, fill),
-    }
+    let fill = fill.and_then(|fill| fill.first_chunk::<N>()).copied();
+    if swap { Scan::<T, N, L, true>::run(items, fill) } else { Scan::<T, N, L, false>::run(items, fill) }
 }
 
-fn reversed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-    bytes.reverse();
-    bytes
+/// Minimum and maximum per lane so far, and the number of missing elements.
+struct Scan<T, const N: usize, const L: usize, const SWAP: bool> {
+    min: [T; L],
+    max: [T; L],
+    missing: u64,
 }
 
-fn scan<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool, const FILL: bool>(
-    items: &[[u8; N]],
-    fill: T,
-) -> Summary {
-    let mut min = [T::TOP; L];
-    let mut max = [T::BOTTOM; L];
-    let mut missing = 0_u64;
-    let (rows, rest) = items.as_chunks::<L>();
-    for block in rows.chunks(ROUNDS) {
-        let mut count = [T::Count::default(); L];
-        for row in block {
-            for i in 0..L {
-                let item = T::load(if SWAP { reversed(row[i]) } else { row[i] });
-                let gone = (T::HAS_MISSING && item.is_missing()) | (FILL && item == fill);
-                let low = if gone { T::TOP } else { item };
-                let high = if gone { T::BOTTOM } else { item };
-                min[i] = if low < min[i] { low } else { min[i] };
-                max[i] = if high > max[i] { high } else { max[i] };
-                if T::HAS_MISSING || FILL {
-                    count[i] += T::Count::from(gone);
+impl<T: Lane<N>, const N: usize, const L: usize, const SWAP: bool> Scan<T, N, L, SWAP> {
+    fn run(items: &[[u8; N]], fill: Option<[u8; N]>) -> Summary {
+        let mut scan = Self { min: [T::TOP; L], max: [T::BOTTOM; L], missing: 0 };
+        match fill.map(Self::load) {
+            None => scan.take(items),
+            Some(fill) => {
+                // Fill values mostly come in stretches (land, the night side), so most blocks have none
+                // or nothing else and need no selecting.
+                for block in items.chunks(ROUNDS * L) {
+                    let gone = Self::count(block, fill);
+                    if gone == 0 {
+                        scan.take(block);
+                    } else if gone < block.len() as u64 {
+                        scan.take_but(block, fill);
+                    }
+                    scan.missing += gone;
                 }
             }
         }
-        missing += count.iter().map(|&c| c.into()).sum::<u64>();
-    }
-    for bytes in rest {
-        let item = T::load(if SWAP { reversed(*bytes) } else { *bytes });
-        if (T::HAS_MISSING && item.is_missing()) | (FILL && item == fill) {
-            missing += 1;
-        } else {
-            min[0] = if item < min[0] { item } else { min[0] };
-            max[0] = if item > max[0] { item } else { max[0] };
+        let some = scan.missing < items.len() as u64;
+        let min = scan.min.into_iter().reduce(|a, b| if b < a { b } else { a });
+        let max = scan.max.into_iter().reduce(|a, b| if b > a { b } else { a });
+        Summary {
+            min: min.filter(|_| some).map(T::scalar),
+            max: max.filter(|_| some).map(T::scalar),
+            missing: scan.missing,
         }
     }
-    let some = missing < items.len() as u64;
-    let min = min.into_iter().reduce(|a, b| if b < a { b } else { a });
-    let max = max.into_iter().reduce(|a, b| if b > a { b } else { a });
-    Summary { min: min.filter(|_| some).map(T::scalar), max: max.filter(|_| some).map(T::scalar), missing }
+
+    fn load(mut bytes: [u8; N]) -> T {
+        if SWAP {
+            bytes.reverse();
+        }
+        T::load(bytes)
+    }
+
+    /// Takes in elements among which only those missing by themselves are missing.
+    fn take(&mut self, items: &[[u8; N]]) {
+        let (rows, rest) = items.as_chunks::<L>();
+        for block in rows.chunks(ROUNDS) {
+            let mut count = [T::Count::default(); L];
+            for row in block {
+                for i in 0..L {
+                    let item = Self::load(row[i]);
+                    let gone = item.is_missing();
+                    self.put(i, item, gone);
+                    count[i] += T::Count::from(gone);
+                }
+            }
+            self.missing += count.iter().map(|&c| c.into()).sum::<u64>();
+        }
+        for &bytes in rest {
+            let item = Self::load(bytes);
+            self.put(0, item, item.is_missing());
+            self.missing += u64::from(item.is_missing());
+        }
+    }
+
+    /// Takes in elements without those equal to `fill`, and counts none.
+    fn take_but(&mut self, items: &[[u8; N]], fill: T) {
+        let (rows, mut rest) = items.as_chunks::<L>();
+        if T::REORDERS {
+            rest = items;
+        } else {
+            for row in rows {
+                for (i, &bytes) in row.iter().enumerate() {
+                    let item = Self::load(bytes);
+                    self.put(i, item, item.is_missing() | (item == fill));
+                }
+            }
+        }
+        let (mut min, mut max) = (self.min[0], self.max[0]);
+        for &bytes in rest {
+            let item = Self::load(bytes);
+            let gone = item.is_missing() | (item == fill);
+            let low = if gone { T::TOP } else { item };
+            let high = if gone { T::BOTTOM } else { item };
+            min = if low < min { low } else { min };
+            max = if high > max { high } else { max };
+        }
+        self.min[0] = min;
+        self.max[0] = max;
+    }
+
+    #[inline(always)]
+    fn put(&mut self, lane: usize, item: T, gone: bool) {
+        let low = if gone { T::TOP } else { item };
+        let high = if gone { T::BOTTOM } else { item };
+        self.min[lane] = if low < self.min[lane] { low } else { self.min[lane] };
+        self.max[lane] = if high > self.max[lane] { high } else { self.max[lane] };
+    }
+
+    /// Elements that are missing, with `fill` among the missing.
+    fn count(items: &[[u8; N]], fill: T) -> u64 {
+        let mut total = 0;
+        for block in items.chunks(ROUNDS) {
+            let mut count = T::Count::default();
+            for &bytes in block {
+                let item = Self::load(bytes);
+                count += T::Count::from(item.is_missing() | (item == fill));
+            }
+            total += count.into();
+        }
+        total
+    }
 }
 
 macro_rules! integer_lane {
@@ -206,7 +270,7 @@ macro_rules! integer_lane {
             type Count = $count;
             const TOP: $type = <$type>::MAX;
             const BOTTOM: $type = <$type>::MIN;
-            const HAS_MISSING: bool = false;
+            const REORDERS: bool = true;
 
             fn load(bytes: [u8; $size]) -> $type {
                 <$type>::from_ne_bytes(bytes)
@@ -238,7 +302,7 @@ macro_rules! float_lane {
             type Count = $count;
             const TOP: $type = <$type>::INFINITY;
             const BOTTOM: $type = <$type>::NEG_INFINITY;
-            const HAS_MISSING: bool = true;
+            const REORDERS: bool = false;
 
             fn load(bytes: [u8; $size]) -> $type {
                 <$type>::from_ne_bytes(bytes)
@@ -266,7 +330,7 @@ impl Lane<1> for Flag {
     type Count = u8;
     const TOP: Flag = Flag(1);
     const BOTTOM: Flag = Flag(0);
-    const HAS_MISSING: bool = false;
+    const REORDERS: bool = true;
 
     fn load(bytes: [u8; 1]) -> Flag {
         Flag(u8::from(bytes[0] != 0))
@@ -287,7 +351,7 @@ impl Lane<8> for Time {
     type Count = u64;
     const TOP: Time = Time(i64::MAX);
     const BOTTOM: Time = Time(i64::MIN);
-    const HAS_MISSING: bool = true;
+    const REORDERS: bool = true;
 
     fn load(bytes: [u8; 8]) -> Time {
         Time(i64::from_ne_bytes(bytes))
@@ -314,7 +378,7 @@ impl Lane<2> for Half {
     type Count = u16;
     const TOP: Half = Half(Half::INFINITY);
     const BOTTOM: Half = Half(Half::NEG_INFINITY);
-    const HAS_MISSING: bool = true;
+    const REORDERS: bool = true;
 
     fn load(bytes: [u8; 2]) -> Half {
         let bits = i16::from_ne_bytes(bytes);
