@@ -1,12 +1,7 @@
-//! The directories of a simulated file system, with the journal of changes to their entries that
-//! no `sync_dir` has covered yet.
-//!
-//! Invariants:
-//! * a change (create, link, rename, unlink) is atomic: a power cut leaves all its edits or none;
-//! * a change is never kept without the earlier ones to the same names;
-//! * a rename between directories is settled by syncing the directory it went to.
+//! The files and directories of a simulated file system, as they are now; `journal` knows which of
+//! it would survive a power cut.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -15,6 +10,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::file::{FileData, FileNode, Stamp};
+use super::journal::{Change, Edit};
 use crate::env::FileKind;
 
 /// Number of a file or directory.
@@ -97,22 +93,6 @@ impl Node {
             Node::File(_) => FileKind::File,
         }
     }
-}
-
-/// A new value of one entry.
-#[derive(Debug, Clone)]
-pub(super) struct Edit {
-    pub(super) dir: Ino,
-    pub(super) name: String,
-    pub(super) to: Option<Ino>,
-}
-
-/// Edits that happen together.
-#[derive(Debug, Clone)]
-pub(super) struct Change {
-    /// The directory whose sync settles the change.
-    pub(super) home: Ino,
-    pub(super) edits: Vec<Edit>,
 }
 
 /// All files and directories.
@@ -247,41 +227,6 @@ impl Tree {
         self.garbage = true;
     }
 
-    /// Forgets the files and directories that no name leads to, now or after any power cut.
-    pub(super) fn collect(&mut self) {
-        if !std::mem::take(&mut self.garbage) {
-            return;
-        }
-        let mut kept = BTreeSet::from([ROOT]);
-        let mut queue = vec![ROOT];
-        queue.extend(self.journal.iter().flat_map(|c| c.edits.iter().filter_map(|e| e.to)));
-        kept.extend(queue.iter());
-        while let Some(ino) = queue.pop() {
-            let Some(Node::Dir(dir)) = self.nodes.get(&ino) else { continue };
-            for child in dir.entries.values().chain(dir.durable.values()) {
-                if kept.insert(*child) {
-                    queue.push(*child);
-                }
-            }
-        }
-        self.nodes.retain(|ino, _| kept.contains(ino));
-    }
-
-    /// After a change in a world without power cuts: an unnamed node goes at once.
-    fn collect_now(&mut self, ino: Ino) {
-        if self.tracked {
-            return;
-        }
-        let named = match self.nodes.get(&ino) {
-            Some(Node::File(file)) => file.read().links > 0,
-            _ => false,
-        };
-        if !named {
-            self.nodes.remove(&ino);
-        }
-        self.garbage = false;
-    }
-
     pub(super) fn create(&mut self, path: &Path, caller: &Caller) -> io::Result<Arc<FileNode>> {
         let (dir, name) = self.place(path)?;
         if self.dir(dir)?.entries.contains_key(&name) {
@@ -376,38 +321,6 @@ impl Tree {
         self.change(dir, vec![Edit { dir, name, to: None }], caller);
         self.collect_now(ino);
         Ok(())
-    }
-
-    /// Makes the entries of a directory durable.
-    pub(super) fn sync_dir(&mut self, dir: Ino) {
-        let chosen = self.journal.iter().map(|c| c.home == dir).collect();
-        self.settle(chosen);
-        self.collect();
-    }
-
-    /// Makes the chosen changes durable, and with each the earlier ones to the same names.
-    pub(super) fn settle(&mut self, mut chosen: Vec<bool>) {
-        let mut names = BTreeSet::new();
-        for (change, chosen) in self.journal.iter().zip(&mut chosen).rev() {
-            *chosen |= change.edits.iter().any(|e| names.contains(&(e.dir, &e.name)));
-            if *chosen {
-                names.extend(change.edits.iter().map(|e| (e.dir, &e.name)));
-            }
-        }
-        let journal = std::mem::take(&mut self.journal);
-        for (change, chosen) in journal.into_iter().zip(chosen) {
-            if !chosen {
-                self.journal.push(change);
-                continue;
-            }
-            for edit in change.edits {
-                let Some(dir) = self.dir_mut(edit.dir) else { continue };
-                match edit.to {
-                    Some(ino) => drop(dir.durable.insert(edit.name, ino)),
-                    None => drop(dir.durable.remove(&edit.name)),
-                }
-            }
-        }
     }
 
     /// Every file and directory below `path` (itself too), as paths in order.

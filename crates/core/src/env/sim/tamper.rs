@@ -1,0 +1,96 @@
+//! What tests do to a world behind the store's back: look at its files, damage them, give them to
+//! other users. None of it is counted, and no fault strikes it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::SimWorld;
+use super::file::FileNode;
+use super::tree::{Access, Node};
+
+impl SimWorld {
+    /// Drops what is cached: files show what the disk holds and what is still to be written, so that
+    /// the losses of a failed `sync_data` come to light.
+    pub fn drop_caches(&self) {
+        for node in self.0.lock().tree.nodes.values() {
+            if let Node::File(file) = node {
+                file.write().evict();
+            }
+        }
+    }
+
+    /// The content of a file as its writer sees it.
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.file(path)?.read().bytes.clone())
+    }
+
+    /// Puts new content into a file that exists, durably, for all hosts.
+    pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.file(path)?.write().replace(content.to_vec());
+        Ok(())
+    }
+
+    /// Inverts the bits of `mask` in one byte of a file, durably, for all hosts.
+    pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
+        let mut content = self.read(path)?;
+        let byte = usize::try_from(offset).ok().and_then(|o| content.get_mut(o)).ok_or(Errno::INVAL)?;
+        *byte ^= mask;
+        self.overwrite(path, &content)
+    }
+
+    /// Cuts a file to `len` bytes or lengthens it with zeros, durably, for all hosts.
+    pub fn truncate(&self, path: &Path, len: u64) -> io::Result<()> {
+        let mut content = self.read(path)?;
+        content.resize(usize::try_from(len).map_err(|_| Errno::FBIG)?, 0);
+        self.overwrite(path, &content)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<Arc<FileNode>> {
+        let state = self.0.lock();
+        state.tree.file(state.tree.lookup(path)?).cloned()
+    }
+
+    /// Paths of all files, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let state = self.0.lock();
+        let all = state.tree.below(Path::new("/")).unwrap_or_default();
+        all.into_iter().filter(|(_, ino)| state.tree.file(*ino).is_ok()).map(|(path, _)| path).collect()
+    }
+
+    /// Gives a file or directory to another user.
+    pub fn chown(&self, path: &Path, uid: u32) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let ino = state.tree.lookup(path)?;
+        match state.tree.nodes.get_mut(&ino) {
+            Some(Node::Dir(dir)) => dir.uid = uid,
+            Some(Node::File(file)) => file.write().uid = uid,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Makes a path and all below it read-only for all but its owner, or for all.
+    pub fn chmod_readonly(&self, path: &Path, except_owner: bool) -> io::Result<()> {
+        self.chmod(path, if except_owner { Access::Owner } else { Access::Nobody })
+    }
+
+    /// Makes a path and all below it writable for all, as everything is at first.
+    pub fn chmod_writable(&self, path: &Path) -> io::Result<()> {
+        self.chmod(path, Access::All)
+    }
+
+    fn chmod(&self, path: &Path, access: Access) -> io::Result<()> {
+        let mut state = self.0.lock();
+        for (_, ino) in state.tree.below(path)? {
+            match state.tree.nodes.get_mut(&ino) {
+                Some(Node::Dir(dir)) => dir.access = access,
+                Some(Node::File(file)) => file.write().access = access,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
