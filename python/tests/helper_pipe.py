@@ -59,6 +59,18 @@ def ingest(path: Path | str) -> list[Frame]:
     return ask({"op": "ingest", "path": str(path)})
 
 
+def ingest_all(paths: Iterable[Path]) -> list[list[Frame]]:
+    """The replies per file, all by one helper."""
+    done = talk(b"".join(frame({"op": "ingest", "path": str(p)}) for p in paths), timeout=300)
+    assert done.code == 0, done.stderr
+    answers: list[list[Frame]] = [[]]
+    for header, payload in done.frames:
+        answers[-1].append((header, payload))
+        if header["kind"] in ("done", "error"):
+            answers.append([])
+    return answers[:-1]
+
+
 def of_kind(frames: Iterable[Frame], kind: str) -> list[dict[str, Any]]:
     """Headers of the frames of a kind."""
     return [header for header, _ in frames if header["kind"] == kind]
