@@ -1,12 +1,15 @@
 //! Keys made by a schema: canonical forms, optional keywords, conditions, and what is refused.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use fieldstone_core::ErrorKind;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{KeywordType, Schema, Typed};
 
 /// The schema of the behaviours that FDB's own tests show.
-const FDB: &str = "expver: Expver; date: Date; time: Time; step: Step; levelist: Double; param: Param; number: Integer;
+const FDB: &str =
+    "expver: Expver; date: Date; time: Time; step: Step; levelist: Double; param: Param; number: Integer;
 [ class, expver, stream, date, time, domain?g
   [ type, levtype
     [ step, levelist?, param, number? ] ] ]";
@@ -76,12 +79,27 @@ fn a_full_mars_key_is_printed_level_by_level() {
 fn step_units_are_one_value() {
     let schema = Schema::parse("step: Step; [a [b [step]]]").unwrap();
     for (given, kept) in [
-        ("1", "1"), ("60m", "1"), ("30m", "30m"), ("30m-60m", "30m-1"), ("0-24", "0-24"), ("24", "24"),
-        ("1h", "1"), ("1d", "24"), ("1h30m", "90m"), ("3600s", "1"), ("6-6", "6"), ("006", "6"),
+        ("1", "1"),
+        ("60m", "1"),
+        ("30m", "30m"),
+        ("30m-60m", "30m-1"),
+        ("0-24", "0-24"),
+        ("24", "24"),
+        ("1h", "1"),
+        ("1d", "24"),
+        ("1h30m", "90m"),
+        ("3600s", "1"),
+        ("6-6", "6"),
+        ("006", "6"),
     ] {
-        assert_eq!(key(&schema, &format!("a=1,b=1,step={given}")).unwrap(), format!("{{a=1}}{{b=1}}{{step={kept}}}"));
+        assert_eq!(
+            key(&schema, &format!("a=1,b=1,step={given}")).unwrap(),
+            format!("{{a=1}}{{b=1}}{{step={kept}}}")
+        );
     }
-    for refused in ["30s", "x", "6-0", "1-2-3", "-6", "1.5", "6x", "h", "99999999999999999999", "999999999999999999d"] {
+    for refused in
+        ["30s", "x", "6-0", "1-2-3", "-6", "1.5", "6x", "h", "99999999999999999999", "999999999999999999d"]
+    {
         let error = key(&schema, &format!("a=1,b=1,step={refused}")).unwrap_err();
         assert!(error.contains("step=") && error.contains("is not a step"), "{error}");
     }
@@ -91,10 +109,19 @@ fn step_units_are_one_value() {
 fn time_forms_are_one_value() {
     let schema = Schema::parse("time: Time; [a [b [time]]]").unwrap();
     for (given, kept) in [
-        ("12", "1200"), ("6", "0600"), ("06:21", "0621"), ("00:18:00", "0018"), ("0", "0000"), ("0000", "0000"),
-        ("600", "0600"), ("120000", "1200"),
+        ("12", "1200"),
+        ("6", "0600"),
+        ("06:21", "0621"),
+        ("00:18:00", "0018"),
+        ("0", "0000"),
+        ("0000", "0000"),
+        ("600", "0600"),
+        ("120000", "1200"),
     ] {
-        assert_eq!(key(&schema, &format!("a=1,b=1,time={given}")).unwrap(), format!("{{a=1}}{{b=1}}{{time={kept}}}"));
+        assert_eq!(
+            key(&schema, &format!("a=1,b=1,time={given}")).unwrap(),
+            format!("{{a=1}}{{b=1}}{{time={kept}}}")
+        );
     }
     for refused in ["7700", "01:23:45:67", "2400", "0060", "06:21:30", "6:1", "", "x", "-1", "+6", "00600"] {
         assert!(key(&schema, &format!("a=1,b=1,time=\"{refused}\"")).is_err(), "{refused}");
@@ -105,14 +132,25 @@ fn time_forms_are_one_value() {
 fn levels_are_exact_decimals() {
     let level = |text: &str| KeywordType::Double.canonical("levelist", text).map(|v| v.text().into_owned());
     for (given, kept) in [
-        ("200.0", "200"), ("925", "925"), ("0.333333", "0.333333"), ("500.0", "500"), (".5", "0.5"), ("5.", "5"),
-        ("-0.0", "0"), ("+1.50", "1.5"), ("1e3", "1000"), ("12.5e-3", "0.0125"), ("-007", "-7"),
+        ("200.0", "200"),
+        ("925", "925"),
+        ("0.333333", "0.333333"),
+        ("500.0", "500"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("-0.0", "0"),
+        ("+1.50", "1.5"),
+        ("1e3", "1000"),
+        ("12.5e-3", "0.0125"),
+        ("-007", "-7"),
         ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
         ("123456789012345678901234567890.5", "123456789012345678901234567890.5"),
     ] {
         assert_eq!(level(given).unwrap(), kept);
     }
-    for refused in ["nan", "inf", "1e400", "1e999999999999", "1,5", "0x10", ".", "", "-", "1 ", "1_000", "e5", "١"] {
+    for refused in
+        ["nan", "inf", "1e400", "1e999999999999", "1,5", "0x10", ".", "", "-", "1 ", "1_000", "e5", "١"]
+    {
         assert!(level(refused).is_err(), "{refused}");
     }
     assert_ne!(level("0.1").unwrap(), level("0.10000000000000000001").unwrap());
@@ -129,7 +167,10 @@ fn names_and_other_spellings_mean_the_canonical_field() {
         assert_eq!(key(&schema, spelled).unwrap(), canonical);
     }
     let expver = |text: &str| KeywordType::Expver.canonical("expver", text).unwrap().text().into_owned();
-    assert_eq!([expver("1"), expver("0001"), expver("abcd"), expver("longer")], ["0001", "0001", "abcd", "longer"]);
+    assert_eq!(
+        [expver("1"), expver("0001"), expver("abcd"), expver("longer")],
+        ["0001", "0001", "abcd", "longer"]
+    );
     let param = |text: &str| KeywordType::Param.canonical("param", text).unwrap().text().into_owned();
     assert_eq!(param("229.140"), "140229");
     // Tables of other centres and unknown names are kept as they are.
@@ -184,7 +225,10 @@ fn a_date_of_three_levels_is_listed_as_year_month_date() {
         let first = key(&schema, "a=1,b=2,date=20250101").unwrap();
         assert_eq!(first, "{a=1,year=2025}{month=1}{date=20250101,b=2}");
         assert_eq!(key(&schema, &first).unwrap(), first);
-        assert_eq!(key(&schema, "a=1,b=2,date=20250215").unwrap(), "{a=1,year=2025}{month=2}{date=20250215,b=2}");
+        assert_eq!(
+            key(&schema, "a=1,b=2,date=20250215").unwrap(),
+            "{a=1,year=2025}{month=2}{date=20250215,b=2}"
+        );
         let error = key(&schema, "a=1,b=2,date=20250215,year=2024").unwrap_err();
         assert_eq!(error, "year=2024 contradicts date=20250215");
     }
@@ -195,7 +239,18 @@ fn dates_are_days_of_the_calendar() {
     let date = |text: &str| KeywordType::Date.canonical("date", text);
     assert_eq!(date("2024-02-29").unwrap().text(), "20240229");
     assert_eq!(date("20000229").unwrap().text(), "20000229");
-    for refused in ["20230229", "19000229", "20251301", "20250100", "2025-1-1", "2025", "00000101", "nonsense", "2025:01:01", "2025-01-0é"] {
+    for refused in [
+        "20230229",
+        "19000229",
+        "20251301",
+        "20250100",
+        "2025-1-1",
+        "2025",
+        "00000101",
+        "nonsense",
+        "2025:01:01",
+        "2025-01-0é",
+    ] {
         let error = date(refused).unwrap_err();
         assert_eq!(error.message(), format!("date={refused:?} is not a date: YYYYMMDD or YYYY-MM-DD"));
     }
@@ -235,7 +290,10 @@ fn a_missing_keyword_is_named() {
 fn a_surplus_keyword_is_named_with_its_neighbours() {
     let schema = Schema::parse(FDB).unwrap();
     let error = key(&schema, &base("step=0,levelist=500,param=130,levelst=3")).unwrap_err();
-    assert!(error.starts_with("the schema has no keyword `levelst` (hint: did you mean `levelist`"), "{error}");
+    assert!(
+        error.starts_with("the schema has no keyword `levelst` (hint: did you mean `levelist`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -278,7 +336,21 @@ fn the_first_rule_that_takes_the_whole_key_makes_it() {
 fn values_are_kept_whole_or_refused() {
     let schema = Schema::builtin("simulation").unwrap();
     let long = "x".repeat(100_000);
-    for value in ["a:b", "/", "a,b=c", "{}", "\"", "\\", "*", " ", "\n\u{0}\u{7f}", "日本語", "to", "33 bytes and more than thirty-two", &long] {
+    for value in [
+        "a:b",
+        "/",
+        "a,b=c",
+        "{}",
+        "\"",
+        "\\",
+        "*",
+        " ",
+        "\n\u{0}\u{7f}",
+        "日本語",
+        "to",
+        "33 bytes and more than thirty-two",
+        &long,
+    ] {
         let made = schema.resolve(&[("run", value), ("variable", "t")]).unwrap();
         assert_eq!(made.get("run").unwrap().text(), value);
         assert_eq!(key(&schema, &made.to_string()).unwrap(), made.to_string());
@@ -302,7 +374,8 @@ fn a_further_keyword_must_read_back() {
 fn a_keyword_given_twice_is_refused() {
     let schema = Schema::builtin("simulation").unwrap();
     for twice in ["run", "extra"] {
-        let error = schema.resolve(&[("run", "a"), ("variable", "t"), ("extra", "1"), (twice, "b")]).unwrap_err();
+        let error =
+            schema.resolve(&[("run", "a"), ("variable", "t"), ("extra", "1"), (twice, "b")]).unwrap_err();
         assert_eq!(error.message(), format!("keyword `{twice}` is given twice"));
     }
     let many: Vec<String> = (0..70_000).map(|i| format!("k{i}")).collect();
@@ -326,4 +399,11 @@ fn every_common_mars_message_has_a_key() {
         let text = key(&schema, message).unwrap_or_else(|e| panic!("{message}: {e}"));
         assert_eq!(key(&schema, &text).unwrap(), text);
     }
+    assert_eq!(
+        key(&schema, "centre=kwbc,date=20250101,time=6,levtype=pl,levelist=85000,step=3,param=11.2").unwrap(),
+        "{centre=kwbc,date=20250101,time=0600}{levtype=pl}{step=3,levelist=85000,param=11.2}"
+    );
+    let lacking =
+        key(&schema, "expver=1,stream=oper,date=20250101,time=0,type=fc,levtype=sfc,step=0,param=228");
+    assert!(lacking.unwrap_err().starts_with("the key lacks `class`"));
 }

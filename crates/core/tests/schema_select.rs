@@ -1,5 +1,7 @@
 //! What a request selects: lists in request order, ranges, shapes, and candidate keys.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::sync::Arc;
 
 use fieldstone_core::ErrorKind;
@@ -7,7 +9,8 @@ use fieldstone_core::key::{FieldKey, Names};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection, ShapeMatcher};
 
-const FDB: &str = "expver: Expver; date: Date; time: Time; step: Step; levelist: Double; param: Param; number: Integer;
+const FDB: &str =
+    "expver: Expver; date: Date; time: Time; step: Step; levelist: Double; param: Param; number: Integer;
 [ class, expver, stream, date, time, domain?g
   [ type, levtype
     [ step, levelist?, param, number? ] ] ]";
@@ -81,7 +84,11 @@ fn ranges_are_inclusive_and_exact_for_every_type() {
         ("Integer", "3/to/1/by/-1", "3 2 1"),
         ("Integer", "5/to/5/by/-3", "5"),
         ("Integer", "1/to/3/2/to/5/by/2/9", "1 2 3 4 9"),
-        ("Integer", "-9223372036854775808/to/-9223372036854775806", "-9223372036854775808 -9223372036854775807 -9223372036854775806"),
+        (
+            "Integer",
+            "-9223372036854775808/to/-9223372036854775806",
+            "-9223372036854775808 -9223372036854775807 -9223372036854775806",
+        ),
         ("Double", "0/to/0.5/by/0.1", "0 0.1 0.2 0.3 0.4 0.5"),
         ("Double", "0.1/to/3.1", "0.1 1.1 2.1 3.1"),
         ("Double", "1/to/-1/by/-0.5", "1 0.5 0 -0.5 -1"),
@@ -110,7 +117,11 @@ fn a_range_that_cannot_be_is_refused() {
         ("Expver", "1/to/3", "k=1/to/3 is a range, but k is of type Expver"),
         ("Integer", "1/to/3/by/0", "k=1/to/3: `by` is 0"),
         ("Double", "1/to/3/by/0.00", "k=1/to/3: `by` is 0"),
-        ("Integer", "3/to/1", "k=3/to/1 never ends: `by` leads away from 1 (hint: a descending range takes a negative `by`)"),
+        (
+            "Integer",
+            "3/to/1",
+            "k=3/to/1 never ends: `by` leads away from 1 (hint: a descending range takes a negative `by`)",
+        ),
         ("Integer", "1/to/3/by/-1", "k=1/to/3 never ends"),
         ("Integer", "1/to/3/by/0.5", "k: `by` 0.5 is not an interval of type Integer"),
         ("Integer", "a/to/3", "k=\"a\" is not a whole number"),
@@ -140,7 +151,10 @@ fn a_long_range_costs_nothing() {
         Some(vec![0, 0, 2, 5, 6])
     );
     assert_eq!(rank(&schema, request, "run=a,variable=t,step=5,member=7,level=2.5"), None);
-    assert_eq!(selection.keys().unwrap().nth(1).unwrap().to_string(), "{run=a}{variable=t}{step=0,level=0,member=2}");
+    assert_eq!(
+        selection.keys().unwrap().nth(1).unwrap().to_string(),
+        "{run=a}{variable=t}{step=0,level=0,member=2}"
+    );
 }
 
 #[test]
@@ -154,7 +168,19 @@ fn an_unknown_keyword_is_named_with_its_neighbours() {
 fn other_spellings_select_the_canonical_field() {
     let schema = Schema::parse(FDB).unwrap();
     let stored = "class=rd,expver=1,stream=oper,date=20250101,time=1200,type=fc,levtype=pl,step=1,levelist=500,param=130";
-    for request in ["param=t", "param=130.128", "time=12", "expver=1", "expver=0001", "date=2025-01-01", "step=60m", "levelist=500.0", "domain=g", "number=*", "levelist=*"] {
+    for request in [
+        "param=t",
+        "param=130.128",
+        "time=12",
+        "expver=1",
+        "expver=0001",
+        "date=2025-01-01",
+        "step=60m",
+        "levelist=500.0",
+        "domain=g",
+        "number=*",
+        "levelist=*",
+    ] {
         assert!(rank(&schema, request, stored).is_some(), "{request}");
     }
     for request in ["param=131", "time=13", "step=60", "levelist=50", "domain=x", "number=1"] {
@@ -207,7 +233,8 @@ fn a_key_of_an_older_schema_is_still_found() {
     let old = Schema::parse("[run, machine [variable [step: Step]]]").unwrap();
     let new = Schema::builtin("simulation").unwrap();
     let stored = key(&old, "run=a,machine=m,variable=t,step=6");
-    let matched = |request: &str| select(&new, request).for_shape(names(&stored)).and_then(|m| positions(&m, &stored));
+    let matched =
+        |request: &str| select(&new, request).for_shape(names(&stored)).and_then(|m| positions(&m, &stored));
     assert_eq!(matched("step=3/6,run=a"), Some(vec![0, 1]));
     assert_eq!(matched("step=7"), None);
     assert_eq!(matched("machine=m"), Some(vec![0]));
@@ -219,7 +246,15 @@ fn candidate_keys_come_in_request_order() {
     let keys = select(&schema, "step=6/0,run=a,variable=t/u").keys().unwrap();
     assert!(keys.exact());
     let texts: Vec<String> = keys.map(|k| k.to_string()).collect();
-    assert_eq!(texts, ["{run=a}{variable=t}{step=6}", "{run=a}{variable=t}{step=0}", "{run=a}{variable=u}{step=6}", "{run=a}{variable=u}{step=0}"]);
+    assert_eq!(
+        texts,
+        [
+            "{run=a}{variable=t}{step=6}",
+            "{run=a}{variable=t}{step=0}",
+            "{run=a}{variable=u}{step=6}",
+            "{run=a}{variable=u}{step=0}"
+        ]
+    );
     assert!(select(&schema, "step=1,run=a").keys().is_none());
     assert!(select(&schema, "step=1,run=a,variable=*").keys().is_none());
     assert!(select(&schema, "").keys().is_none());
@@ -240,7 +275,8 @@ fn candidate_keys_have_defaults_and_say_when_they_are_not_all() {
 #[test]
 fn candidate_keys_of_several_rules_follow_their_conditions() {
     let schema = Schema::parse("[k=a [b [s: Integer]]] [k=!a [b [s: Step]]] [k [b [z]]]").unwrap();
-    let texts: Vec<String> = select(&schema, "k=x/a,b=1,s=60").keys().unwrap().map(|k| k.to_string()).collect();
+    let texts: Vec<String> =
+        select(&schema, "k=x/a,b=1,s=60").keys().unwrap().map(|k| k.to_string()).collect();
     assert_eq!(texts, ["{k=x}{b=1}{s=60}", "{k=a}{b=1}{s=60}"]);
     let keys: Vec<FieldKey> = select(&schema, "k=x/a,b=1,s=60").keys().unwrap().collect();
     assert_eq!(keys, [key(&schema, "k=x,b=1,s=60"), key(&schema, "k=a,b=1,s=60")]);

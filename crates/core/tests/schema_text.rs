@@ -1,5 +1,7 @@
 //! The schema language: what it reads, and where it says that a text is wrong.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use fieldstone_core::ErrorKind;
 use fieldstone_core::schema::{KeywordType, Schema};
 
@@ -14,11 +16,17 @@ fn errors_name_line_and_column() {
     for (text, said) in [
         ("", "schema line 1, column 1: the schema has no rule, found the end"),
         ("step: Integer;", "schema line 1, column 15: the schema has no rule, found the end"),
-        ("step: Intger; [a[b[c]]]", "schema line 1, column 7: `Intger` is no type (hint: did you mean `Integer`?)"),
+        (
+            "step: Intger; [a[b[c]]]",
+            "schema line 1, column 7: `Intger` is no type (hint: did you mean `Integer`?)",
+        ),
         ("# two\n# comments\n  step Integer;", "schema line 3, column 8: expected `:`, found `I`"),
         ("[a]", "schema line 1, column 1: a rule has three levels, this one ends at level 1"),
         ("[a\n [b]]", "schema line 2, column 2: a rule has three levels, this one ends at level 2"),
-        ("[a\n [b\n  [c\n   [d]]]]", "schema line 4, column 4: a rule has three levels, this is a fourth, found `[`"),
+        (
+            "[a\n [b\n  [c\n   [d]]]]",
+            "schema line 4, column 4: a rule has three levels, this is a fourth, found `[`",
+        ),
         ("[a[b[c]]", "schema line 1, column 9: expected `]`, found the end"),
         ("[a[b[c]]]]", "schema line 1, column 10: expected `[` or the end of the schema, found `]`"),
         ("[a, a[b[c]]]", "schema line 1, column 5: `a` is twice in one level"),
@@ -39,7 +47,8 @@ fn errors_name_line_and_column() {
 
 #[test]
 fn types_may_stand_in_the_rule_and_hold_inside_it() {
-    let schema = Schema::parse("k: Integer;\n[a, k: Date [b [k, n: Integer?7, m?: Integer]]]\n[z [y [k]]]").unwrap();
+    let schema =
+        Schema::parse("k: Integer;\n[a, k: Date [b [k, n: Integer?7, m?: Integer]]]\n[z [y [k]]]").unwrap();
     assert_eq!(schema.type_of("n"), Some(KeywordType::Integer));
     let key = schema.resolve(&[("a", "1"), ("b", "1"), ("k", "2025-01-01"), ("m", "05")]).unwrap();
     assert_eq!(key.to_string(), "{a=1,k=20250101}{b=1}{k=20250101,n=7,m=5}");

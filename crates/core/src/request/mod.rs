@@ -20,6 +20,9 @@ use std::fmt;
 use crate::key::Quoted;
 use crate::{Error, Result};
 
+/// More keywords than this in one request or key are refused.
+pub(crate) const MAX_KEYWORDS: usize = 4096;
+
 /// One item of a list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Item {
@@ -76,6 +79,19 @@ impl Request {
         match self.pairs.iter_mut().find(|(k, _)| *k == keyword) {
             Some((_, old)) => *old = values,
             None => self.pairs.push((keyword, values)),
+        }
+    }
+
+    /// Adds a keyword as the parser meets it; a second time is an error or replaces the first.
+    fn add(&mut self, keyword: String, values: Values, replace: bool) -> Result<()> {
+        if !replace && self.get(&keyword).is_some() {
+            return Err(Error::invalid(format!("`{keyword}` is given twice"))
+                .with_hint("list its values: keyword=a/b"));
+        }
+        self.set(keyword, values);
+        match self.pairs.len() {
+            n if n > MAX_KEYWORDS => Err(Error::invalid(format!("more than {MAX_KEYWORDS} keywords"))),
+            _ => Ok(()),
         }
     }
 

@@ -25,22 +25,13 @@ pub(super) fn parse(text: &str) -> Result<Request> {
         while parser.peek().is_some() {
             parser.take('{')?;
             // A keyword of several levels keeps its deepest value, the most precise.
-            parser.pairs(Some('}'), |keyword, values, _| {
-                request.set(keyword, values);
-                Ok(())
-            })?;
+            parser.pairs(Some('}'), |keyword, values| request.add(keyword, values, true))?;
             parser.take('}')?;
         }
         return Ok(request);
     }
     parser.verb()?;
-    parser.pairs(None, |keyword, values, given_twice| {
-        if request.get(&keyword).is_some() {
-            return Err(given_twice);
-        }
-        request.set(keyword, values);
-        Ok(())
-    })?;
+    parser.pairs(None, |keyword, values| request.add(keyword, values, false))?;
     Ok(request)
 }
 
@@ -78,11 +69,7 @@ impl Parser<'_> {
         }
     }
 
-    fn pairs(
-        &mut self,
-        end: Option<char>,
-        mut add: impl FnMut(String, Values, Error) -> Result<()>,
-    ) -> Result<()> {
+    fn pairs(&mut self, end: Option<char>, mut add: impl FnMut(String, Values) -> Result<()>) -> Result<()> {
         while self.peek() != end {
             let place = self.at;
             let keyword = self.value()?;
@@ -97,8 +84,8 @@ impl Parser<'_> {
             }
             self.take('=')?;
             let values = self.values(&keyword.text)?;
-            let twice = self.error_at(place, &format!("`{}` is given twice", keyword.text));
-            add(keyword.text, values, twice.with_hint("list its values: keyword=a/b"))?;
+            add(keyword.text, values)
+                .map_err(|e| e.context(format!("request {}", line_and_column(self.text, place))))?;
             match self.peek() {
                 found if found == end => break,
                 Some(',') => self.take(',')?,

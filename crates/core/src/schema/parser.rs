@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
     }
 
     /// One pair of brackets: `path` holds the levels around it.
-    fn rule(&mut self, scope: &Scope, path: &mut Vec<RuleLevel>, rules: &mut Vec<Rule>) -> Result<()> {
+    fn rule(&mut self, scope: &Scope, path: &mut Vec<Arc<RuleLevel>>, rules: &mut Vec<Rule>) -> Result<()> {
         let place = self.place();
         if path.len() == LEVELS {
             return Err(self
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         }
         level.names =
             level.predicates.iter().filter(|p| p.visible()).map(|p| p.name.clone()).collect::<Names>();
-        path.push(level);
+        path.push(Arc::new(level));
         let deeper = self.peek() == Some('[');
         while self.peek() == Some('[') {
             self.rule(&scope, path, rules)?;
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
                 .error_at(place, &format!("a rule has three levels, this one ends at level {}", path.len()))
                 .with_hint("nest them: [dataset keywords [index keywords [field keywords]]]"));
         }
-        if let Ok(levels) = <[RuleLevel; LEVELS]>::try_from(path.clone()) {
+        if let Ok(levels) = <[Arc<RuleLevel>; LEVELS]>::try_from(path.clone()) {
             let open: Vec<usize> = (0..LEVELS).filter(|l| levels[*l].open).collect();
             if open.len() > 1 {
                 return Err(self.error_at(place, "a rule has `*` at more than one level"));

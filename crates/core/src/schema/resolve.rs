@@ -7,10 +7,9 @@ use super::Inner;
 use super::rule::{Condition, Predicate, Presence, Rule};
 use crate::key::{FieldKey, KeyValue, Level, Names};
 use crate::nearest::did_you_mean;
+use crate::request::MAX_KEYWORDS;
 use crate::{Error, Result};
 
-/// More pairs than this in one key are refused.
-const MAX_PAIRS: usize = 1 << 12;
 /// Distinct sets of further keywords whose names are shared; beyond it names are made per key.
 const MAX_OPEN_NAMES: usize = 256;
 const NONE: u16 = u16::MAX;
@@ -60,8 +59,8 @@ impl Inner {
     }
 
     fn given<'a>(&self, pairs: &'a [(&'a str, &'a str)]) -> Result<Given<'a>> {
-        if pairs.len() > MAX_PAIRS {
-            return Err(Error::invalid(format!("a key of {} keywords; at most {MAX_PAIRS}", pairs.len())));
+        if pairs.len() > MAX_KEYWORDS {
+            return Err(Error::invalid(format!("a key of {} keywords; at most {MAX_KEYWORDS}", pairs.len())));
         }
         let mut given = Given { pairs, slots: vec![NONE; self.ids.len()], unknown: Vec::new() };
         for (i, (keyword, _)) in (0u16..).zip(pairs) {

@@ -69,7 +69,8 @@ pub(crate) struct RuleLevel {
 /// One path through the schema's brackets.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
-    pub levels: [RuleLevel; LEVELS],
+    /// Shared by the rules that nest in the same brackets.
+    pub levels: [Arc<RuleLevel>; LEVELS],
     /// Index of the open level, if any.
     pub open: Option<usize>,
 }
