@@ -140,7 +140,9 @@ def test_grib_fields_get_dimensions_from_their_axes(tmp_path):
     path = tmp_path / "cube.grib"
     path.write_bytes(
         b"".join(
-            message(level=level, date=20240101, time=0, step=step, values=np.full(496, level + step + 0.0))
+            message(
+                level=level, date=20240101, time=0, stepRange=step, values=np.full(496, level + step + 0.0)
+            )
             for step in (0, 6)
             for level in (1000, 500, 850)
         )

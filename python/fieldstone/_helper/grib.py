@@ -99,6 +99,11 @@ def messages(file: BinaryIO, size: int) -> Iterator[Found]:
             yield Found(start, b"", why)
             position = start + 4
             continue
+        # eccodes may crash on section lengths that lead out of the message.
+        if why := bad_sections(message):
+            yield Found(start, b"", why)
+            position = start + 4
+            continue
         yield Found(start, message)
         position = start + length
 
@@ -164,6 +169,31 @@ def large_grib1(file: BinaryIO, start: int, coded: int, size: int) -> int:
     if section4 < 120:
         return total - section4 + 4
     return coded
+
+
+def bad_sections(message: bytes) -> str:
+    """Why the sections of a message do not add up to it; empty where they do."""
+    end = len(message) - 4
+    if message[7] == 2:
+        position = 16
+        while position < end:
+            length = int.from_bytes(message[position : position + 4], "big")
+            if length < 5 or position + length > end or not 1 <= message[position + 4] <= 7:
+                return f"its sections do not add up at byte {position} of it"
+            position += length
+        return ""
+    position = 8 + int.from_bytes(message[8:11], "big")
+    flags = message[15]
+    for flag in (0x80, 0x40, 0):
+        if position + 3 > end:
+            return f"its sections do not add up at byte {position} of it"
+        if flag and flags & flag:
+            position += int.from_bytes(message[position : position + 3], "big")
+    data = int.from_bytes(message[position : position + 3], "big")
+    # Above 8 MB the length of section 4 is a correction and not a length.
+    if len(message) <= 0x7FFFFF and position + data > end:
+        return f"its sections do not add up at byte {position} of it"
+    return ""
 
 
 class Handle:
@@ -235,7 +265,7 @@ def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
     key["class"] = handle.text("centre").lower()
     key.setdefault("expver", "0001")
     key.setdefault("stream", "enfo" if number else "oper")
-    key["type"] = kind or ("an" if step in ("0", "0m") else "fc")
+    key["type"] = kind or "fc"  # whatever the step, so that a forecast is not cut in two
     key["step"] = step
     key.setdefault("levtype", "sfc")
     key.setdefault("date", handle.text("dataDate"))

@@ -17,9 +17,8 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from fieldstone._xarray.source import Source
+from fieldstone._xarray.source import Key, Source
 
-Key = dict[str, str]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 VARIABLE = "variable"
 

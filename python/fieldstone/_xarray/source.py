@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+Key = dict[str, str]
+
 
 class Source:
     """A store pinned to one version.
@@ -36,15 +38,23 @@ class Source:
             self._store = fieldstone.open(self.url, mode="r", at=self._at)
         return self._store
 
-    def bytes(self, key: dict[str, str]) -> bytes:
+    def bytes(self, key: Key) -> bytes:
         """An opaque field."""
-        return bytes(self.store.get(key))
+        return bytes(self._get(key, {}))
 
-    def box(self, key: dict[str, str], start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray:
+    def box(self, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray:
         """A box of an array field; only the blocks it touches are read."""
-        if not start:
-            return np.asarray(self.store.get(key))
-        return np.asarray(self.store.get(key, start=start, count=count))
+        return np.asarray(self._get(key, {"start": start, "count": count} if start else {}))
+
+    def _get(self, key: Key, box: dict[str, tuple[int, ...]]) -> Any:
+        try:
+            return self.store.get(key, **box)
+        except ValueError:
+            # The key may also select fields with further keywords; this one has none of them.
+            for field in self.store.retrieve({k: [v] for k, v in key.items()}):
+                if dict(field.key) == key:
+                    return field.array(**box) if box else field.read()
+            raise
 
     def close(self) -> None:
         """Closes a store that was opened here."""
