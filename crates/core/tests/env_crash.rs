@@ -146,6 +146,26 @@ fn a_rename_is_old_or_new_and_never_neither() {
 }
 
 #[test]
+fn a_name_taken_anew_does_not_lose_the_file_that_was_moved_away() {
+    let world = world_with(|env| {
+        let file = env.disk.create_new(Path::new("/a")).unwrap();
+        file.write_at(b"old", 0).unwrap();
+        file.sync_data().unwrap();
+        env.disk.sync_dir(root()).unwrap();
+        env.disk.rename(Path::new("/a"), Path::new("/b")).unwrap();
+        env.disk.create_new(Path::new("/a")).unwrap();
+    });
+    let seen: BTreeSet<_> = (0..200)
+        .map(|seed| {
+            let after = world.power_cut(seed);
+            ["/a", "/b"].map(|path| after.read(Path::new(path)).ok())
+        })
+        .collect();
+    let old = || Some(b"old".to_vec());
+    assert_eq!(seen, BTreeSet::from([[old(), None], [None, old()], [Some(Vec::new()), old()]]));
+}
+
+#[test]
 fn a_rename_without_a_synced_file_may_show_nothing_in_it() {
     let images = cuts(
         &world_with(|env| {
