@@ -272,6 +272,17 @@ impl ArrayInfo {
 }
 
 impl Location {
+    /// Moves blocks by `base` bytes, and to another file where one is given.
+    pub fn shift(&mut self, to: Option<u32>, base: u64) {
+        if let Location::Blocks { file, offset, blocks, .. } = self {
+            *file = to.unwrap_or(*file);
+            *offset += base;
+            if let Blocks::Table { offset, .. } = blocks {
+                *offset += base;
+            }
+        }
+    }
+
     fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
         match self {
             Location::None => out.push(0),

@@ -176,11 +176,25 @@ pub struct Section {
     pub crc: u32,
 }
 
+/// What a log has prepared under one transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// The transaction.
+    pub transaction: Id,
+    /// Sequence of the last commit prepared under it.
+    pub sequence: u64,
+    /// Entries prepared under it.
+    pub fields: u64,
+    /// Time of its first commit, nanoseconds since 1970.
+    pub since: i64,
+}
+
 /// What a commit says: everything visible in a log follows from its last commit record.
 ///
 /// ```text
 /// record = stamp: u64  time: i64  previous: u64  previous decision: u64
 ///          transaction: u8 0 | 1 id
+///          prepared: varint { id  sequence: varint  fields: varint  since: i64 }
 ///          fields: varint  bytes: varint
 ///          data logs: varint { number: varint  length: varint }
 ///          runs: varint { run reference }
@@ -203,6 +217,8 @@ pub struct CommitRecord {
     pub previous_decision: u64,
     /// The transaction this commit is prepared under.
     pub transaction: Option<Id>,
+    /// Transactions that this log has prepared commits for, as far as its writer knows them undecided.
+    pub prepared: Vec<Prepared>,
     /// Entries published by this commit.
     pub fields: u64,
     /// Raw bytes of these entries.
@@ -231,6 +247,13 @@ impl CommitRecord {
         out.push(u8::from(self.transaction.is_some()));
         if let Some(id) = self.transaction {
             out.put_id(id);
+        }
+        out.put_varint(self.prepared.len() as u64);
+        for prepared in &self.prepared {
+            out.put_id(prepared.transaction);
+            out.put_varint(prepared.sequence);
+            out.put_varint(prepared.fields);
+            out.put_i64(prepared.since);
         }
         out.put_varint(self.fields);
         out.put_varint(self.bytes);
@@ -278,6 +301,14 @@ impl CommitRecord {
         };
         if flag(cursor)? {
             record.transaction = Some(cursor.id()?);
+        }
+        for _ in 0..cursor.count(26)? {
+            record.prepared.push(Prepared {
+                transaction: cursor.id()?,
+                sequence: cursor.varint()?,
+                fields: cursor.varint()?,
+                since: cursor.i64()?,
+            });
         }
         record.fields = cursor.varint()?;
         record.bytes = cursor.varint()?;

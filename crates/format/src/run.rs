@@ -2,12 +2,12 @@
 //! its own so that few remain.
 //!
 //! ```text
-//! run    = blocks  filter  meta
+//! run    = meta  blocks  filter  meta      the same meta twice: either copy will do
 //! block  = { shared: varint  rest: varint  rest bytes of the key  value length: varint  value }
 //! filter = bits                            a Bloom filter, absent from small runs
 //! meta   = version: u8
 //!          entries: varint  bytes: varint
-//!          commits: varint { sequence: varint  stamp: u64  time: i64  transaction: u8 0 | 1 id }
+//!          commits: varint { sequence: varint  stamp: varint  time: zigzag  transaction: u8 0 | 1 id }
 //!          first key: bytes  last key: bytes
 //!          datasets: u8 complete, varint { prefix: bytes  first commit: varint }
 //!          axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
@@ -18,7 +18,9 @@
 //!             weight: varint  entries: varint
 //! ```
 //! Entries are sorted by key, then newest first (later commit of the table, then higher ordinal).
-//! The first entry of a block shares nothing. The commit table is in ascending order of sequence.
+//! The first entry of a block shares nothing. The commit table is in ascending order of sequence; its
+//! sequences and stamps are given as the growth over the commit before (over 0 for the first), its times
+//! as the difference from the stamp, zigzag coded (0, -1, 1, -2, … as 0, 1, 2, 3, …).
 
 mod build;
 mod filter;
@@ -35,7 +37,7 @@ use fieldstone_core::{Error, Result};
 use crate::bytes::{Cursor, Put};
 
 /// Raw length at which a block of entries is closed.
-pub const BLOCK_TARGET: usize = 16 << 10;
+pub const BLOCK_TARGET: usize = 4 << 10;
 /// Most distinct values an axis keeps; beyond, the axis is incomplete and empty.
 pub const AXIS_MAX: usize = 4096;
 /// Most datasets a run lists; beyond, the list is incomplete and empty.
@@ -50,7 +52,7 @@ pub struct RunRef {
     pub offset: u64,
     /// Bytes in all.
     pub length: u64,
-    /// Bytes of the meta part, at the end.
+    /// Bytes of the meta part, which stands at the beginning and at the end.
     pub meta_len: u64,
     /// CRC-32C of the meta part.
     pub meta_crc: u32,
@@ -83,15 +85,15 @@ impl RunRef {
             weight: cursor.varint()?,
             entries: cursor.varint()?,
         };
-        if run.meta_len > run.length || run.offset.checked_add(run.length).is_none() {
+        if run.meta_len > run.length / 2 || run.offset.checked_add(run.length).is_none() {
             return Err(cursor.fail("a run is shorter than its meta part"));
         }
         Ok(run)
     }
 
-    /// Offset of the meta part in the file.
-    pub fn meta_offset(&self) -> u64 {
-        self.offset + self.length - self.meta_len
+    /// Offsets in the file of the two copies of the meta part.
+    pub fn meta_offsets(&self) -> [u64; 2] {
+        [self.offset + self.length - self.meta_len, self.offset]
     }
 }
 

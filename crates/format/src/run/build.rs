@@ -143,10 +143,8 @@ impl RunBuilder {
             filter_crc: crc(filter.bytes()),
             directory: self.directory,
         };
-        let mut out = self.out;
-        out.extend_from_slice(filter.bytes());
         let meta_bytes = meta.encode();
-        out.extend_from_slice(&meta_bytes);
+        let out = [&meta_bytes[..], &self.out, filter.bytes(), &meta_bytes].concat();
         let reference = RunRef {
             file: 0,
             offset: 0,

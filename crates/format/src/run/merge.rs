@@ -55,8 +55,12 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
     let mut sources = Vec::with_capacity(runs.len());
     let mut commits: Vec<CommitInfo> = Vec::new();
     for (data, run) in runs {
-        let split = data.len() - (run.meta_len as usize).min(data.len());
-        let meta = RunMeta::decode(&data[split..], run.meta_crc, split as u64)?;
+        let meta_len = usize::try_from(run.meta_len).unwrap_or(usize::MAX);
+        let (meta, between) = data
+            .get(..meta_len)
+            .zip((data.len() as u64).checked_sub(2 * run.meta_len))
+            .ok_or_else(|| Error::corrupt("an index run is shorter than its meta parts"))?;
+        let meta = RunMeta::decode(meta, run.meta_crc, between)?;
         commits.extend(&meta.commits);
         sources.push(Source { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
     }

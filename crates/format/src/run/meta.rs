@@ -38,7 +38,7 @@ pub struct Axis {
 /// One block of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
-    /// Offset from the run's first byte.
+    /// Offset from the run's first byte. Not written: blocks stand one behind the other.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
@@ -67,7 +67,7 @@ pub struct RunMeta {
     pub datasets: Option<Vec<(Vec<u8>, u64)>>,
     /// Values per keyword.
     pub axes: Vec<Axis>,
-    /// Offset of the filter from the run's first byte.
+    /// Offset of the filter from the run's first byte. Not written: it follows from the directory.
     pub filter_offset: u64,
     /// Bytes of the filter.
     pub filter_len: u64,
@@ -86,10 +86,13 @@ impl RunMeta {
         out.put_varint(self.entries);
         out.put_varint(self.bytes);
         out.put_varint(self.commits.len() as u64);
+        let (mut sequence, mut stamp) = (0, 0);
         for commit in &self.commits {
-            out.put_varint(commit.sequence);
-            out.put_u64(commit.stamp);
-            out.put_i64(commit.time);
+            out.put_varint(commit.sequence.wrapping_sub(sequence));
+            out.put_varint(commit.stamp.wrapping_sub(stamp));
+            (sequence, stamp) = (commit.sequence, commit.stamp);
+            let ahead = commit.time.wrapping_sub(stamp as i64);
+            out.put_varint((ahead << 1 ^ ahead >> 63) as u64);
             out.push(u8::from(commit.transaction.is_some()));
             if let Some(id) = commit.transaction {
                 out.put_id(id);
@@ -130,8 +133,8 @@ impl RunMeta {
         out
     }
 
-    /// Checks and reads the meta part of a run whose parts before it have `before` bytes.
-    pub fn decode(bytes: &[u8], expected_crc: u32, before: u64) -> Result<RunMeta> {
+    /// Checks and reads the meta part of a run whose blocks and filter together have `between` bytes.
+    pub fn decode(bytes: &[u8], expected_crc: u32, between: u64) -> Result<RunMeta> {
         if crc(bytes) != expected_crc {
             return Err(Error::corrupt("an index run does not match its checksum"));
         }
@@ -140,14 +143,20 @@ impl RunMeta {
             return Err(cursor.fail("an index run has an unknown version"));
         }
         let (entries, raw) = (cursor.varint()?, cursor.varint()?);
-        let mut commits = Vec::with_capacity(cursor.clone().count(18)?);
-        for _ in 0..cursor.count(18)? {
-            commits.push(CommitInfo {
-                sequence: cursor.varint()?,
-                stamp: cursor.u64()?,
-                time: cursor.i64()?,
-                transaction: if cursor.u8()? == 1 { Some(cursor.id()?) } else { None },
-            });
+        let count = cursor.count(4)?;
+        let mut commits = Vec::with_capacity(count);
+        let (mut sequence, mut stamp) = (0u64, 0u64);
+        for _ in 0..count {
+            sequence = sequence.wrapping_add(cursor.varint()?);
+            stamp = stamp.wrapping_add(cursor.varint()?);
+            let ahead = cursor.varint()?;
+            let time = (stamp as i64).wrapping_add((ahead >> 1) as i64 ^ -((ahead & 1) as i64));
+            let transaction = match cursor.u8()? {
+                0 => None,
+                1 => Some(cursor.id()?),
+                _ => return Err(cursor.fail("a flag is neither 0 nor 1")),
+            };
+            commits.push(CommitInfo { sequence, stamp, time, transaction });
         }
         let (first_key, last_key) = (cursor.bytes()?.to_vec(), cursor.bytes()?.to_vec());
         let complete = cursor.u8()? == 1;
@@ -160,9 +169,10 @@ impl RunMeta {
             axes.push(read_axis(cursor)?);
         }
         let (filter_len, filter_hashes, filter_crc) = (cursor.varint()?, cursor.u8()?, cursor.u32()?);
-        let directory = read_directory(cursor)?;
-        let filter_offset = directory.last().map_or(0, |d: &Directory| d.offset + d.length);
-        if filter_offset.checked_add(filter_len) != Some(before) || !cursor.is_empty() {
+        let start = bytes.len() as u64;
+        let directory = read_directory(cursor, start)?;
+        let filter_offset = directory.last().map_or(start, |d: &Directory| d.offset + d.length);
+        if filter_offset.checked_add(filter_len) != start.checked_add(between) || !cursor.is_empty() {
             return Err(cursor.fail("an index run's parts do not add up to its length"));
         }
         Ok(RunMeta {
@@ -202,10 +212,9 @@ fn read_axis(cursor: &mut Cursor<'_>) -> Result<Axis> {
     Ok(Axis { level, keyword, values: complete.then_some(values) })
 }
 
-fn read_directory(cursor: &mut Cursor<'_>) -> Result<Vec<Directory>> {
+fn read_directory(cursor: &mut Cursor<'_>, mut offset: u64) -> Result<Vec<Directory>> {
     let count = cursor.count(8)?;
     let mut directory: Vec<Directory> = Vec::with_capacity(count);
-    let mut offset = 0u64;
     for _ in 0..count {
         let (length, crc, entries) = (cursor.varint()?, cursor.u32()?, cursor.varint()?);
         let shared = cursor.size()?;
