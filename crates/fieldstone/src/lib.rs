@@ -1,1 +1,29 @@
-//! Being built.
+//! Fieldstone: one store for a simulation's fields. This crate is the Rust API that is promised; it
+//! turns a URL into a composed store and re-exports the words that its calls use.
+//!
+//! ```
+//! use fieldstone::{ArchiveOptions, FieldStore, FieldStoreExt, OpenOptions, ReadOptions, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let key = [("run", "demo"), ("variable", "t"), ("step", "6")];
+//! store.archive(&key, Value::Bytes(b"hello"), &ArchiveOptions::default())?;
+//! store.flush(None)?;
+//! assert_eq!(store.get(&key, &ReadOptions::default())?.read()?, b"hello");
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+mod open;
+
+pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
+pub use fieldstone_core::env::Env;
+pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
+pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
+pub use fieldstone_core::nearest;
+pub use fieldstone_core::request::{Item, Request, Values};
+pub use fieldstone_core::schema::{KeywordType, Schema, Typed};
+pub use fieldstone_core::{Error, ErrorKind, Result};
+pub use fieldstone_format::FORMAT_VERSION;
+pub use fieldstone_store::api::*;
+pub use fieldstone_store::{Field, Fields, FieldsReader};
+
+pub use open::{Mode, OpenOptions, open, open_in};

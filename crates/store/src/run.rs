@@ -85,12 +85,25 @@ impl Run {
         if let Some(meta) = self.meta.get() {
             return Ok(meta);
         }
-        let before = self.reference.length - self.reference.meta_len;
-        let meta = self
-            .read(before, self.reference.meta_len)
-            .and_then(|bytes| RunMeta::decode(&bytes, self.reference.meta_crc, before))
-            .map_err(|e| self.named(e))?;
+        // The copy at the end was written last and is read first; the one at the beginning stands in.
+        let [last, first] = self.reference.meta_offsets().map(|offset| offset - self.reference.offset);
+        let meta = self.meta_copy(last).or_else(|e| self.meta_copy(first).map_err(|_| e))?;
         Ok(self.meta.get_or_init(|| Arc::new(meta)))
+    }
+
+    fn meta_copy(&self, offset: u64) -> Result<RunMeta> {
+        let between = self.reference.length - 2 * self.reference.meta_len;
+        self.read(offset, self.reference.meta_len)
+            .and_then(|bytes| RunMeta::decode(&bytes, self.reference.meta_crc, between))
+            .map_err(|e| self.named(e))
+    }
+
+    /// Compares both copies of the meta part with their checksum, for `verify`.
+    pub fn check_meta(&self) -> Result<()> {
+        for offset in self.reference.meta_offsets() {
+            self.meta_copy(offset - self.reference.offset)?;
+        }
+        Ok(())
     }
 
     /// Whether a key with this hash may be here.

@@ -1,0 +1,103 @@
+//! From a URL to a store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+use fieldstone_store::api::{Compression, FieldStore};
+use fieldstone_store::local::{LocalOptions, LocalStore};
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Reading and archiving; made at the first commit where it is absent. "a"
+    #[default]
+    Append,
+    /// Reading only; NotFound where no store is. "r"
+    Read,
+    /// A new store; Conflict where one is. "x"
+    Create,
+}
+
+impl Mode {
+    /// Reads `a`, `r` or `x`.
+    pub fn parse(text: &str) -> Result<Mode> {
+        match text {
+            "a" => Ok(Mode::Append),
+            "r" => Ok(Mode::Read),
+            "x" => Ok(Mode::Create),
+            _ => Err(Error::invalid(format!("'{text}' is no mode of a store")).with_hint("use a, r or x")),
+        }
+    }
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// What for.
+    pub mode: Mode,
+    /// `simulation`, `mars`, the path of a schema file, or a schema's text (it holds a `[`). The store's
+    /// own where absent; `simulation` for a new one.
+    pub schema: Option<String>,
+    /// A version text: the store as it was then, for reading.
+    pub at: Option<String>,
+    /// How blocks are compressed where a call does not say.
+    pub compression: Option<Compression>,
+}
+
+/// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
+pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+    if url == "memory:" {
+        return open_in(Env::memory(), url, Path::new("/store"), options);
+    }
+    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
+    if path.is_empty() {
+        return Err(Error::invalid("the URL of the store is empty").with_hint("give a folder, or memory:"));
+    }
+    if let Some((scheme, _)) = url.split_once("://")
+        && scheme != "file"
+    {
+        return Err(Error::invalid(format!("no store is reached by {scheme}://"))
+            .with_hint("give a folder, or memory:"));
+    }
+    open_in(Env::real(), url, Path::new(path), options)
+}
+
+/// Opens the store in the folder `path` of an environment: what tests and simulations use.
+pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+    let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
+    let options = LocalOptions {
+        url: url.to_owned(),
+        writable: options.mode != Mode::Read && options.at.is_none(),
+        must_exist: options.mode == Mode::Read || options.at.is_some(),
+        must_be_new: options.mode == Mode::Create,
+        schema,
+        at: options.at.clone(),
+        compression: options.compression,
+    };
+    Ok(Arc::new(LocalStore::open(env, path, options)?))
+}
+
+fn find_schema(env: &Env, text: &str) -> Result<Schema> {
+    if text.contains('[') {
+        return Schema::parse(text);
+    }
+    if let Some(schema) = Schema::builtin(text) {
+        return Ok(schema);
+    }
+    let path = Path::new(text);
+    let read = || -> std::io::Result<Vec<u8>> {
+        let file = env.disk.open_read(path)?;
+        let mut bytes = vec![0; file.stat()?.len.min(16 << 20) as usize];
+        fieldstone_core::env::read_exact_at(&*file, &mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|e| {
+        Error::io("read the schema", path, e).with_hint("use simulation, mars, a schema file's path, or its text")
+    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("the schema {} is not UTF-8", path.display())))?;
+    Schema::parse(&text).map_err(|e| e.context(path.display()))
+}

@@ -1,0 +1,422 @@
+//! The calls of a field store, whatever keeps its bytes.
+//!
+//! The trait is small: every option of a call stands in a struct with a default, so that a wrapper
+//! forwards a call whole. What a caller does most is in [`FieldStoreExt`].
+//!
+//! Contract of every implementation (checked by [`conformance`](crate::conformance)):
+//! * `archive` returns when the store has its own copy of the data; `flush` when everything this handle
+//!   archived (outside transactions) is durable, indexed and visible; nothing is visible before;
+//! * a key archived again is a new version; readers see the old one until the new one is flushed;
+//! * reads pin a snapshot at the call and never mix in newer data;
+//! * errors name the key, keyword or file at fault.
+
+use std::fmt;
+use std::sync::Arc;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::{IndexBox, Summary};
+use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+pub use fieldstone_format::Id;
+pub use fieldstone_format::log::SideRecord;
+
+use crate::read::{Field, Fields};
+
+/// Keyword → value pairs in any order.
+pub type Pairs<'a> = [(&'a str, &'a str)];
+
+/// What is archived under a key.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    /// Opaque bytes: a GRIB message, a file.
+    Bytes(&'a [u8]),
+    /// A whole array, in C order.
+    Array {
+        /// The elements' bytes.
+        data: &'a [u8],
+        /// Element type.
+        dtype: DType,
+        /// Extents.
+        shape: &'a [u64],
+    },
+    /// A piece of an array whose other pieces come from elsewhere.
+    Piece {
+        /// The elements' bytes, C order within the box.
+        data: &'a [u8],
+        /// Element type.
+        dtype: DType,
+        /// Start of the piece in the array.
+        start: &'a [u64],
+        /// Extents of the piece.
+        count: &'a [u64],
+        /// Shape of the whole array.
+        shape: &'a [u64],
+    },
+}
+
+/// Options of [`FieldStore::archive`] and [`FieldStore::create_field`].
+#[derive(Debug, Clone, Default)]
+pub struct ArchiveOptions {
+    /// The transaction this belongs to.
+    pub transaction: Option<Id>,
+    /// zstd level for the blocks; `None` takes the store's setting.
+    pub compression: Option<Compression>,
+    /// Extents of the chunks of an array; chosen by size where absent.
+    pub chunks: Option<Vec<u64>>,
+}
+
+/// How blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// zstd with this level (1 to 22).
+    Zstd(i32),
+}
+
+impl Compression {
+    /// Reads `none`, `zstd` or `zstd:LEVEL`.
+    pub fn parse(text: &str) -> Result<Compression> {
+        match text.split_once(':').unwrap_or((text, "3")) {
+            ("none", _) if text == "none" => Ok(Compression::None),
+            ("zstd", level) => match level.parse() {
+                Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
+                _ => Err(Error::invalid(format!("'{text}': the zstd level is a number from 1 to 22"))),
+            },
+            _ => Err(Error::invalid(format!("'{text}' is no compression"))
+                .with_hint("use none, zstd or zstd:LEVEL")),
+        }
+    }
+}
+
+/// What [`FieldStore::create_field`] declares.
+#[derive(Debug, Clone)]
+pub struct FieldSpec<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of the whole array.
+    pub shape: &'a [u64],
+    /// One element for what nobody writes; the type's missing value (NaN, NaT, else zero) if absent.
+    pub fill: Option<&'a [u8]>,
+    /// Extents of the chunks that pieces are cut by.
+    pub chunks: Option<&'a [u64]>,
+}
+
+/// Options of reading calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions {
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+/// Options of [`FieldStore::list`].
+#[derive(Debug, Clone, Copy)]
+pub struct ListOptions {
+    /// 1: datasets, 2: indexes, 3: fields.
+    pub depth: u8,
+    /// List versions that newer ones hide, too.
+    pub masked: bool,
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+impl Default for ListOptions {
+    fn default() -> Self {
+        ListOptions { depth: 3, masked: false, transaction: None }
+    }
+}
+
+/// Options of [`FieldStore::retrieve`].
+#[derive(Debug, Clone, Copy)]
+pub struct RetrieveOptions {
+    /// Whether a listed value or combination without a field is an error.
+    pub strict: bool,
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+impl Default for RetrieveOptions {
+    fn default() -> Self {
+        RetrieveOptions { strict: true, transaction: None }
+    }
+}
+
+/// The file that holds a field's bytes. Its text is the path relative to the store's folder, or a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlaceFile {
+    /// A file of a writer: 0 is its log, n its data log n.
+    Own(Id, u32),
+    /// A file outside the store.
+    Outside(Arc<str>),
+}
+
+impl fmt::Display for PlaceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceFile::Own(writer, 0) => write!(f, "logs/{}", fieldstone_format::log::file_name(*writer)),
+            PlaceFile::Own(writer, n) => write!(f, "data/{}", fieldstone_format::data::file_name(*writer, *n)),
+            PlaceFile::Outside(url) => f.write_str(url),
+        }
+    }
+}
+
+/// Where the first bytes of a field are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PlaceFile,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Stored bytes, where known without reading more.
+    pub length: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.offset)
+    }
+}
+
+/// One line of a list.
+#[derive(Debug, Clone)]
+pub struct ListEntry {
+    /// The key; only its first `depth` levels count.
+    pub key: FieldKey,
+    /// How many levels of the key are listed.
+    pub depth: u8,
+    /// Raw bytes of the field when whole.
+    pub nbytes: u64,
+    /// Element type; `None` for opaque bytes.
+    pub dtype: Option<DType>,
+    /// Shape; `None` for opaque bytes.
+    pub shape: Option<Arc<[u64]>>,
+    /// Whether every element is there.
+    pub complete: bool,
+    /// Where its newest piece is; nowhere for a created field without pieces.
+    pub place: Option<Place>,
+    /// When it was flushed, nanoseconds since 1970, by the writer's clock.
+    pub time: i64,
+    /// The user who wrote it.
+    pub owner: Arc<str>,
+    /// Extremes and missing elements, where every piece has them.
+    pub summary: Option<Summary>,
+    /// Whether a newer version hides it.
+    pub masked: bool,
+}
+
+/// A stream of list entries.
+pub type Listing = Box<dyn Iterator<Item = Result<ListEntry>> + Send>;
+
+/// Something `verify` found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The field, where the damage belongs to one.
+    pub key: Option<String>,
+    /// File, relative to the store's folder.
+    pub file: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// What [`FieldStore::verify`] looked at and found.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyReport {
+    /// Fields (versions and pieces) whose blocks were read.
+    pub fields: u64,
+    /// Bytes of blocks that were read and compared.
+    pub bytes: u64,
+    /// Files looked at.
+    pub files: u64,
+    /// What is damaged.
+    pub damaged: Vec<Damage>,
+    /// What is worth knowing but no damage: torn tails, orphaned bytes.
+    pub notes: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is damaged.
+    pub fn ok(&self) -> bool {
+        self.damaged.is_empty()
+    }
+}
+
+/// Counts of a store or of what a request selects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Datasets.
+    pub datasets: u64,
+    /// Indexes (second level).
+    pub indexes: u64,
+    /// Visible fields.
+    pub fields: u64,
+    /// Raw bytes of the visible fields.
+    pub bytes: u64,
+    /// Stored bytes of their blocks (compressed).
+    pub stored_bytes: u64,
+    /// Versions and pieces that newer ones hide.
+    pub masked: u64,
+    /// Writers.
+    pub writers: u64,
+    /// Index runs.
+    pub runs: u64,
+    /// Bytes of all files of the store.
+    pub file_bytes: u64,
+    /// Files of the store.
+    pub files: u64,
+}
+
+/// One writer as `status` shows it.
+#[derive(Debug, Clone)]
+pub struct WriterStatus {
+    /// Its id, which names its log.
+    pub writer: Id,
+    /// Host it ran on.
+    pub host: String,
+    /// Process id there.
+    pub process: u32,
+    /// User.
+    pub user: String,
+    /// `open`, `closed`, or `gone` (the process ended without closing).
+    pub state: &'static str,
+    /// Commits.
+    pub commits: u64,
+    /// Index runs.
+    pub runs: u64,
+    /// When it last flushed, nanoseconds since 1970, by its clock.
+    pub last_flush: i64,
+    /// How far its clock is ahead of the file system's, nanoseconds, where it is off by a minute or more.
+    pub clock_off: Option<i64>,
+    /// Bytes behind its last commit: being written, or torn.
+    pub tail: u64,
+}
+
+/// An undecided transaction as `status` shows it.
+#[derive(Debug, Clone)]
+pub struct TransactionStatus {
+    /// Its id.
+    pub id: Id,
+    /// Who flushed into it: user, host, process.
+    pub owners: Vec<String>,
+    /// Fields prepared.
+    pub fields: u64,
+    /// When it was first flushed into, nanoseconds since 1970.
+    pub since: i64,
+}
+
+/// What [`FieldStore::status`] shows.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    /// Where the store is.
+    pub url: String,
+    /// Its id; `None` before the first commit.
+    pub id: Option<Id>,
+    /// Name of its schema, or `custom`.
+    pub schema: String,
+    /// Format version.
+    pub format: u32,
+    /// Its current version.
+    pub version: String,
+    /// Writers, by id.
+    pub writers: Vec<WriterStatus>,
+    /// Undecided transactions.
+    pub transactions: Vec<TransactionStatus>,
+    /// Owner of each dataset, where users differ; else the one owner.
+    pub owners: Vec<String>,
+    /// What is wrong with logs or boards.
+    pub problems: Vec<String>,
+    /// Free bytes of the file system.
+    pub free_bytes: u64,
+    /// Fields archived by this handle and not yet flushed.
+    pub unflushed: u64,
+}
+
+/// A store of fields.
+pub trait FieldStore: Send + Sync + fmt::Debug {
+    /// Where the store is, as it was opened.
+    fn url(&self) -> &str;
+    /// The schema in force.
+    fn schema(&self) -> Schema;
+    /// Takes a value under a key; see the contract above.
+    fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()>;
+    /// Starts a new generation of an array field, to which anyone adds pieces.
+    fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()>;
+    /// Carries catalog and graph changes with the next flush.
+    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()>;
+    /// Makes what was archived durable and visible; under a transaction: durable and prepared.
+    fn flush(&self, transaction: Option<Id>) -> Result<()>;
+    /// Forgets what was archived and not flushed.
+    fn discard(&self, transaction: Option<Id>) -> Result<()>;
+    /// Fields archived and not yet flushed.
+    fn unflushed(&self) -> u64;
+    /// Looks for newer commits now (every read does so by itself).
+    fn refresh(&self) -> Result<()>;
+    /// The text that names what is visible now.
+    fn version(&self) -> Result<String>;
+    /// What exists, as a stream in key order.
+    fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing>;
+    /// The fields a request names, in request order, lazily.
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields>;
+    /// The values present, per keyword, in typed order.
+    fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>>;
+    /// Counts.
+    fn stats(&self, request: &Request) -> Result<Stats>;
+    /// Writers, transactions, problems.
+    fn status(&self) -> Result<Status>;
+    /// Reads and compares everything a request selects, and the store's own structures.
+    fn verify(&self, request: &Request) -> Result<VerifyReport>;
+    /// The store's structures as text, line by line: logs, commits, runs, entries.
+    fn dump(&self, request: &Request) -> Result<Vec<String>>;
+    /// Opens a transaction that this handle will decide.
+    fn begin(&self) -> Result<Id>;
+    /// Decides a transaction: visible for all, or never.
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()>;
+    /// Flushes and says that this handle writes no more.
+    fn close(&self) -> Result<()>;
+}
+
+/// What callers do most, in terms of [`FieldStore`].
+pub trait FieldStoreExt: FieldStore {
+    /// Exactly one field.
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        let mut request = Request::new();
+        for (keyword, value) in key {
+            request.set(*keyword, fieldstone_core::request::Values::list([*value]));
+        }
+        self.get_one(&request, options)
+    }
+
+    /// The one field a request names; Invalid where it names several.
+    fn get_one(&self, request: &Request, options: &ReadOptions) -> Result<Field> {
+        let options = RetrieveOptions { strict: true, transaction: options.transaction };
+        let fields = self.retrieve(request, &options)?;
+        let mut fields = fields.iter();
+        match (fields.next().transpose()?, fields.next().transpose()?) {
+            (Some(field), None) => Ok(field),
+            (None, _) => Err(Error::not_found(format!("no field {request}"))),
+            (Some(a), Some(b)) => Err(Error::invalid(format!(
+                "{request} names more than one field: {} and {} among them",
+                a.key()?,
+                b.key()?
+            ))
+            .with_hint("give every keyword, or use retrieve")),
+        }
+    }
+
+    /// Takes many values; all keys are checked before the first is taken.
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        let schema = self.schema();
+        for (i, (key, _)) in items.iter().enumerate() {
+            schema.resolve(key).map_err(|e| e.context(format!("field {i}")))?;
+        }
+        items.iter().try_for_each(|(key, value)| self.archive(key, *value, options))
+    }
+
+    /// A box of an array, or all of it.
+    fn get_box(&self, key: &Pairs<'_>, region: Option<&IndexBox>, options: &ReadOptions) -> Result<Vec<u8>> {
+        self.get(key, options)?.read_box(region)
+    }
+}
+
+impl<S: FieldStore + ?Sized> FieldStoreExt for S {}

@@ -1,0 +1,106 @@
+//! The values present per keyword.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::schema::Selection;
+use fieldstone_format::Id;
+use fieldstone_format::keys::KeyDecoder;
+
+use super::scan::Scan;
+use crate::snapshot::{Owners, Snapshot};
+
+/// Keywords in the order of levels, with their values in typed order; a keyword that is absent from
+/// every field is left out. Of a keyword that stands at several levels the deepest counts.
+pub fn axes(
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    own: Option<Id>,
+) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+    let mut axes = Axes::default();
+    if !(selection.is_unconstrained() && from_runs(snapshot, &mut axes)?) {
+        axes = Axes::default();
+        let mut scan = Scan::new(snapshot.clone(), selection, own)?;
+        let mut decoder = KeyDecoder::new();
+        let mut last: [Option<Arc<fieldstone_core::key::Level>>; 3] = [const { None }; 3];
+        while let Some(versions) = scan.next_key()? {
+            let key = decoder.decode(&versions.key)?;
+            for (depth, level) in key.levels.iter().enumerate() {
+                if last[depth].as_ref().is_some_and(|seen| Arc::ptr_eq(seen, level)) {
+                    continue;
+                }
+                last[depth] = Some(level.clone());
+                for (name, value) in level.names.iter().zip(&level.values) {
+                    axes.add(depth, name, value);
+                }
+            }
+        }
+    }
+    Ok(axes.finish())
+}
+
+#[derive(Default)]
+struct Axes {
+    order: Vec<Arc<str>>,
+    values: BTreeMap<Arc<str>, (usize, BTreeSet<KeyValue>)>,
+}
+
+impl Axes {
+    fn add(&mut self, depth: usize, name: &Arc<str>, value: &KeyValue) {
+        if value.is_absent() {
+            return;
+        }
+        match self.values.get_mut(name) {
+            Some((deepest, set)) => {
+                if depth > *deepest {
+                    (*deepest, *set) = (depth, BTreeSet::new());
+                }
+                if depth == *deepest && !set.contains(value) {
+                    set.insert(value.clone());
+                }
+            }
+            None => {
+                self.order.push(name.clone());
+                self.values.insert(name.clone(), (depth, BTreeSet::from([value.clone()])));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<(Arc<str>, Vec<KeyValue>)> {
+        self.order
+            .into_iter()
+            .filter_map(|name| {
+                let (_, set) = self.values.remove(&name)?;
+                Some((name, set.into_iter().collect()))
+            })
+            .collect()
+    }
+}
+
+/// Answers from what the runs say of themselves, where that is the whole truth: all commits visible,
+/// one user, every axis complete.
+fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
+    if matches!(snapshot.owners, Owners::Many(_)) {
+        return Ok(false);
+    }
+    let mut all = Vec::new();
+    for (i, run) in snapshot.runs.iter().enumerate() {
+        let writer = snapshot.log_of(i).writer;
+        let meta = run.meta()?;
+        if meta.commits.iter().any(|commit| snapshot.order(writer, commit, None).is_none()) {
+            return Ok(false);
+        }
+        for axis in &meta.axes {
+            let Some(values) = &axis.values else { return Ok(false) };
+            all.push((axis.level, &axis.keyword, values));
+        }
+    }
+    // Runs list their axes level by level; keep that order over all runs.
+    all.sort_by_key(|(level, _, _)| *level);
+    for (level, keyword, values) in all {
+        values.iter().for_each(|value| axes.add(usize::from(level), keyword, value));
+    }
+    Ok(true)
+}

@@ -1,0 +1,252 @@
+//! Reading and checking blocks. Only blocks that a read touches are fetched, and each is compared with
+//! its checksum before any of its bytes is given out.
+
+use std::borrow::Cow;
+
+use fieldstone_core::geometry::{IndexBox, copy_box};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::block::{Block, check, read_blocks, unpack_checked};
+use fieldstone_format::bytes::Cursor;
+use fieldstone_format::crc;
+use fieldstone_format::entry::{Blocks, Entry, Layout, Location};
+
+use super::versions::{Part, key_text};
+use crate::files::Files;
+
+/// Most stored bytes that are fetched by one read.
+const READ_MAX: u64 = 1 << 20;
+
+/// The bytes of one entry.
+pub struct Source<'a> {
+    files: &'a Files,
+    part: &'a Part,
+    key: &'a [u8],
+}
+
+/// Where the blocks of an entry are.
+struct Places<'a> {
+    file: u32,
+    layout: Layout,
+    blocks: Cow<'a, [Block]>,
+    /// Offset of each block in the file; one more for the end.
+    offsets: Vec<u64>,
+}
+
+impl<'a> Source<'a> {
+    /// The bytes of `part`, which stands under the encoded `key`.
+    pub fn new(files: &'a Files, part: &'a Part, key: &'a [u8]) -> Source<'a> {
+        Source { files, part, key }
+    }
+
+    fn entry(&self) -> &'a Entry {
+        &self.part.entry
+    }
+
+    fn named(&self, file: u32, offset: u64, error: Error) -> Error {
+        let file = self.files.layout().shown(self.part.writer, file);
+        error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
+    }
+
+    /// The whole raw bytes into `out`, which has the entry's length.
+    pub fn read_all(&self, out: &mut [u8]) -> Result<()> {
+        // The common case without any allocation: one stored block is the field.
+        if let Location::Blocks { file, offset, blocks: Blocks::Inline(blocks), .. } = &self.entry().location
+            && let [block] = &blocks[..]
+            && block.stored == out.len() as u64
+            && self.entry().length == block.stored
+        {
+            self.files.read(self.part.writer, *file, out, *offset).map_err(|e| self.named(*file, *offset, e))?;
+            return check(out, block).map_err(|e| self.named(*file, *offset, e));
+        }
+        match &self.entry().array {
+            None => self.read_range(0, out),
+            Some(_) => match self.entry().index_box()? {
+                Some(whole) => self.read_region(&whole, out, &whole),
+                None => Err(Error::internal("an array has no box")),
+            },
+        }
+    }
+
+    /// Raw bytes from `start` on into `out`; opaque entries only.
+    pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        if let Location::Inline { data, crc: sum } = &self.entry().location {
+            if crc(data) != *sum {
+                return Err(Error::corrupt(format!("{}: the bytes in its index entry do not match their checksum", key_text(self.key))));
+            }
+            let from = start as usize;
+            return match data.get(from..from.saturating_add(out.len())) {
+                Some(part) => {
+                    out.copy_from_slice(part);
+                    Ok(())
+                }
+                None => Err(Error::corrupt(format!("{}: fewer bytes than its index entry says", key_text(self.key)))),
+            };
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        let places = self.places()?;
+        let Layout::Bytes { size, .. } = places.layout else {
+            return Err(Error::internal("a range of an array was asked for"));
+        };
+        let (first, last) = match size {
+            0 => (0, 0),
+            size => (start / size, (start + out.len() as u64 - 1) / size),
+        };
+        self.each_block(&places, first..=last, |index, raw| {
+            let begins = index * size;
+            let from = start.max(begins);
+            let to = (start + out.len() as u64).min(begins + raw.len() as u64);
+            out[(from - start) as usize..(to - start) as usize]
+                .copy_from_slice(&raw[(from - begins) as usize..(to - begins) as usize]);
+            Ok(())
+        })
+    }
+
+    /// The elements of `region` (in the field's index space) into `out`, which covers `out_box`.
+    pub fn read_region(&self, region: &IndexBox, out: &mut [u8], out_box: &IndexBox) -> Result<()> {
+        let Some(own) = self.entry().index_box()? else {
+            return Err(Error::internal("a box of opaque bytes was asked for"));
+        };
+        let Some(wanted) = own.intersect(region) else { return Ok(()) };
+        if wanted.is_empty() || self.entry().location == Location::None {
+            return Ok(());
+        }
+        let places = self.places()?;
+        let Layout::Chunks(grid, item) = &places.layout else {
+            return Err(Error::internal("an array has no chunks"));
+        };
+        let local = wanted.relative_to(&own)?;
+        let touched: Vec<u64> = grid.overlapping(&local)?.collect();
+        let mut rest = &touched[..];
+        while let Some(&first) = rest.first() {
+            let n = rest.iter().zip(first..).take_while(|(a, b)| **a == *b).count();
+            self.each_block(&places, first..=first + n as u64 - 1, |index, raw| {
+                let chunk = grid.chunk_box(index)?.shifted_into(&own)?;
+                match chunk.intersect(&wanted) {
+                    Some(part) => copy_box(raw, &chunk, out, out_box, &part, *item as usize),
+                    None => Ok(()),
+                }
+            })?;
+            rest = &rest[n..];
+        }
+        Ok(())
+    }
+
+    /// Compares every block with its checksum; returns the stored bytes.
+    pub fn verify(&self) -> Result<u64> {
+        match &self.entry().location {
+            Location::None => Ok(0),
+            Location::Inline { .. } => {
+                let mut raw = vec![0; self.entry().length as usize];
+                self.read_range(0, &mut raw).map(|()| raw.len() as u64)
+            }
+            Location::External { url, .. } => Err(Error::unavailable(format!("{url} is outside the store"))),
+            Location::Blocks { .. } => {
+                let places = self.places()?;
+                let n = places.blocks.len() as u64;
+                if n > 0 {
+                    self.each_block(&places, 0..=n - 1, |_, _| Ok(()))?;
+                }
+                Ok(places.offsets[n as usize] - places.offsets[0])
+            }
+        }
+    }
+
+    /// Stored bytes of all blocks.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        match &self.entry().location {
+            Location::Blocks { blocks: Blocks::Inline(blocks), .. } => Ok(blocks.iter().map(|b| b.stored).sum()),
+            Location::Blocks { .. } => {
+                let places = self.places()?;
+                Ok(places.offsets[places.blocks.len()] - places.offsets[0])
+            }
+            Location::Inline { data, .. } => Ok(data.len() as u64),
+            Location::None | Location::External { .. } => Ok(0),
+        }
+    }
+
+    fn places(&self) -> Result<Places<'a>> {
+        let entry = self.entry();
+        let Location::Blocks { file, offset, size, blocks } = &entry.location else {
+            return Err(Error::unavailable(format!("{}: its bytes are outside the store", key_text(self.key))));
+        };
+        let layout = entry.layout(*size)?;
+        let blocks = match blocks {
+            Blocks::Inline(blocks) => Cow::Borrowed(&blocks[..]),
+            Blocks::Table { offset, length, crc: sum } => {
+                let path = self.files.layout().file(self.part.writer, *file);
+                let read = || -> Result<Vec<Block>> {
+                    let source = self.files.get(self.part.writer, *file)?;
+                    let table = crate::files::read_vec(&*source, &path, *offset, *length)?;
+                    if crc(&table) != *sum {
+                        return Err(Error::corrupt("its table of blocks does not match its checksum"));
+                    }
+                    let mut cursor = Cursor::new(&table);
+                    let blocks = read_blocks(&mut cursor, layout.count()?, entry.array.is_some())?;
+                    if cursor.is_empty() { Ok(blocks) } else { Err(cursor.fail("a table of blocks is too long")) }
+                };
+                Cow::Owned(read().map_err(|e| self.named(*file, *offset, e))?)
+            }
+        };
+        let mut offsets = Vec::with_capacity(blocks.len() + 1);
+        let mut at = *offset;
+        for block in blocks.iter() {
+            offsets.push(at);
+            at = at.checked_add(block.stored).ok_or_else(|| Error::corrupt("a field's blocks exceed 64 bits"))?;
+        }
+        offsets.push(at);
+        Ok(Places { file: *file, layout, blocks, offsets })
+    }
+
+    /// Fetches neighbouring blocks together, checks each and hands its raw bytes over.
+    fn each_block(
+        &self,
+        places: &Places<'_>,
+        range: std::ops::RangeInclusive<u64>,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut next, last) = (*range.start() as usize, *range.end() as usize);
+        if last >= places.blocks.len() {
+            return Err(Error::corrupt(format!("{}: it has fewer blocks than its length needs", key_text(self.key))));
+        }
+        let (mut stored, mut raw) = (Vec::new(), Vec::new());
+        while next <= last {
+            let begin = places.offsets[next];
+            let mut end = next + 1;
+            while end <= last && places.offsets[end + 1] - begin <= READ_MAX {
+                end += 1;
+            }
+            let length = places.offsets[end] - begin;
+            if length > 2 * READ_MAX {
+                // A block this long is unusual: see that the file has it before memory is taken.
+                let path = self.files.layout().file(self.part.writer, places.file);
+                let file = self.files.get(self.part.writer, places.file)?;
+                stored = crate::files::read_vec(&*file, &path, begin, length)
+                    .map_err(|e| self.named(places.file, begin, e))?;
+            } else {
+                stored.resize(length as usize, 0);
+                self.files
+                    .read(self.part.writer, places.file, &mut stored, begin)
+                    .map_err(|e| self.named(places.file, begin, e))?;
+            }
+            for index in next..end {
+                let block = &places.blocks[index];
+                let at = (places.offsets[index] - begin) as usize;
+                let bytes = &stored[at..at + block.stored as usize];
+                let named = |e: Error| self.named(places.file, places.offsets[index], e);
+                check(bytes, block).map_err(named)?;
+                let raw_len = places.layout.raw_len(index as u64)?;
+                if raw_len == block.stored {
+                    each(index as u64, bytes)?;
+                } else {
+                    raw.resize(usize::try_from(raw_len).map_err(|_| Error::unavailable("not enough memory"))?, 0);
+                    unpack_checked(bytes, &mut raw).map_err(named)?;
+                    each(index as u64, &raw)?;
+                }
+            }
+            next = end;
+        }
+        Ok(())
+    }
+}

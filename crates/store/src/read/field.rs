@@ -1,0 +1,241 @@
+//! One field, read lazily and checked.
+
+use std::sync::Arc;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::{IndexBox, Summary, fill_box};
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::entry::{Layout, Location};
+use fieldstone_format::keys::KeyDecoder;
+
+use super::blocks::Source;
+use super::versions::Versions;
+use crate::files::Files;
+use crate::snapshot::Snapshot;
+
+/// A field of a pinned snapshot. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Field {
+    files: Arc<Files>,
+    /// Keeps the snapshot's files and runs alive.
+    _snapshot: Arc<Snapshot>,
+    versions: Arc<Versions>,
+    lenient: bool,
+}
+
+impl Field {
+    pub(crate) fn new(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: Versions, lenient: bool) -> Field {
+        Field { files, _snapshot: snapshot, versions: Arc::new(versions), lenient }
+    }
+
+    /// The same field, with what nobody wrote filled instead of refused.
+    pub fn lenient(mut self) -> Field {
+        self.lenient = true;
+        self
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Result<FieldKey> {
+        KeyDecoder::new().decode(&self.versions.key)
+    }
+
+    /// Raw bytes.
+    pub fn nbytes(&self) -> Result<u64> {
+        self.versions.nbytes()
+    }
+
+    /// Element type; `None` for opaque bytes.
+    pub fn dtype(&self) -> Result<Option<DType>> {
+        Ok(self.versions.array()?.map(|(dtype, _)| dtype))
+    }
+
+    /// Extents; `None` for opaque bytes.
+    pub fn shape(&self) -> Result<Option<Vec<u64>>> {
+        Ok(self.versions.array()?.map(|(_, shape)| shape.to_vec()))
+    }
+
+    /// Whether every element is there.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.versions.is_complete()
+    }
+
+    /// When its newest part was flushed, nanoseconds since 1970, by the writer's clock.
+    pub fn time(&self) -> i64 {
+        self.versions.newest().commit.time
+    }
+
+    /// Extents of the chunks in which its newest part is stored; `None` for opaque bytes.
+    pub fn chunks(&self) -> Option<Vec<u64>> {
+        let array = self.versions.newest().entry.array.as_ref()?;
+        Some(array.chunk.clone().unwrap_or_else(|| match &array.piece {
+            Some(piece) => piece.count().to_vec(),
+            None => array.shape.clone(),
+        }))
+    }
+
+    /// Extremes and missing elements over all parts, where each has them. Of overlapping parts all
+    /// count, so that the extremes may be wider than what is visible.
+    pub fn summary(&self) -> Option<Summary> {
+        summary_of(&self.versions)
+    }
+
+    /// The whole field.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let mut out = self.buffer(self.nbytes()?)?;
+        self.read_into(&mut out)?;
+        Ok(out)
+    }
+
+    /// The whole field into a buffer of exactly its length.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        let nbytes = self.nbytes()?;
+        if out.len() as u64 != nbytes {
+            return Err(Error::invalid(format!(
+                "{} has {nbytes} bytes, the buffer {}",
+                self.versions.name(),
+                out.len()
+            )));
+        }
+        if let [part] = self.versions.live()
+            && part.entry.generation
+            && !matches!(part.entry.location, Location::None)
+        {
+            return Source::new(&self.files, part, &self.versions.key).read_all(out);
+        }
+        match self.shape()? {
+            Some(shape) => self.read_box_into(&IndexBox::whole(&shape)?, out),
+            None => Source::new(&self.files, self.versions.newest(), &self.versions.key).read_all(out),
+        }
+    }
+
+    /// Bytes from `start` on of an opaque field; `out` must lie inside it.
+    pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        if self.versions.array()?.is_some() {
+            return Err(Error::invalid(format!("{} is an array", self.versions.name()))
+                .with_hint("read a box of it"));
+        }
+        let nbytes = self.nbytes()?;
+        if start.checked_add(out.len() as u64).is_none_or(|end| end > nbytes) {
+            return Err(Error::invalid(format!(
+                "{} has {nbytes} bytes: {} at {start} reach beyond",
+                self.versions.name(),
+                out.len()
+            )));
+        }
+        Source::new(&self.files, self.versions.newest(), &self.versions.key).read_range(start, out)
+    }
+
+    /// A box of an array in C order (all of it without one); the bytes of an opaque field without one.
+    pub fn read_box(&self, region: Option<&IndexBox>) -> Result<Vec<u8>> {
+        let Some(region) = region else { return self.read() };
+        let (dtype, shape) = self.array()?;
+        region.check_within(&shape)?;
+        let bytes = region.element_count()?.checked_mul(dtype.size() as u64);
+        let mut out = self.buffer(bytes.ok_or_else(|| Error::invalid(format!("box [{region}] is too large")))?)?;
+        self.read_box_into(region, &mut out)?;
+        Ok(out)
+    }
+
+    /// A box of an array into a buffer of exactly its bytes, in C order.
+    pub fn read_box_into(&self, region: &IndexBox, out: &mut [u8]) -> Result<()> {
+        let (dtype, shape) = self.array()?;
+        region.check_within(&shape)?;
+        let bytes = region.element_count()?.checked_mul(dtype.size() as u64);
+        if bytes != Some(out.len() as u64) {
+            return Err(Error::invalid(format!(
+                "box [{region}] of {} does not have the buffer's {} bytes",
+                self.versions.name(),
+                out.len()
+            )));
+        }
+        if region.is_empty() {
+            return Ok(());
+        }
+        let live = self.versions.live();
+        if !self.is_complete()? {
+            if !self.lenient {
+                self.check_region(region)?;
+            }
+            let fill = live.iter().find_map(|p| p.entry.array.as_ref()?.fill.clone());
+            let fill = fill.unwrap_or_else(|| dtype.default_fill());
+            fill_box(out, region, region, &fill)?;
+        }
+        // The newest part is painted last. A part that newer ones cover whole is not read.
+        for (i, part) in live.iter().enumerate().rev() {
+            if !hidden(&live[..i], part, region)? {
+                Source::new(&self.files, part, &self.versions.key).read_region(region, out, region)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// NotFound unless every element of the region was written.
+    fn check_region(&self, region: &IndexBox) -> Result<()> {
+        let missing = self.versions.missing(usize::MAX >> 8)?;
+        match missing.boxes.iter().any(|hole| hole.overlaps(region)) {
+            true => self.versions.check_complete(),
+            false => Ok(()),
+        }
+    }
+
+    fn array(&self) -> Result<(DType, Vec<u64>)> {
+        match self.versions.array()? {
+            Some((dtype, shape)) => Ok((dtype, shape.to_vec())),
+            None => Err(Error::invalid(format!("{} is opaque bytes, not an array", self.versions.name()))),
+        }
+    }
+
+    fn buffer(&self, bytes: u64) -> Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        let fits = usize::try_from(bytes).is_ok_and(|n| buffer.try_reserve_exact(n).is_ok());
+        if !fits {
+            return Err(Error::unavailable(format!(
+                "{} takes {bytes} bytes, more than this machine's memory",
+                self.versions.name()
+            ))
+            .with_hint("read it box by box"));
+        }
+        buffer.resize(bytes as usize, 0);
+        Ok(buffer)
+    }
+
+    /// The one stored, uncompressed block that is the whole field, if it is so: file, offset, length.
+    pub(crate) fn single_block(&self) -> Option<(&super::versions::Part, u32, u64, &fieldstone_format::block::Block)> {
+        let [part] = self.versions.live() else { return None };
+        let entry = &part.entry;
+        let Location::Blocks { file, offset, size, blocks: fieldstone_format::entry::Blocks::Inline(blocks) } =
+            &entry.location
+        else {
+            return None;
+        };
+        let [block] = &blocks[..] else { return None };
+        let whole = entry.generation && block.stored == entry.length && matches!(entry.layout(*size), Ok(Layout::Bytes { .. } | Layout::Chunks(..)));
+        whole.then_some((part, *file, *offset, block))
+    }
+}
+
+/// Whether newer parts cover all of `part` that lies in the region (looked at one by one).
+fn hidden(newer: &[super::versions::Part], part: &super::versions::Part, region: &IndexBox) -> Result<bool> {
+    let Some(own) = part.entry.index_box()? else { return Ok(false) };
+    let Some(seen) = own.intersect(region) else { return Ok(true) };
+    for other in newer {
+        if let Some(other) = other.entry.index_box()?
+            && other.contains(&seen)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Extremes and missing elements over the visible generation.
+pub(crate) fn summary_of(versions: &Versions) -> Option<Summary> {
+    let mut parts = versions.live().iter().filter(|p| p.entry.location != Location::None);
+    let of = |part: &super::versions::Part| part.entry.array.as_ref()?.summary.clone();
+    let mut sum = of(parts.next()?)?;
+    for part in parts {
+        sum.merge(&of(part)?);
+    }
+    Some(sum)
+}

@@ -1,0 +1,127 @@
+//! Listing: a stream in key order that holds one block per index run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::schema::Selection;
+use fieldstone_format::entry::{Blocks, Location};
+use fieldstone_format::keys::{KeyDecoder, level_ends};
+
+use super::field::summary_of;
+use super::scan::Scan;
+use super::versions::{Part, Versions};
+use crate::api::{ListEntry, ListOptions, Place, PlaceFile};
+use crate::snapshot::Snapshot;
+
+/// Lists what a request selects.
+pub fn list(
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    options: &ListOptions,
+) -> Result<ListStream> {
+    Ok(ListStream {
+        scan: Scan::new(snapshot.clone(), selection, options.transaction)?,
+        options: *options,
+        decoder: KeyDecoder::new(),
+        users: HashMap::new(),
+        masked: Vec::new(),
+        failed: false,
+    })
+}
+
+/// The stream behind a listing.
+pub struct ListStream {
+    scan: Scan,
+    options: ListOptions,
+    decoder: KeyDecoder,
+    users: HashMap<u32, Arc<str>>,
+    /// Hidden versions of the last key, to be given next, in reverse.
+    masked: Vec<ListEntry>,
+    failed: bool,
+}
+
+impl Iterator for ListStream {
+    type Item = Result<ListEntry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        if let Some(entry) = self.masked.pop() {
+            return Some(Ok(entry));
+        }
+        let next = self.next_entry();
+        self.failed = next.is_err();
+        next.transpose()
+    }
+}
+
+impl ListStream {
+    fn next_entry(&mut self) -> Result<Option<ListEntry>> {
+        let Some(versions) = self.scan.next_key()? else { return Ok(None) };
+        let mut entry = self.entry(&versions)?;
+        if self.options.depth < 3 {
+            let end = level_ends(&versions.key)?[usize::from(self.options.depth.max(1)) - 1];
+            self.scan.skip_prefix(&versions.key[..end])?;
+            entry.depth = self.options.depth.max(1);
+        } else if self.options.masked {
+            let mut hidden = versions.clone();
+            while hidden.live < hidden.parts.len() {
+                hidden.parts.drain(..hidden.live);
+                hidden.live =
+                    hidden.parts.iter().position(|p| p.entry.generation).map_or(hidden.parts.len(), |i| i + 1);
+                let mut older = self.entry(&hidden)?;
+                older.masked = true;
+                self.masked.insert(0, older);
+            }
+        }
+        Ok(Some(entry))
+    }
+
+    fn entry(&mut self, versions: &Versions) -> Result<ListEntry> {
+        let key = self.decoder.decode(&versions.key)?;
+        let newest = versions.newest();
+        let array = newest.entry.array.as_ref();
+        let log = self.scan.snapshot().log_of(newest.run as usize);
+        let owner = self.users.entry(log.uid).or_insert_with(|| log.header.user.as_str().into()).clone();
+        // Pieces that disagree are listed as the newest says; reading them is a Conflict.
+        let agree = versions.array().is_ok();
+        Ok(ListEntry {
+            key,
+            depth: 3,
+            nbytes: if agree { versions.nbytes()? } else { newest.entry.length },
+            dtype: array.map(|a| a.dtype),
+            shape: array.map(|a| a.shape.as_slice().into()),
+            complete: agree && versions.is_complete()?,
+            place: place_of(newest),
+            time: newest.commit.time,
+            owner,
+            summary: summary_of(versions),
+            masked: false,
+        })
+    }
+}
+
+/// Where the first bytes of a part are.
+pub fn place_of(part: &Part) -> Option<Place> {
+    match &part.entry.location {
+        Location::None => None,
+        Location::Inline { data, .. } => Some(Place {
+            file: PlaceFile::Own(part.writer, 0),
+            offset: 0,
+            length: Some(data.len() as u64),
+        }),
+        Location::Blocks { file, offset, blocks, .. } => Some(Place {
+            file: PlaceFile::Own(part.writer, *file),
+            offset: *offset,
+            length: match blocks {
+                Blocks::Inline(blocks) => Some(blocks.iter().map(|b| b.stored).sum()),
+                Blocks::Table { offset: table, .. } => table.checked_sub(*offset),
+            },
+        }),
+        Location::External { url, offset, .. } => {
+            Some(Place { file: PlaceFile::Outside(url.as_str().into()), offset: *offset, length: Some(part.entry.length) })
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Finding one key: filters rule most runs out, one block of the others is searched.
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::keys::level_ends;
+use fieldstone_format::run::key_hash;
+
+use super::versions::Versions;
+use crate::run::RunCursor;
+use crate::snapshot::Snapshot;
+
+/// What stands under an encoded key.
+pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<Versions>> {
+    let hash = key_hash(key);
+    let dataset = &key[..level_ends(key)?[0]];
+    let mut parts = Vec::new();
+    for (index, run) in snapshot.runs.iter().enumerate() {
+        if !run.may_contain(key, hash)? || !snapshot.owners.counts(dataset, snapshot.log_of(index).uid) {
+            continue;
+        }
+        let mut cursor = RunCursor::new(run.clone(), index);
+        let mut more = cursor.seek(key)?;
+        while more && cursor.key() == key {
+            Versions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
+                .map_err(|e| e.context(super::versions::key_text(key)))?;
+            more = cursor.advance()?;
+        }
+    }
+    Ok(Versions::new(key, parts))
+}

@@ -1,0 +1,261 @@
+//! Comparing encoded keys with a request, without decoding them, and skipping what cannot match.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::key::LEVELS;
+use fieldstone_core::schema::{Constraint, OneOf, Selection, ShapeMatcher};
+use fieldstone_format::keys::{decode_names, decode_value, encode_value, skip_value};
+
+/// Lists longer than this are not encoded beforehand: their values are decoded and looked up.
+const ENCODED_MAX: usize = 1 << 16;
+
+/// Whether a key matches.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Match {
+    /// It does.
+    Yes,
+    /// It does not, nor does any key before this one.
+    Seek(Vec<u8>),
+}
+
+/// A request, ready to be compared with encoded keys.
+#[derive(Debug)]
+pub struct Matcher {
+    selection: Selection,
+    unconstrained: bool,
+    shapes: Vec<Shape>,
+    last: usize,
+}
+
+/// What a request asks of keys with certain keywords.
+#[derive(Debug)]
+struct Shape {
+    /// Encoded names of each level.
+    names: [Box<[u8]>; LEVELS],
+    /// Number of values per level.
+    counts: [usize; LEVELS],
+    /// `None` where no key of this shape matches.
+    tests: Option<(ShapeMatcher, [Vec<Test>; LEVELS])>,
+}
+
+#[derive(Debug)]
+enum Test {
+    Any,
+    /// Encoded values, sorted.
+    Encoded(Vec<Box<[u8]>>),
+    /// Too many to encode.
+    Decoded(Arc<OneOf>),
+}
+
+impl Matcher {
+    pub fn new(selection: Selection) -> Matcher {
+        let unconstrained = selection.is_unconstrained();
+        Matcher { selection, unconstrained, shapes: Vec::new(), last: 0 }
+    }
+
+    /// The request.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Compares a key.
+    pub fn test(&mut self, key: &[u8]) -> Result<Match> {
+        if self.unconstrained {
+            return Ok(Match::Yes);
+        }
+        let index = self.shape_of(key)?;
+        self.last = index;
+        let shape = &self.shapes[index];
+        let mut at = 0;
+        for level in 0..LEVELS {
+            at += shape.names[level].len();
+            let Some((_, tests)) = &shape.tests else {
+                for _ in 0..shape.counts[level] {
+                    at += skip_value(&mut &key[at..])?.len();
+                }
+                if level + 1 < LEVELS {
+                    continue;
+                }
+                // No key with these keywords matches: pass all of them under this index.
+                let start = names_start(shape, key)?;
+                return Ok(Match::Seek(after(&key[..start + shape.names[LEVELS - 1].len()])));
+            };
+            for (i, test) in tests[level].iter().enumerate() {
+                let value = skip_value(&mut &key[at..])?;
+                let next = match test {
+                    Test::Any => None,
+                    Test::Encoded(values) => match values.binary_search_by(|v| (**v).cmp(value)) {
+                        Ok(_) => None,
+                        Err(next) => Some(values.get(next).map(|v| v.to_vec())),
+                    },
+                    Test::Decoded(list) => {
+                        let decoded = decode_value(&mut &value[..])?;
+                        if list.position(&decoded).is_some() {
+                            None
+                        } else {
+                            match (list.min(), list.max()) {
+                                (Some(min), Some(max)) if decoded <= *max => {
+                                    let mut next = Vec::new();
+                                    encode_value(min, &mut next);
+                                    // Between least and greatest: just go on to the next value.
+                                    Some(Some(if next.as_slice() > value { next } else { after(value) }))
+                                }
+                                _ => Some(None),
+                            }
+                        }
+                    }
+                };
+                if let Some(next) = next {
+                    return Ok(Match::Seek(seek_target(shape, key, level, i, at, next)));
+                }
+                at += value.len();
+            }
+        }
+        Ok(Match::Yes)
+    }
+
+    /// The place of a matching key in request order.
+    pub fn rank(&mut self, key: &[u8], positions: &mut Vec<usize>) -> Result<Option<u64>> {
+        if self.unconstrained {
+            positions.clear();
+            return Ok(Some(0));
+        }
+        let index = self.shape_of(key)?;
+        let shape = &self.shapes[index];
+        let Some((matcher, _)) = &shape.tests else { return Ok(None) };
+        let mut values: [Vec<_>; LEVELS] = Default::default();
+        let mut rest = key;
+        for level in 0..LEVELS {
+            rest = &rest[shape.names[level].len()..];
+            for _ in 0..shape.counts[level] {
+                values[level].push(decode_value(&mut rest)?);
+            }
+        }
+        let [a, b, c] = &values;
+        if !matcher.listed_positions([a, b, c], positions) {
+            return Ok(None);
+        }
+        let mut rank = 0u64;
+        for ((_, list), position) in self.selection.listed_values().zip(positions) {
+            rank = rank.saturating_mul(list.len() as u64).saturating_add(*position as u64);
+        }
+        Ok(Some(rank))
+    }
+
+    fn shape_of(&mut self, key: &[u8]) -> Result<usize> {
+        for index in std::iter::once(self.last).chain(0..self.shapes.len()) {
+            if let Some(shape) = self.shapes.get(index)
+                && shape.fits(key)?
+            {
+                return Ok(index);
+            }
+        }
+        let mut rest = key;
+        let mut names = Vec::with_capacity(LEVELS);
+        let mut encoded: [Box<[u8]>; LEVELS] = Default::default();
+        for slot in &mut encoded {
+            let before = rest;
+            let level = decode_names(&mut rest)?;
+            *slot = before[..before.len() - rest.len()].into();
+            for _ in 0..level.len() {
+                skip_value(&mut rest)?;
+            }
+            names.push(level);
+        }
+        let counts = [names[0].len(), names[1].len(), names[2].len()];
+        let tests = self.selection.for_shape([&names[0], &names[1], &names[2]]).map(|matcher| {
+            let tests = [0, 1, 2].map(|level| matcher.constraints[level].iter().map(Test::new).collect());
+            (matcher, tests)
+        });
+        self.shapes.push(Shape { names: encoded, counts, tests });
+        Ok(self.shapes.len() - 1)
+    }
+}
+
+impl Shape {
+    fn fits(&self, key: &[u8]) -> Result<bool> {
+        let mut rest = key;
+        for level in 0..LEVELS {
+            let Some(values) = rest.strip_prefix(&*self.names[level]) else { return Ok(false) };
+            rest = values;
+            if level + 1 < LEVELS {
+                for _ in 0..self.counts[level] {
+                    skip_value(&mut rest)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Test {
+    fn new(constraint: &Constraint) -> Test {
+        match constraint {
+            Constraint::Any => Test::Any,
+            Constraint::OneOf(list) if list.len() > ENCODED_MAX => Test::Decoded(list.clone()),
+            Constraint::OneOf(list) => {
+                let mut values: Vec<Box<[u8]>> = list
+                    .values()
+                    .map(|value| {
+                        let mut out = Vec::new();
+                        encode_value(&value, &mut out);
+                        out.into()
+                    })
+                    .collect();
+                values.sort();
+                Test::Encoded(values)
+            }
+        }
+    }
+
+    /// The least value that can match, where that is known.
+    fn least(&self) -> Option<&[u8]> {
+        match self {
+            Test::Encoded(values) => values.first().map(|v| &**v),
+            _ => None,
+        }
+    }
+}
+
+/// Offset of the third level's names.
+fn names_start(shape: &Shape, key: &[u8]) -> Result<usize> {
+    let mut at = 0;
+    for level in 0..LEVELS - 1 {
+        at += shape.names[level].len();
+        for _ in 0..shape.counts[level] {
+            at += skip_value(&mut &key[at..])?.len();
+        }
+    }
+    Ok(at)
+}
+
+/// The least key that can match, given that value `i` of `level`, at `at`, does not and must become
+/// `next` (`None`: no greater value matches).
+fn seek_target(shape: &Shape, key: &[u8], level: usize, i: usize, at: usize, next: Option<Vec<u8>>) -> Vec<u8> {
+    let Some(next) = next else { return after(&key[..at]) };
+    let mut target = [&key[..at], &next].concat();
+    let Some((_, tests)) = &shape.tests else { return target };
+    // The values behind it in this level start at their least, as far as these are known. Deeper
+    // levels may have other keywords there, which sort before these: nothing is known of them.
+    for test in &tests[level][i + 1..] {
+        match test.least() {
+            Some(least) => target.extend_from_slice(least),
+            None => break,
+        }
+    }
+    target
+}
+
+/// The least byte string that is greater than every one that starts with `prefix`.
+fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < 0xff {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    // Nothing is greater: no key starts with 0xff.
+    vec![0xff]
+}

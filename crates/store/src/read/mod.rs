@@ -1,0 +1,29 @@
+//! Reading: from a request to keys, from keys to entries, from entries to checked bytes.
+//!
+//! * `matcher` compares encoded keys with a request and says where the next match can be;
+//! * `scan` walks all runs of a snapshot in key order; `lookup` finds one key;
+//! * `versions` sorts what was found under one key: what is visible, what is hidden;
+//! * `plan` keeps the fields of a retrieve, compactly, in request order;
+//! * `field` reads one field, `blocks` reads and checks blocks;
+//! * `list` and `axes` answer their calls.
+
+mod axes;
+mod blocks;
+mod field;
+mod list;
+mod lookup;
+mod matcher;
+mod plan;
+mod scan;
+mod stream;
+mod versions;
+
+pub use axes::axes;
+pub use blocks::Source;
+pub use field::Field;
+pub use list::list;
+pub use lookup::lookup;
+pub use plan::{Fields, retrieve};
+pub use scan::Scan;
+pub use stream::FieldsReader;
+pub use versions::{Part, Versions};

@@ -1,0 +1,313 @@
+//! The fields of a retrieve: found once, kept compactly, decoded window by window.
+//!
+//! Locating reads only the index. A field takes 12 bytes here (plus 8 for its place in request order);
+//! what its entry says is decoded again when it is read, for [`WINDOW`] fields at a time, so that a
+//! retrieve of millions of fields runs in bounded memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::schema::Selection;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::run::BlockCursor;
+
+use super::field::Field;
+use super::lookup::lookup;
+use super::matcher::Matcher;
+use super::scan::Scan;
+use super::stream::FieldsReader;
+use super::versions::{Part, Versions};
+use crate::files::Files;
+use crate::snapshot::Snapshot;
+use fieldstone_format::keys::encode_key;
+
+/// Fields decoded together.
+pub(super) const WINDOW: usize = 1024;
+/// Requests that name at most this many keys look each of them up; others walk the index.
+const LOOKUPS_MAX: u64 = 256;
+/// Most missing combinations that a message names.
+const MISSING_NAMED: usize = 5;
+
+/// An entry's place: run, block, place in the block.
+type Ref = (u32, u32, u32);
+
+/// Fields in request order, pinned to a snapshot. Cloning shares them.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    parts: Vec<Arc<Plan>>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    files: Arc<Files>,
+    snapshot: Arc<Snapshot>,
+    lenient: bool,
+    own: Option<Id>,
+    selection: Selection,
+    /// The one entry of each field, or an index into `complex` where `run` is `u32::MAX`.
+    refs: Vec<Ref>,
+    /// The live entries of fields that have several, newest first.
+    complex: Vec<Vec<Ref>>,
+    /// Places in request order of what was found, ascending; empty where nothing is missing.
+    ranks: Vec<u64>,
+    /// The window decoded last.
+    window: Mutex<Option<(usize, Arc<[Field]>)>>,
+}
+
+/// Finds what a request names.
+pub fn retrieve(
+    files: &Arc<Files>,
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    strict: bool,
+    own: Option<Id>,
+) -> Result<Fields> {
+    let combinations = selection.count_listed();
+    let Some(combinations) = combinations else {
+        return Err(Error::invalid("the request names more combinations than can be counted"));
+    };
+    let mut found: Vec<(u64, Ref)> = Vec::new();
+    let mut complex = Vec::new();
+    let keep = |versions: &Versions, complex: &mut Vec<Vec<Ref>>| -> Ref {
+        let at = |part: &Part| (part.run, part.place.0, part.place.1);
+        match versions.live() {
+            [part] => at(part),
+            parts => {
+                complex.push(parts.iter().map(at).collect());
+                (u32::MAX, (complex.len() - 1) as u32, 0)
+            }
+        }
+    };
+    let check = |versions: &Versions| if strict { versions.array().map(drop).and_then(|()| versions.check_complete()) } else { Ok(()) };
+    let mut positions = Vec::new();
+    match selection.keys() {
+        Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
+            let mut matcher = Matcher::new(selection.clone());
+            for key in keys {
+                let key = encode_key(&key).bytes;
+                if let Some(versions) = lookup(snapshot, &key, own)?
+                    && let Some(rank) = matcher.rank(&key, &mut positions)?
+                {
+                    check(&versions)?;
+                    found.push((rank, keep(&versions, &mut complex)));
+                }
+            }
+        }
+        _ => {
+            let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?;
+            while let Some(versions) = scan.next_key()? {
+                let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
+                check(&versions)?;
+                found.push((rank, keep(&versions, &mut complex)));
+            }
+        }
+    }
+    if !found.is_sorted_by_key(|(rank, _)| *rank) {
+        found.sort_by_key(|(rank, _)| *rank);
+    }
+    let mut ranks: Vec<u64> = found.iter().map(|(rank, _)| *rank).collect();
+    ranks.dedup();
+    let refs = found.into_iter().map(|(_, r)| r).collect();
+    let plan = Plan {
+        files: files.clone(),
+        snapshot: snapshot.clone(),
+        lenient: !strict,
+        own,
+        selection,
+        refs,
+        complex,
+        ranks,
+        window: Mutex::new(None),
+    };
+    let missing = plan.missing_count();
+    if strict && missing > 0 && !plan.selection.is_unconstrained() {
+        let named = plan.missing(MISSING_NAMED).join("; ");
+        let more = if missing > MISSING_NAMED as u64 { format!("; and {} more", missing - MISSING_NAMED as u64) } else { String::new() };
+        return Err(Error::not_found(format!("no field for {named}{more}"))
+            .with_hint("see what exists with axes or list, or retrieve with strict=False"));
+    }
+    Ok(Fields { parts: vec![Arc::new(plan)] })
+}
+
+impl Plan {
+    fn missing_count(&self) -> u64 {
+        if self.selection.is_unconstrained() {
+            return 0;
+        }
+        self.selection.count_listed().unwrap_or(u64::MAX).saturating_sub(self.ranks.len() as u64)
+    }
+
+    fn missing(&self, limit: usize) -> Vec<String> {
+        let lengths: Vec<u64> = self.selection.listed_values().map(|(_, list)| list.len() as u64).collect();
+        let describe = |mut rank: u64| {
+            let mut positions = vec![0; lengths.len()];
+            for (position, length) in positions.iter_mut().zip(&lengths).rev() {
+                *position = (rank % length.max(&1)) as usize;
+                rank /= length.max(&1);
+            }
+            self.selection.describe(&positions)
+        };
+        let total = self.selection.count_listed().unwrap_or(u64::MAX);
+        let mut missing = Vec::new();
+        let mut next = 0;
+        if self.missing_count() == 0 {
+            return missing;
+        }
+        for &rank in self.ranks.iter().chain([&total]) {
+            while next < rank {
+                if missing.len() == limit {
+                    return missing;
+                }
+                missing.push(describe(next));
+                next += 1;
+            }
+            next = rank.saturating_add(1);
+        }
+        missing
+    }
+
+    fn get(&self, index: usize) -> Result<Field> {
+        let start = index / WINDOW * WINDOW;
+        if let Some((at, window)) = &*self.window.lock().unwrap_or_else(PoisonError::into_inner)
+            && *at == start
+        {
+            return Ok(window[index - start].clone());
+        }
+        let window = self.decode(start, (start + WINDOW).min(self.refs.len()))?;
+        let field = window[index - start].clone();
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Some((start, window));
+        Ok(field)
+    }
+
+    /// Decodes the entries of some fields, each index block once.
+    fn decode(&self, start: usize, end: usize) -> Result<Arc<[Field]>> {
+        let mut wanted: Vec<(Ref, usize, usize)> = Vec::with_capacity(end - start);
+        for (i, &at) in self.refs[start..end].iter().enumerate() {
+            match at {
+                (u32::MAX, complex, _) => {
+                    let refs = &self.complex[complex as usize];
+                    wanted.extend(refs.iter().enumerate().map(|(j, &r)| (r, i, j)));
+                }
+                _ => wanted.push((at, i, 0)),
+            }
+        }
+        wanted.sort_unstable();
+        let mut slots: Vec<(Vec<u8>, Vec<(usize, Part)>)> = vec![Default::default(); end - start];
+        let mut open: Option<((u32, u32), u32, BlockCursor<Arc<[u8]>>)> = None;
+        for ((run, block, place), i, j) in wanted {
+            let mut state = match open.take() {
+                Some(state) if state.0 == (run, block) => state,
+                _ => {
+                    let bytes = self.snapshot.runs[run as usize].block(block as usize)?;
+                    ((run, block), 0, BlockCursor::new(bytes))
+                }
+            };
+            while state.1 <= place {
+                if !state.2.advance()? {
+                    return Err(Error::internal("an index block changed its length"));
+                }
+                state.1 += 1;
+            }
+            let mut parts = Vec::with_capacity(1);
+            Versions::collect(&self.snapshot, run as usize, (block, place), state.2.value(), self.own, &mut parts)?;
+            let (key, slot) = &mut slots[i];
+            if key.is_empty() {
+                key.extend_from_slice(state.2.key());
+            }
+            slot.extend(parts.into_iter().map(|part| (j, part)));
+            open = Some(state);
+        }
+        slots
+            .into_iter()
+            .map(|(key, mut parts)| {
+                parts.sort_by_key(|(j, _)| *j);
+                let live = parts.len();
+                let versions = Versions { key, parts: parts.into_iter().map(|(_, part)| part).collect(), live };
+                if live == 0 {
+                    return Err(Error::internal("a field vanished from its snapshot"));
+                }
+                Ok(Field::new(self.files.clone(), self.snapshot.clone(), versions, self.lenient))
+            })
+            .collect()
+    }
+}
+
+impl Fields {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|plan| plan.refs.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The i-th field in request order.
+    pub fn get(&self, mut index: usize) -> Result<Field> {
+        for plan in &self.parts {
+            if index < plan.refs.len() {
+                return plan.get(index);
+            }
+            index -= plan.refs.len();
+        }
+        Err(Error::invalid(format!("there are {} fields, none has index {index}", self.len())))
+    }
+
+    /// All of them, in request order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Field>> + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// The combinations of listed values that have no field, up to a number.
+    pub fn missing(&self, limit: usize) -> Vec<String> {
+        let mut missing = Vec::new();
+        for plan in &self.parts {
+            missing.extend(plan.missing(limit - missing.len()));
+        }
+        missing
+    }
+
+    /// How many combinations have no field.
+    pub fn missing_count(&self) -> u64 {
+        self.parts.iter().map(|plan| plan.missing_count()).sum()
+    }
+
+    /// These fields, then the others.
+    pub fn concat(mut self, other: Fields) -> Fields {
+        self.parts.extend(other.parts);
+        self
+    }
+
+    /// Raw bytes of all fields.
+    pub fn total_bytes(&self) -> Result<u64> {
+        self.iter().try_fold(0u64, |sum, field| Ok(sum.saturating_add(field?.nbytes()?)))
+    }
+
+    /// All fields one after another into `out`, which must be long enough; returns the bytes written.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<u64> {
+        let mut at = 0usize;
+        let mut next = 0;
+        let count = self.len();
+        while next < count {
+            let field = self.get(next)?;
+            let bytes = usize::try_from(field.nbytes()?).map_err(|_| Error::invalid("a field exceeds memory"))?;
+            let Some(target) = at.checked_add(bytes).and_then(|end| out.get_mut(at..end)) else {
+                return Err(Error::invalid(format!(
+                    "the buffer of {} bytes ends within field {next} of {count}",
+                    out.len()
+                ))
+                .with_hint("total_bytes tells how many are needed"));
+            };
+            field.read_into(target)?;
+            at += bytes;
+            next += 1;
+        }
+        Ok(at as u64)
+    }
+
+    /// All fields one after another as a file.
+    pub fn reader(&self) -> FieldsReader {
+        FieldsReader::new(self.clone())
+    }
+}

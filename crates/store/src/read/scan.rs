@@ -1,0 +1,139 @@
+//! Walking all runs of a snapshot in key order, key by key, skipping what a request cannot match.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::schema::Selection;
+use fieldstone_format::Id;
+use fieldstone_format::keys::level_ends;
+
+use super::matcher::{Match, Matcher};
+use super::versions::{Part, Versions};
+use crate::run::RunCursor;
+use crate::snapshot::{Owners, Snapshot};
+
+/// A merge of all runs. Memory: one block per run.
+#[derive(Debug)]
+pub struct Scan {
+    snapshot: Arc<Snapshot>,
+    matcher: Matcher,
+    own: Option<Id>,
+    /// A binary heap, least key first; every cursor stands on an entry.
+    heap: Vec<RunCursor>,
+    key: Vec<u8>,
+    /// The last dataset looked up among the owners, and where its name ends.
+    dataset: Vec<u8>,
+}
+
+impl Scan {
+    /// A walk over what `selection` matches.
+    pub fn new(snapshot: Arc<Snapshot>, selection: Selection, own: Option<Id>) -> Result<Scan> {
+        let mut heap = Vec::with_capacity(snapshot.runs.len());
+        for (index, run) in snapshot.runs.iter().enumerate() {
+            let mut cursor = RunCursor::new(run.clone(), index);
+            if cursor.advance()? {
+                heap.push(cursor);
+            }
+        }
+        let mut scan =
+            Scan { snapshot, matcher: Matcher::new(selection), own, heap, key: Vec::new(), dataset: Vec::new() };
+        for i in (0..scan.heap.len() / 2).rev() {
+            scan.sift_down(i);
+        }
+        Ok(scan)
+    }
+
+    /// The snapshot that is walked.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The request in its prepared form.
+    pub fn matcher(&mut self) -> &mut Matcher {
+        &mut self.matcher
+    }
+
+    /// The next key under which something is visible.
+    pub fn next_key(&mut self) -> Result<Option<Versions>> {
+        while let Some(first) = self.heap.first() {
+            match self.matcher.test(first.key())? {
+                Match::Yes => {}
+                Match::Seek(target) => {
+                    self.seek(&target)?;
+                    continue;
+                }
+            }
+            self.key.clear();
+            self.key.extend_from_slice(first.key());
+            let mut parts: Vec<Part> = Vec::new();
+            let dataset_end = match &self.snapshot.owners {
+                Owners::One(_) => 0,
+                Owners::Many(_) => level_ends(&self.key)?[0],
+            };
+            while let Some(cursor) = self.heap.first_mut()
+                && cursor.key() == self.key
+            {
+                let run = cursor.index;
+                let uid = self.snapshot.log_of(run).uid;
+                if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
+                    Versions::collect(&self.snapshot, run, cursor.place(), cursor.value(), self.own, &mut parts)
+                        .map_err(|e| e.context(super::versions::key_text(&self.key)))?;
+                }
+                let more = cursor.advance()?;
+                self.settle(more);
+            }
+            if let Some(versions) = Versions::new(&self.key, parts) {
+                return Ok(Some(versions));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves every cursor to `target` or behind it.
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        while let Some(cursor) = self.heap.first_mut()
+            && cursor.key() < target
+        {
+            let more = cursor.seek(target)?;
+            self.settle(more);
+        }
+        Ok(())
+    }
+
+    /// Passes the rest of the dataset or index whose encoded levels are `prefix`.
+    pub fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
+        self.dataset.clear();
+        self.dataset.extend_from_slice(prefix);
+        // No key byte is 0xff where a level may begin, so this is behind all keys with the prefix.
+        self.dataset.push(0xff);
+        let target = std::mem::take(&mut self.dataset);
+        self.seek(&target)?;
+        self.dataset = target;
+        Ok(())
+    }
+
+    /// Restores the heap after its first cursor moved, or drops it where it ended.
+    fn settle(&mut self, more: bool) {
+        if !more {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+    }
+
+    fn sift_down(&mut self, mut i: usize) {
+        let before = |a: &RunCursor, b: &RunCursor| (a.key(), a.index) < (b.key(), b.index);
+        loop {
+            let mut least = i;
+            for child in [2 * i + 1, 2 * i + 2] {
+                if child < self.heap.len() && before(&self.heap[child], &self.heap[least]) {
+                    least = child;
+                }
+            }
+            if least == i {
+                return;
+            }
+            self.heap.swap(i, least);
+            i = least;
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a session archived and did not flush yet.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::block::{Block, INLINE_BLOCKS};
+use fieldstone_format::entry::{Blocks, Entry, Location};
+use fieldstone_format::keys::EncodedKey;
+use fieldstone_format::log::SideRecord;
+use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
+
+use super::blocks::Prepared;
+use super::data_log::DataLog;
+use crate::read::Versions;
+
+/// Most keys that a message names.
+const NAMED: usize = 3;
+
+/// Fields in the order they were archived.
+#[derive(Debug, Default)]
+pub struct Batch {
+    items: Vec<Option<Item>>,
+    /// Items per key, for replacing what the same batch archived before.
+    by_key: HashMap<Arc<[u8]>, Vec<usize>>,
+    /// Stored bytes of fields that go into the frame.
+    payload: Vec<u8>,
+    /// Whether fields went into the data log.
+    spilled: bool,
+    live: usize,
+    raw_bytes: u64,
+    /// Catalog and graph changes.
+    pub side: Vec<SideRecord>,
+}
+
+#[derive(Debug)]
+struct Item {
+    key: Arc<[u8]>,
+    dataset_end: usize,
+    entry: Entry,
+}
+
+impl Batch {
+    /// Whether a flush would write nothing.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0 && self.side.is_empty()
+    }
+
+    /// Fields.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Raw bytes of the fields.
+    pub fn raw_bytes(&self) -> u64 {
+        self.raw_bytes
+    }
+
+    /// Whether fields went into the data log.
+    pub fn spilled(&self) -> bool {
+        self.spilled
+    }
+
+    /// Bytes waiting for the frame.
+    pub fn inline_len(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Bytes that go into the frame.
+    pub fn inline_payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Encoded first levels.
+    pub fn datasets(&self) -> Vec<Vec<u8>> {
+        let mut datasets: Vec<Vec<u8>> =
+            self.items.iter().flatten().map(|item| item.key[..item.dataset_end].to_vec()).collect();
+        datasets.sort_unstable();
+        datasets.dedup();
+        datasets
+    }
+
+    /// Keys for a message.
+    pub fn names(&self) -> Vec<String> {
+        self.items.iter().flatten().map(|item| Versions::text_of(&item.key)).collect()
+    }
+
+    /// Takes a value whose bytes wait in memory. Offsets count from the payload's first byte until the
+    /// frame's place is known.
+    pub fn add_inline(&mut self, value: Prepared<'_>) {
+        let offset = self.payload.len() as u64;
+        self.payload.extend_from_slice(&value.payload);
+        self.payload.extend_from_slice(&value.table);
+        let location = locate(0, offset, value.size, value.blocks, value.payload.len(), &value.table);
+        self.add(value.key, value.entry, location);
+    }
+
+    /// Takes a value whose bytes go to the data log.
+    pub fn add_spilled(&mut self, value: Prepared<'_>, data: &mut DataLog) -> Result<()> {
+        let offset = data.write(&value.payload)?;
+        data.write(&value.table)?;
+        let location = locate(data.number(), offset, value.size, value.blocks, value.payload.len(), &value.table);
+        self.add(value.key, value.entry, location);
+        self.spilled = true;
+        Ok(())
+    }
+
+    /// Moves what waits in memory to the data log.
+    pub fn move_to(&mut self, data: &mut DataLog) -> Result<()> {
+        if !self.payload.is_empty() {
+            let base = data.write(&self.payload)?;
+            for item in self.items.iter_mut().flatten() {
+                item.entry.location.shift(Some(data.number()), base);
+            }
+            self.payload = Vec::new();
+        }
+        self.spilled = true;
+        Ok(())
+    }
+
+    fn add(&mut self, key: EncodedKey, mut entry: Entry, location: Location) {
+        entry.ordinal = self.items.len() as u64;
+        // A created field has no bytes of its own.
+        let created = entry.array.is_some() && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty()) && entry.length > 0;
+        entry.location = if created { Location::None } else { location };
+        let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
+        let same = self.by_key.entry(key.clone()).or_default();
+        if entry.generation {
+            // Nobody can ever see what the same commit replaces.
+            for &i in same.iter() {
+                if let Some(old) = self.items[i].take() {
+                    self.live -= 1;
+                    self.raw_bytes = self.raw_bytes.saturating_sub(old.entry.length);
+                }
+            }
+            same.clear();
+        }
+        same.push(self.items.len());
+        self.live += 1;
+        self.raw_bytes = self.raw_bytes.saturating_add(entry.length);
+        let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
+        self.items.push(Some(Item { key, dataset_end, entry }));
+    }
+
+    /// The index run of this batch, whose inline payload will stand at `base` of the log. `None` for a
+    /// batch without fields.
+    pub fn index_run(&self, base: u64, commit: CommitInfo) -> Result<Option<(Vec<u8>, RunRef)>> {
+        if self.live == 0 {
+            return Ok(None);
+        }
+        let mut items: Vec<&Item> = self.items.iter().flatten().collect();
+        items.sort_by(|a, b| a.key.cmp(&b.key).then(b.entry.ordinal.cmp(&a.entry.ordinal)));
+        let mut builder = RunBuilder::new();
+        let mut value = Vec::new();
+        for item in items {
+            value.clear();
+            match &item.entry.location {
+                Location::Blocks { file: 0, .. } => {
+                    let mut entry = item.entry.clone();
+                    entry.location.shift(None, base);
+                    entry.encode(&mut value);
+                }
+                _ => item.entry.encode(&mut value),
+            }
+            builder.push(&item.key, &value, 0, item.entry.length)?;
+        }
+        builder.finish(vec![commit], 1).map(Some)
+    }
+}
+
+fn locate(file: u32, offset: u64, size: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Location {
+    let blocks = if blocks.len() > INLINE_BLOCKS {
+        Blocks::Table {
+            offset: offset + payload as u64,
+            length: table.len() as u64,
+            crc: fieldstone_format::crc(table),
+        }
+    } else {
+        Blocks::Inline(blocks)
+    };
+    Location::Blocks { file, offset, size, blocks }
+}
+
+/// Names some of many keys.
+pub fn name_some(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,100 @@
+//! A data log: where the bytes of large flushes go as they are archived.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::{Id, data};
+
+use crate::layout::Layout;
+
+/// Bytes collected before they are written: large writes cost the page cache least.
+const BUFFER: usize = 8 << 20;
+/// Values of at least this size are written from the caller's memory when the buffer is empty enough.
+const DIRECT: usize = 4 << 20;
+
+/// A data log being written.
+#[derive(Debug)]
+pub struct DataLog {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    number: u32,
+    /// Bytes in the file.
+    written: u64,
+    /// Bytes known to be durable.
+    synced: u64,
+    buffer: Vec<u8>,
+    /// Whether the directory entry is durable.
+    entered: bool,
+}
+
+impl DataLog {
+    /// Creates data log `number` of a writer.
+    pub fn create(env: &Env, layout: &Layout, writer: Id, number: u32) -> Result<DataLog> {
+        let path = layout.file(writer, number);
+        let file = env.disk.create_new(&path).map_err(|e| Error::io("create", &path, e))?;
+        let mut buffer = Vec::with_capacity(BUFFER);
+        buffer.extend_from_slice(&data::encode_header(writer, number));
+        Ok(DataLog { path, file, number, written: 0, synced: 0, buffer, entered: false })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Bytes known to be durable.
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Takes bytes; returns their offset in the file.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.written + self.buffer.len() as u64;
+        if bytes.len() >= DIRECT {
+            self.write_buffer()?;
+            self.write_out(bytes)?;
+            return Ok(offset);
+        }
+        let mut rest = bytes;
+        while self.buffer.len() + rest.len() >= BUFFER {
+            let (head, tail) = rest.split_at(BUFFER - self.buffer.len());
+            self.buffer.extend_from_slice(head);
+            self.write_buffer()?;
+            rest = tail;
+        }
+        self.buffer.extend_from_slice(rest);
+        Ok(offset)
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let outcome = self.write_out(&buffer);
+        self.buffer = buffer;
+        self.buffer.clear();
+        outcome
+    }
+
+    fn write_out(&mut self, bytes: &[u8]) -> Result<()> {
+        write_all_at(&*self.file, bytes, self.written).map_err(|e| Error::io("write", &self.path, e))?;
+        self.file.start_writeback(self.written, bytes.len() as u64);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes and syncs all that was taken.
+    pub fn sync(&mut self, env: &Env, layout: &Layout) -> Result<()> {
+        self.write_buffer()?;
+        if self.written > self.synced {
+            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
+        }
+        if !self.entered {
+            let folder = layout.data();
+            env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
+            self.entered = true;
+        }
+        self.synced = self.written;
+        Ok(())
+    }
+}

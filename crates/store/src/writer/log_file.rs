@@ -1,0 +1,203 @@
+//! This writer's log: frames, syncs, and what happens when they fail.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::board::Slot;
+use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Section, encode_frame};
+use fieldstone_format::run::RunRef;
+use fieldstone_format::{Id, crc};
+
+use super::live_runs::LiveRuns;
+use super::slot::BoardSlot;
+use super::{Flushed, StoreIdentity, random_id};
+use crate::layout::Layout;
+
+/// A log being written. The file is created by its first commit.
+#[derive(Debug)]
+pub struct LogFile {
+    writer: Id,
+    path: PathBuf,
+    header: Vec<u8>,
+    file: Option<Arc<dyn DiskFile>>,
+    /// Bytes of the log up to its last commit; the header counts from the start.
+    length: u64,
+    sequence: u64,
+    /// Offset of the last frame, and of the last one with a decision.
+    last_frame: u64,
+    last_decision: u64,
+    last_slot: Option<Slot>,
+    runs: LiveRuns,
+    board: Option<BoardSlot>,
+    /// Whether a write was begun that did not become a commit.
+    torn: bool,
+}
+
+impl LogFile {
+    /// A log with a new random name.
+    pub fn new(env: &Env, layout: &Layout, identity: &StoreIdentity, sealed: &[(Id, u64)]) -> LogFile {
+        let writer = random_id(env);
+        let who = &env.identity;
+        let header = LogHeader {
+            writer,
+            store: identity.id,
+            created: env.clock.now(),
+            uid: who.uid(),
+            process: who.process(),
+            host: who.host(),
+            user: who.user_name(who.uid()),
+            program: concat!("fieldstone ", env!("CARGO_PKG_VERSION")).to_owned(),
+            schema: identity.schema.clone(),
+            sealed: sealed.to_vec(),
+        }
+        .encode();
+        LogFile {
+            writer,
+            path: layout.log(writer),
+            length: header.len() as u64,
+            header,
+            file: None,
+            sequence: 0,
+            last_frame: 0,
+            last_decision: 0,
+            last_slot: None,
+            runs: LiveRuns::default(),
+            board: None,
+            torn: false,
+        }
+    }
+
+    /// The writer's id.
+    pub fn writer(&self) -> Id {
+        self.writer
+    }
+
+    /// Sequence of the next commit.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence + 1
+    }
+
+    /// Where the payload of the next frame will stand.
+    pub fn payload_offset(&self) -> u64 {
+        self.length + HEAD as u64
+    }
+
+    /// Appends a commit: one write, one sync; then the board.
+    pub fn append(
+        &mut self,
+        env: &Env,
+        layout: &Layout,
+        mut record: CommitRecord,
+        payload: &[u8],
+        run: Option<(Vec<u8>, RunRef)>,
+        side: &[u8],
+    ) -> Result<Flushed> {
+        let first = self.file.is_none();
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => {
+                let file = env.disk.create_new(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
+                self.file.insert(file).clone()
+            }
+        };
+        let mut merged = run.map(|run| self.runs.merge(&*file, run)).transpose()?;
+        let mut at = self.payload_offset() + payload.len() as u64;
+        if let Some(merged) = &mut merged {
+            merged.place(at);
+            at += merged.bytes().len() as u64;
+        }
+        record.runs = self.runs.references(merged.as_ref());
+        record.side = Section { offset: at, length: side.len() as u64, crc: crc(side) };
+        record.previous = self.last_frame;
+        record.previous_decision = self.last_decision;
+        let body = [payload, merged.as_ref().map_or(&[], |m| m.bytes()), side].concat();
+        let (frame, hash) = encode_frame(self.length, &record, &body);
+        debug_assert!(frame.len() >= HEAD + FOOT);
+        self.torn = true;
+        if first {
+            let whole = [&self.header[..], &frame].concat();
+            write_all_at(&*file, &whole, 0)
+        } else {
+            write_all_at(&*file, &frame, self.length)
+        }
+        .and_then(|()| file.sync_data())
+        .map_err(|e| Error::io("write", &self.path, e))?;
+        if first {
+            let folder = layout.logs();
+            env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
+        }
+        self.torn = false;
+        self.sequence = record.sequence;
+        self.last_frame = self.length;
+        if record.decision.is_some() {
+            self.last_decision = self.length;
+        }
+        self.length += frame.len() as u64;
+        if let Some(merged) = merged {
+            self.runs.apply(merged);
+        }
+        let slot = Slot {
+            writer: self.writer,
+            closed: false,
+            length: self.length,
+            sequence: self.sequence,
+            stamp: record.stamp,
+            frame: self.last_frame,
+            hash,
+            process: env.identity.process(),
+            time: record.time,
+        };
+        self.last_slot = Some(slot);
+        self.publish(env, layout, &slot);
+        Ok(Flushed { writer: self.writer, sequence: self.sequence })
+    }
+
+    /// Writes the slot. The commit is durable already, and a log without a slot is looked at by every
+    /// refresh, so a board that cannot be written is given up rather than reported.
+    fn publish(&mut self, env: &Env, layout: &Layout, slot: &Slot) {
+        let outcome = match &self.board {
+            Some(board) => board.write(slot),
+            None => BoardSlot::claim(env, layout, slot).map(|board| self.board = Some(board)),
+        };
+        if outcome.is_err()
+            && let Some(board) = self.board.take()
+        {
+            // A slot that says less than the log holds would hide this commit from other readers.
+            board.give_up(env);
+        }
+    }
+
+    /// Ends the log at its last commit after a failure; `None` where it has no commit. What a failed
+    /// frame left behind is made no frame, as far as the disk still takes writes.
+    pub fn seal(mut self, env: &Env, layout: &Layout) -> Option<(Id, u64)> {
+        let file = self.file.take()?;
+        if self.torn
+            && let Ok(stat) = file.stat()
+            && stat.len > self.length
+        {
+            // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
+            let zeros = [0; HEAD];
+            let _ = file.write_at(&zeros, self.length);
+            let foot = [0; FOOT];
+            let _ = file.write_at(&foot, self.length.max(stat.len.saturating_sub(FOOT as u64)));
+        }
+        if self.sequence == 0 {
+            return None;
+        }
+        if let Some(mut slot) = self.last_slot {
+            slot.closed = true;
+            self.publish(env, layout, &slot);
+        }
+        Some((self.writer, self.length))
+    }
+
+    /// Marks the log as closed on the board.
+    pub fn close(mut self, env: &Env, layout: &Layout) {
+        if let Some(mut slot) = self.last_slot {
+            slot.closed = true;
+            self.publish(env, layout, &slot);
+        }
+    }
+}

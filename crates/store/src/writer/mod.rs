@@ -1,0 +1,285 @@
+//! Writing: this process's own log, and nothing else.
+//!
+//! * `batch`: what was archived and not yet flushed, per session (one outside transactions, one for
+//!   each transaction);
+//! * `blocks`: cutting, compressing and checksumming a value, outside of any lock;
+//! * `data_log`: where payloads beyond [`INLINE_MAX`] go as they come;
+//! * `log_file`: frames, syncs, sealing; `live_runs`: the index runs of the log and their merging;
+//! * `slot`: this writer's place on the host's board; `create`: the first commit of a store.
+//!
+//! Invariants:
+//! * a flush of up to [`INLINE_MAX`] bytes is one write and one sync; a larger one syncs its data log
+//!   before the log; the board is written after;
+//! * after any failed write or sync the log is sealed at its last commit and never written again; the
+//!   next flush begins a new one;
+//! * the stamp of a commit is greater than every stamp visible when its flush began.
+
+mod batch;
+mod blocks;
+mod create;
+pub use create::read_marker;
+mod data_log;
+mod live_runs;
+mod log_file;
+mod slot;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::log::{CommitRecord, Decision, SideRecord};
+use fieldstone_format::run::CommitInfo;
+use fieldstone_format::{Id, log};
+
+pub use batch::Batch;
+pub use blocks::Prepared;
+use data_log::DataLog;
+use log_file::LogFile;
+
+use crate::layout::Layout;
+
+/// Payload up to which a flush is one write to the log.
+pub const INLINE_MAX: usize = 1 << 20;
+
+/// Who the store is, as this writer writes it into its logs.
+#[derive(Debug, Clone)]
+pub struct StoreIdentity {
+    /// The store's id.
+    pub id: Id,
+    /// Text of its schema.
+    pub schema: String,
+}
+
+/// What a flush must know of the rest of the store.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Horizon {
+    /// The largest stamp anyone has published.
+    pub max_stamp: u64,
+}
+
+/// The writer of one process.
+#[derive(Debug)]
+pub struct Writer {
+    env: Env,
+    layout: Layout,
+    log: Option<LogFile>,
+    data: Option<DataLog>,
+    /// Logs of this writer that failed, with the lengths at which they end.
+    sealed: Vec<(Id, u64)>,
+    sessions: HashMap<Option<Id>, Batch>,
+    last_stamp: u64,
+}
+
+/// What a flush did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flushed {
+    /// The log.
+    pub writer: Id,
+    /// Sequence of the commit.
+    pub sequence: u64,
+}
+
+impl Writer {
+    pub fn new(env: Env, layout: Layout) -> Writer {
+        Writer {
+            env,
+            layout,
+            log: None,
+            data: None,
+            sealed: Vec::new(),
+            sessions: HashMap::new(),
+            last_stamp: 0,
+        }
+    }
+
+    /// Fields archived and not yet flushed, over all sessions.
+    pub fn unflushed(&self) -> u64 {
+        self.sessions.values().map(|batch| batch.len() as u64).sum()
+    }
+
+    /// Whether a session has anything to flush.
+    pub fn has_work(&self, session: Option<Id>) -> bool {
+        self.sessions.get(&session).is_some_and(|batch| !batch.is_empty())
+    }
+
+    /// Encoded first levels of the keys in a session.
+    pub fn datasets(&self, session: Option<Id>) -> Vec<Vec<u8>> {
+        self.sessions.get(&session).map(Batch::datasets).unwrap_or_default()
+    }
+
+    /// Forgets what a session holds.
+    pub fn discard(&mut self, session: Option<Id>) {
+        self.sessions.remove(&session);
+    }
+
+    /// Takes catalog and graph changes for the next commit of a session.
+    pub fn take_side(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
+        self.sessions.entry(session).or_default().side.extend(records);
+    }
+
+    /// Takes a prepared value; its payload is in memory or in the data log when this returns.
+    pub fn take(&mut self, session: Option<Id>, value: Prepared<'_>, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
+        let batch = self.sessions.entry(session).or_default();
+        if !batch.spilled() && batch.inline_len() + value.stored_len() <= INLINE_MAX {
+            batch.add_inline(value);
+            return Ok(());
+        }
+        let outcome = self.spill(session, value, identity);
+        if outcome.is_err() {
+            self.fail(session, outcome)
+        } else {
+            outcome
+        }
+    }
+
+    fn spill(&mut self, session: Option<Id>, value: Prepared<'_>, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
+        self.ready(identity)?;
+        let (Some(log), Some(batch)) = (&self.log, self.sessions.get_mut(&session)) else {
+            return Err(Error::internal("the writer lost its log"));
+        };
+        let data = match &mut self.data {
+            Some(data) => data,
+            None => self.data.insert(DataLog::create(&self.env, &self.layout, log.writer(), 1)?),
+        };
+        batch.move_to(data)?;
+        batch.add_spilled(value, data)
+    }
+
+    /// Makes sure that there is a log to write to.
+    fn ready(&mut self, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
+        if self.log.is_none() {
+            let identity = identity()?;
+            create::create_store(&self.env, &self.layout, &identity)?;
+            self.log = Some(LogFile::new(&self.env, &self.layout, &identity, &self.sealed));
+        }
+        Ok(())
+    }
+
+    /// Flushes a session; `None` where it held nothing.
+    pub fn flush(
+        &mut self,
+        session: Option<Id>,
+        horizon: Horizon,
+        identity: &dyn Fn() -> Result<StoreIdentity>,
+    ) -> Result<Option<Flushed>> {
+        match self.sessions.get(&session) {
+            Some(batch) if !batch.is_empty() => {}
+            _ => return Ok(None),
+        }
+        let outcome = self.commit(session, None, horizon, identity);
+        match outcome {
+            Ok(flushed) => {
+                self.sessions.remove(&session);
+                Ok(Some(flushed))
+            }
+            Err(error) => self.fail(session, Err(error)),
+        }
+    }
+
+    /// Writes a decision on a transaction.
+    pub fn decide(
+        &mut self,
+        decision: Decision,
+        horizon: Horizon,
+        identity: &dyn Fn() -> Result<StoreIdentity>,
+    ) -> Result<Flushed> {
+        // A session of its own: what else is unflushed stays so.
+        let session = Some(Id::NONE);
+        self.sessions.remove(&session);
+        let outcome = self.commit(session, Some(decision), horizon, identity);
+        self.sessions.remove(&session);
+        outcome.or_else(|error| self.fail(session, Err(error)))
+    }
+
+    fn commit(
+        &mut self,
+        session: Option<Id>,
+        decision: Option<Decision>,
+        horizon: Horizon,
+        identity: &dyn Fn() -> Result<StoreIdentity>,
+    ) -> Result<Flushed> {
+        self.ready(identity)?;
+        let batch = self.sessions.entry(session).or_default();
+        let time = self.env.clock.now();
+        let stamp = self
+            .last_stamp
+            .max(horizon.max_stamp)
+            .checked_add(1)
+            .ok_or_else(|| Error::internal("stamps are used up"))?
+            .max(u64::try_from(time).unwrap_or(0));
+        let Some(log) = &mut self.log else { return Err(Error::internal("the writer lost its log")) };
+        let mut record = CommitRecord {
+            sequence: log.next_sequence(),
+            stamp,
+            time,
+            transaction: session.filter(|id| *id != Id::NONE),
+            fields: batch.len() as u64,
+            bytes: batch.raw_bytes(),
+            side_count: batch.side.len() as u64,
+            decision,
+            ..CommitRecord::default()
+        };
+        if let Some(data) = &mut self.data {
+            if batch.spilled() {
+                data.sync(&self.env, &self.layout)?;
+            }
+            record.data_logs.push((data.number(), data.synced()));
+        }
+        let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
+        let base = log.payload_offset();
+        let payload = batch.inline_payload();
+        let run = batch.index_run(base, info)?;
+        let side = log::encode_side(&batch.side);
+        let flushed = log.append(&self.env, &self.layout, record, payload, run, &side)?;
+        self.last_stamp = stamp;
+        Ok(flushed)
+    }
+
+    /// After a failure: seals the log, drops the lost batch and names it.
+    fn fail<T>(&mut self, session: Option<Id>, outcome: Result<T>) -> Result<T> {
+        let Err(error) = outcome else { return outcome };
+        if let Some(log) = self.log.take()
+            && let Some(end) = log.seal(&self.env, &self.layout)
+        {
+            self.sealed.push(end);
+        }
+        self.data = None;
+        let mut lost = self.sessions.remove(&session).map(|batch| batch.names()).unwrap_or_default();
+        // Batches of other sessions lost what they had written into the data log.
+        self.sessions.retain(|_, batch| {
+            if batch.spilled() {
+                lost.extend(batch.names());
+            }
+            !batch.spilled()
+        });
+        if lost.is_empty() {
+            return Err(error);
+        }
+        Err(error.context(format!("not archived: {}", batch::name_some(&lost))))
+    }
+
+    /// The last commit of this writer's log, if it has one.
+    pub fn last_commit(&self) -> Option<Flushed> {
+        let log = self.log.as_ref()?;
+        (log.next_sequence() > 1).then(|| Flushed { writer: log.writer(), sequence: log.next_sequence() - 1 })
+    }
+
+    /// Says that this writer writes no more.
+    pub fn close(&mut self) {
+        if let Some(log) = self.log.take() {
+            log.close(&self.env, &self.layout);
+        }
+        self.data = None;
+    }
+}
+
+/// Draws a random id.
+pub fn random_id(env: &Env) -> Id {
+    let mut id = [0; 16];
+    env.rand.fill(&mut id);
+    Id(id)
+}
+
+/// Shared by threads of one process.
+pub type SharedWriter = Arc<std::sync::Mutex<Writer>>;
