@@ -1,4 +1,5 @@
 //! Shapes, boxes and chunk grids against models that visit every element or every chunk.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, byte_count, element_count};
@@ -83,7 +84,7 @@ fn a_scalar_has_one_box_and_one_chunk() {
 #[test]
 fn an_empty_array_has_no_chunk() {
     let grid = ChunkGrid::choose(&[5, 0, 1 << 40], 8, 64).unwrap();
-    assert_eq!(grid.chunk_count(), 0);
+    assert_eq!((grid.chunk_count(), grid.chunk()), (0, [5, 1, 1 << 40].as_slice()));
     assert!(grid.chunk_box(0).is_err());
     assert_eq!(grid.overlapping(&IndexBox::whole(&[5, 0, 9]).unwrap()).unwrap().next(), None);
     assert_eq!(grid.overlapping(&parsed("0:5,0:1,0:9")).unwrap().next(), None);
@@ -127,6 +128,11 @@ fn huge_grids_work_without_visiting_them() {
     assert!(ChunkGrid::new(vec![4], vec![0]).is_err());
     assert!(ChunkGrid::new(vec![4], vec![1, 1]).is_err());
     assert!(grid.overlapping(&parsed("0:1")).is_err());
+
+    // What of a box lies outside the shape is ignored.
+    let grid = ChunkGrid::new(vec![10, 10], vec![5, 5]).unwrap();
+    assert_eq!(grid.overlapping(&parsed("7:90,0:40")).unwrap().collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(grid.overlapping(&parsed("7:90,10:40")).unwrap().next(), None);
 }
 
 /// A shape and `n` boxes inside it.
@@ -163,9 +169,13 @@ proptest! {
         prop_assert_eq!(a.overlaps(b), common > 0);
         match a.intersect(b) {
             None => prop_assert_eq!(common, 0),
-            Some(part) => for p in &points {
-                prop_assert_eq!(has(&part, p), has(a, p) && has(b, p));
-            },
+            Some(part) => {
+                prop_assert_eq!(part.element_count().unwrap(), common as u64);
+                prop_assert!(common > 0);
+                for p in &points {
+                    prop_assert_eq!(has(&part, p), has(a, p) && has(b, p));
+                }
+            }
         }
         if !a.is_empty() {
             prop_assert_eq!(b.contains(a), common as u64 == a.element_count().unwrap());

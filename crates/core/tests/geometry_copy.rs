@@ -1,4 +1,5 @@
 //! Copies and fills of boxes against loops over single elements.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::geometry::{IndexBox, copy_box, fill_box};
@@ -29,19 +30,22 @@ fn bytes(covers: &IndexBox, item: usize, seed: u8) -> Vec<u8> {
 
 /// Source, destination and a region inside both, of up to five dimensions, far from the origin.
 fn boxes() -> impl Strategy<Value = (IndexBox, IndexBox, IndexBox)> {
-    // Per dimension: start and count of the region, and how much the two boxes reach beyond it. Zeros
-    // are frequent, so that dimensions join in all combinations.
-    let margin = prop_oneof![3 => Just(0_u64), 1 => 1_u64..3];
-    let axis = (1_u64 << 40..(1 << 40) + 5, 0_u64..5, margin.clone(), margin.clone(), margin.clone(), margin);
+    // Per dimension: start and count of the region, and how much the two boxes reach beyond it on either
+    // side. Zeros are frequent, so that dimensions join in all combinations.
+    let margin = || {
+        let side = prop_oneof![3 => Just(0_u64), 1 => 1_u64..3];
+        (side.clone(), side)
+    };
+    let axis = (1_u64 << 40..(1 << 40) + 5, 0_u64..5, margin(), margin());
     prop::collection::vec(axis, 0..6).prop_map(|axes| {
-        let make = |low: &dyn Fn(&(u64, u64, u64, u64, u64, u64)) -> (u64, u64)| {
-            let (start, count) = axes.iter().map(low).unzip();
+        let boxed = |ranges: Vec<(u64, u64)>| {
+            let (start, count) = ranges.into_iter().unzip();
             IndexBox::unbounded(start, count).unwrap()
         };
         (
-            make(&|a| (a.0 - a.2, a.1 + a.2 + a.3)),
-            make(&|a| (a.0 - a.4, a.1 + a.4 + a.5)),
-            make(&|a| (a.0, a.1)),
+            boxed(axes.iter().map(|&(at, n, (low, high), _)| (at - low, low + n + high)).collect()),
+            boxed(axes.iter().map(|&(at, n, _, (low, high))| (at - low, low + n + high)).collect()),
+            boxed(axes.iter().map(|&(at, n, _, _)| (at, n)).collect()),
         )
     })
 }

@@ -1,4 +1,5 @@
 //! Element types read and write numpy's type strings, and refuse what has no fixed bytes.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};

@@ -1,4 +1,5 @@
 //! Summaries of arrays against a loop that decodes every element by itself.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 use fieldstone_core::geometry::{Scalar, Summary, summarize};
@@ -102,6 +103,20 @@ fn every_half_float_is_decoded() {
         } else {
             assert_eq!(found.min, Some(Scalar::Float(expected)), "{bits:#x}");
             assert_eq!(found.max, found.min);
+        }
+    }
+}
+
+#[test]
+fn a_float_fill_is_compared_as_a_number() {
+    for dtype in ["<f2", ">f2", "<f4", "<f8", ">f8"] {
+        let dtype = DType::parse(dtype).unwrap();
+        let zero = vec![0; dtype.size()];
+        let mut minus_zero = zero.clone();
+        let sign = if dtype.byte_order() == ByteOrder::Big { 0 } else { dtype.size() - 1 };
+        minus_zero[sign] = 0x80;
+        for (data, fill) in [(&zero, &minus_zero), (&minus_zero, &zero)] {
+            assert_eq!(summarize(dtype, data, Some(fill)).unwrap().missing, 1, "{dtype}");
         }
     }
 }

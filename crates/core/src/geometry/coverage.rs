@@ -39,8 +39,9 @@ pub fn uncovered(shape: &[u64], boxes: &[IndexBox], limit: usize) -> Result<Unco
     if whole.is_empty() {
         return Ok(Uncovered { boxes: Vec::new(), truncated: false });
     }
-    // Joining shrinks the number of holes, so look for more than are asked for before giving up.
-    let budget = limit.saturating_mul(8).saturating_add(64);
+    // Joining shrinks the number of holes (one long hole beside many tiles is cut at each of them), so
+    // look for many more than are asked for before giving up.
+    let budget = limit.saturating_mul(8).saturating_add(10_000);
     let mut search = Search { boxes, budget, truncated: false };
     let touching: Vec<usize> = (0..boxes.len()).filter(|&i| whole.overlaps(&boxes[i])).collect();
     let mut holes = search.holes(&whole, &touching);

@@ -171,7 +171,6 @@ impl IndexBox {
         }
         let (mut start, mut count) = (Vec::new(), Vec::new());
         for (d, range) in text.split(',').enumerate() {
-            check_rank(d + 1)?;
             let wrong = |why: &str| {
                 let shown: String = range.chars().take(60).collect();
                 Error::invalid(format!("box: dimension {d} is {shown:?}: {why}"))
