@@ -201,6 +201,8 @@ fn a_year_and_a_month_are_constrained_by_the_date() {
     assert!(matcher.matches_level(0, &key(&schema, "a=1,date=20240909").levels[0].values));
     assert_eq!(rank(&schema, "year=2025,month=2", "a=1,date=20250215"), Some(vec![0, 0]));
     assert_eq!(rank(&schema, "year=2024", "a=1,date=20250215"), None);
+    let both = select(&schema, "year=2024,date=20250215").for_shape(names(&stored)).unwrap();
+    assert!(!both.matches_level(0, &stored.levels[0].values));
     // A schema that keeps only parts still takes the date.
     let parts = Schema::parse("[ a, date: Year [ date: Month [ b ]]]").unwrap();
     assert!(rank(&parts, "date=20250215", "a=1,b=1,date=20250201").is_some());
@@ -270,6 +272,11 @@ fn candidate_keys_have_defaults_and_say_when_they_are_not_all() {
     assert!(full.exact());
     assert_eq!(full.collect::<Vec<_>>(), [key(&schema, "a=1,b=2,c=3,d=x,e=y")]);
     assert!(select(&schema, "a=1,b=2,c=3,e=*").keys().is_none());
+    // A second rule needs a keyword that is not listed: there may be more.
+    let two = Schema::parse("[a [b [c]]] [a [b [c, z]]]").unwrap();
+    let keys = select(&two, "a=1,b=2,c=3").keys().unwrap();
+    assert!(!keys.exact());
+    assert_eq!(keys.count(), 1);
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl Rule {
 
     fn are_extras(&self, names: &[Arc<str>]) -> bool {
         let declared: HashSet<&str> = self.predicates().map(|p| &*p.name).collect();
-        names.is_sorted() && !names.iter().any(|n| declared.contains(&**n))
+        !names.iter().any(|n| declared.contains(&**n))
     }
 
     /// The visible predicate at a place of a key of this shape; `None` for a further keyword.
