@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! blocks = { stored: varint, crc: u32 [, summary ] }     as many as the layout cuts; see `entry`
-//! summary = kind: u8 (0 none, 1 i64, 2 u64, 3 f64)  [ min: 8, max: 8 ]  missing: varint
+//! summary = kind: u8 (0 none, 1 i64, 2 u64, 3 f64, 4 all missing)  [ min: 8, max: 8 ]  missing: varint
 //! ```
 
 use std::borrow::Cow;
@@ -29,6 +29,9 @@ pub const ARRAY_WHOLE: u64 = 1 << 20;
 pub const ARRAY_CHUNK: u64 = 64 << 10;
 /// An entry with more blocks than this keeps them in a table outside the index.
 pub const INLINE_BLOCKS: usize = 8;
+
+/// Most raw bytes per stored byte.
+const MAX_RATIO: u64 = 32 << 10;
 
 /// Where one block stands and how it is checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +65,15 @@ pub fn check(stored: &[u8], block: &Block) -> Result<()> {
         return Ok(());
     }
     Err(Error::corrupt("a block does not match its checksum"))
+}
+
+/// Refuses a raw length that no zstd frame of `stored` bytes can have, before room is made for it: four
+/// bytes of a frame stand for at most 128 KiB.
+pub fn check_raw_len(stored: u64, raw: u64) -> Result<()> {
+    if raw > stored.saturating_mul(MAX_RATIO) {
+        return Err(Error::corrupt(format!("a block of {stored} bytes cannot hold {raw}")));
+    }
+    Ok(())
 }
 
 /// Decompresses a block whose checksum was compared before.

@@ -7,7 +7,7 @@
 //!           length: varint      raw bytes
 //!           [ array ]           if flag 1
 //!           location
-//! array   = dtype: text  rank: varint  { extent: varint }
+//! array   = dtype: text (canonical)  rank: varint  { extent: varint }
 //!           [ { start: varint } { count: varint } ]     if flag 4
 //!           [ { chunk extent: varint } ]                if flag 8
 //!           [ fill: bytes ]                             if flag 16
@@ -23,7 +23,7 @@
 //! piece's own box, in C order. Blocks stand one behind the other from `offset` on.
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::{ChunkGrid, IndexBox, Summary};
+use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary};
 use fieldstone_core::{Error, Result};
 
 use crate::block::{Block, INLINE_BLOCKS, put_blocks, put_summary, read_blocks, read_summary};
@@ -171,8 +171,9 @@ impl Entry {
         let mut cursor = Cursor::new(bytes);
         let (commit, ordinal) = (cursor.varint()?, cursor.varint()?);
         let flags = cursor.u8()?;
-        if flags >= 32 || flags & ARRAY == 0 && flags & !GENERATION != 0 {
-            return Err(cursor.fail("an entry has unknown flags"));
+        let opaque = flags & ARRAY == 0 && flags & !GENERATION != 0;
+        if flags >= 32 || opaque || flags & (GENERATION | PIECE) == GENERATION | PIECE {
+            return Err(cursor.fail("an entry has flags that do not go together"));
         }
         let length = cursor.varint()?;
         let array = if flags & ARRAY != 0 { Some(ArrayInfo::decode(&mut cursor, flags)?) } else { None };
@@ -188,17 +189,21 @@ impl Entry {
         if !cursor.is_empty() {
             return Err(cursor.fail("an entry is longer than its parts"));
         }
-        if entry.location != Location::None {
-            entry.check_length()?;
-        }
+        entry.check_length()?;
         Ok(entry)
     }
 
     fn check_length(&self) -> Result<()> {
-        if self.array.is_some() && self.layout(0)?.total()? != self.length {
-            return Err(Error::corrupt("an entry's length contradicts its shape"));
+        let expected = match (&self.location, &self.array) {
+            (_, Some(_)) => self.layout(0).and_then(|layout| layout.total()),
+            (Location::Inline { data, .. }, None) => Ok(data.len() as u64),
+            (Location::None, None) => Err(Error::corrupt("opaque bytes have no location")),
+            (_, None) => Ok(self.length),
+        };
+        match expected.map_err(wrong)? {
+            length if length == self.length => Ok(()),
+            _ => Err(Error::corrupt("an entry's length contradicts its content")),
         }
-        Ok(())
     }
 
     fn decode_location(&self, cursor: &mut Cursor<'_>) -> Result<Location> {
@@ -206,10 +211,11 @@ impl Entry {
         Ok(match tag {
             0 => Location::None,
             1 | 2 => {
-                let file = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?;
+                let file =
+                    u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?;
                 let (offset, size) = (cursor.varint()?, cursor.varint()?);
                 let blocks = if tag == 1 {
-                    let count = self.layout(size)?.count()?;
+                    let count = self.layout(size).and_then(|layout| layout.count()).map_err(wrong)?;
                     Blocks::Inline(read_blocks(cursor, count, self.array.is_some())?)
                 } else {
                     Blocks::Table { offset: cursor.varint()?, length: cursor.varint()?, crc: cursor.u32()? }
@@ -228,6 +234,11 @@ impl Entry {
             _ => return Err(cursor.fail("an entry has an unknown kind of location")),
         })
     }
+}
+
+/// What stored bytes say wrongly is damage, whatever it is in a caller's argument.
+fn wrong(e: Error) -> Error {
+    Error::corrupt(format!("an index entry is wrong: {}", e.message()))
 }
 
 impl ArrayInfo {
@@ -250,15 +261,22 @@ impl ArrayInfo {
     }
 
     fn decode(cursor: &mut Cursor<'_>, flags: u8) -> Result<ArrayInfo> {
-        let corrupt = |e: Error| Error::corrupt(format!("an index entry is wrong: {}", e.message()));
-        let dtype = DType::parse(cursor.text()?).map_err(corrupt)?;
+        let name = cursor.text()?;
+        let dtype = DType::parse(name).map_err(wrong)?;
+        // A short form ("f8") would mean another type on another machine.
+        if dtype.to_string() != name {
+            return Err(cursor.fail("an element type is not in its canonical form"));
+        }
         let rank = cursor.count(1)?;
+        if rank > MAX_RANK {
+            return Err(cursor.fail("an array has too many dimensions"));
+        }
         let extents =
             |cursor: &mut Cursor<'_>| (0..rank).map(|_| cursor.varint()).collect::<Result<Vec<u64>>>();
         let shape = extents(cursor)?;
         let piece = if flags & PIECE != 0 {
             let (start, count) = (extents(cursor)?, extents(cursor)?);
-            Some(IndexBox::new(start, count, &shape).map_err(corrupt)?)
+            Some(IndexBox::new(start, count, &shape).map_err(wrong)?)
         } else {
             None
         };
@@ -350,7 +368,9 @@ impl Layout {
     pub fn raw_len(&self, index: u64) -> Result<u64> {
         match self {
             Layout::Bytes { length, size: 0 } => Ok(*length),
-            Layout::Bytes { length, size } => Ok((*size).min(length.saturating_sub(index.saturating_mul(*size)))),
+            Layout::Bytes { length, size } => {
+                Ok((*size).min(length.saturating_sub(index.saturating_mul(*size))))
+            }
             Layout::Chunks(grid, item) => grid
                 .chunk_box(index)?
                 .element_count()

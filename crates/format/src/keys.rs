@@ -95,10 +95,15 @@ pub fn encode_value(value: &KeyValue, out: &mut Vec<u8>) {
 }
 
 fn encode_int(value: i64, out: &mut Vec<u8>) {
-    let magnitude = if value < 0 { !value } else { value } as u64;
-    let n = (8 - magnitude.leading_zeros() as usize / 8).min(8);
+    let n = magnitude_bytes(value);
     out.push(if value < 0 { 0x7f - n as u8 } else { 0x80 + n as u8 });
     out.extend_from_slice(&(value as u64).to_be_bytes()[8 - n..]);
+}
+
+/// The fewest bytes that hold the value, or its complement where it is negative.
+fn magnitude_bytes(value: i64) -> usize {
+    let magnitude = if value < 0 { !value } else { value } as u64;
+    8 - magnitude.leading_zeros() as usize / 8
 }
 
 fn encode_text(text: &str, out: &mut Vec<u8>) {
@@ -287,7 +292,12 @@ fn decode_int(rest: &mut &[u8]) -> Result<i64> {
     let mut bytes = [if negative { 0xff } else { 0 }; 8];
     bytes[8 - n..].copy_from_slice(&rest[..n]);
     *rest = &rest[n..];
-    Ok(i64::from_be_bytes(bytes))
+    let value = i64::from_be_bytes(bytes);
+    // Longer than need be, or of the other sign: equal keys would have unequal bytes.
+    if (value < 0) != negative || magnitude_bytes(value) != n {
+        return Err(Error::corrupt("a key holds a whole number that is not in its shortest form"));
+    }
+    Ok(value)
 }
 
 fn text_end(rest: &[u8]) -> Result<(usize, bool)> {

@@ -313,7 +313,8 @@ impl CommitRecord {
         record.fields = cursor.varint()?;
         record.bytes = cursor.varint()?;
         for _ in 0..cursor.count(2)? {
-            let number = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a data log's number is too large"))?;
+            let number = u32::try_from(cursor.varint()?)
+                .map_err(|_| cursor.fail("a data log's number is too large"))?;
             record.data_logs.push((number, cursor.varint()?));
         }
         for _ in 0..cursor.count(8)? {
@@ -325,8 +326,12 @@ impl CommitRecord {
             record.condemned.push(cursor.text()?.to_owned());
         }
         if flag(cursor)? {
-            let mut decision =
-                Decision { transaction: cursor.id()?, committed: flag(cursor)?, kinds: cursor.u32()?, covers: vec![] };
+            let mut decision = Decision {
+                transaction: cursor.id()?,
+                committed: flag(cursor)?,
+                kinds: cursor.u32()?,
+                covers: vec![],
+            };
             for _ in 0..cursor.count(17)? {
                 decision.covers.push((cursor.id()?, cursor.varint()?));
             }
@@ -518,6 +523,14 @@ impl Ends {
         if bytes.len() != self.record_len as usize || crc(bytes) != self.record_crc {
             return Err(Error::corrupt("a commit record does not match its checksum"));
         }
-        CommitRecord::decode(bytes, self.sequence)
+        let record = CommitRecord::decode(bytes, self.sequence)?;
+        let (start, length) = self.body();
+        let side = &record.side;
+        let end = side.offset.checked_add(side.length);
+        let inside = side.offset >= start && end.is_some_and(|end| end <= start + length);
+        if *side != Section::default() && !inside {
+            return Err(Error::corrupt("side records lie outside their commit"));
+        }
+        Ok(record)
     }
 }

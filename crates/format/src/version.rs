@@ -44,7 +44,8 @@ impl Version {
         bytes.put_u32(sum);
         let mut text = String::from("v");
         for group in bytes.chunks(3) {
-            let bits = group.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - group.len()));
+            let bits =
+                group.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - group.len()));
             for i in 0..=group.len() {
                 text.push(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize] as char);
             }
@@ -81,6 +82,8 @@ impl Version {
         if !cursor.is_empty() || !writers.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(bad());
         }
-        Ok(Version { writers })
+        let version = Version { writers };
+        // Base64 has spare bits and varints have long forms: one version has one text.
+        if version.encode() == text { Ok(version) } else { Err(bad()) }
     }
 }

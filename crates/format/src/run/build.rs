@@ -232,7 +232,9 @@ impl AxesBuilder {
         for shape in shapes {
             for (name, set) in shape.names.iter().zip(shape.values) {
                 let values = set
-                    .map(|set| set.iter().map(|v| decode_value(&mut &v[..])).collect::<Result<Vec<KeyValue>>>())
+                    .map(|set| {
+                        set.iter().map(|v| decode_value(&mut &v[..])).collect::<Result<Vec<KeyValue>>>()
+                    })
                     .transpose()?;
                 let known = merged.iter().position(|a| a.level == shape.level && a.keyword == *name);
                 let index = known.unwrap_or_else(|| {
@@ -245,7 +247,8 @@ impl AxesBuilder {
                         old.extend(new);
                         old.sort();
                         old.dedup();
-                        Some(old)
+                        // Two lists of keywords can each stay below the bound and pass it together.
+                        Some(old).filter(|values| values.len() <= AXIS_MAX)
                     }
                     _ => None,
                 };

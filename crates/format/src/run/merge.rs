@@ -58,7 +58,7 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
         let meta_len = usize::try_from(run.meta_len).unwrap_or(usize::MAX);
         let (meta, between) = data
             .get(..meta_len)
-            .zip((data.len() as u64).checked_sub(2 * run.meta_len))
+            .zip((data.len() as u64).checked_sub(run.meta_len.saturating_mul(2)))
             .ok_or_else(|| Error::corrupt("an index run is shorter than its meta parts"))?;
         let meta = RunMeta::decode(meta, run.meta_crc, between)?;
         commits.extend(&meta.commits);
@@ -109,5 +109,5 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
             live.remove(best);
         }
     }
-    builder.finish(commits, runs.iter().map(|(_, run)| run.weight).sum())
+    builder.finish(commits, runs.iter().fold(0, |sum: u64, (_, run)| sum.saturating_add(run.weight)))
 }

@@ -151,15 +151,11 @@ impl RunMeta {
             stamp = stamp.wrapping_add(cursor.varint()?);
             let ahead = cursor.varint()?;
             let time = (stamp as i64).wrapping_add((ahead >> 1) as i64 ^ -((ahead & 1) as i64));
-            let transaction = match cursor.u8()? {
-                0 => None,
-                1 => Some(cursor.id()?),
-                _ => return Err(cursor.fail("a flag is neither 0 nor 1")),
-            };
+            let transaction = if flag(cursor)? { Some(cursor.id()?) } else { None };
             commits.push(CommitInfo { sequence, stamp, time, transaction });
         }
         let (first_key, last_key) = (cursor.bytes()?.to_vec(), cursor.bytes()?.to_vec());
-        let complete = cursor.u8()? == 1;
+        let complete = flag(cursor)?;
         let mut datasets = Vec::new();
         for _ in 0..cursor.count(2)? {
             datasets.push((cursor.bytes()?.to_vec(), cursor.varint()?));
@@ -197,10 +193,18 @@ impl RunMeta {
     }
 }
 
+fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
+    match cursor.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(cursor.fail("a flag of an index run is neither 0 nor 1")),
+    }
+}
+
 fn read_axis(cursor: &mut Cursor<'_>) -> Result<Axis> {
     let level = cursor.u8()?;
     let keyword: Arc<str> = cursor.text()?.into();
-    let complete = cursor.u8()? == 1;
+    let complete = flag(cursor)?;
     let mut values = Vec::new();
     for _ in 0..cursor.count(1)? {
         let rest = cursor.clone().take(cursor.remaining())?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use fieldstone_core::geometry::{IndexBox, copy_box};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::block::{Block, check, read_blocks, unpack_checked};
+use fieldstone_format::block::{Block, check, check_raw_len, read_blocks, unpack_checked};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::crc;
 use fieldstone_format::entry::{Blocks, Entry, Layout, Location};
@@ -240,6 +240,7 @@ impl<'a> Source<'a> {
                 if raw_len == block.stored {
                     each(index as u64, bytes)?;
                 } else {
+                    check_raw_len(block.stored, raw_len).map_err(named)?;
                     raw.resize(usize::try_from(raw_len).map_err(|_| Error::unavailable("not enough memory"))?, 0);
                     unpack_checked(bytes, &mut raw).map_err(named)?;
                     each(index as u64, &raw)?;

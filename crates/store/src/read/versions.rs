@@ -49,7 +49,8 @@ impl Versions {
         }
         if parts.len() > 1 {
             parts.sort_by(|a, b| {
-                let rank = |p: &Part| (p.order, p.commit.sequence, p.entry.ordinal);
+                // Entries of one transaction share their order: among them the commits' own stamps count.
+                let rank = |p: &Part| (p.order, p.commit.stamp, p.writer, p.commit.sequence, p.entry.ordinal);
                 rank(b).cmp(&rank(a))
             });
         }

@@ -53,8 +53,9 @@ pub struct Refresher {
     seen: Seen,
     slots: HashMap<Id, Slot>,
     views: HashMap<Id, Arc<LogView>>,
-    /// Ends of logs whose last write failed, by the word of the writer's next log.
-    sealed: HashMap<Id, u64>,
+    /// Ends of logs whose last write failed, by the word of the writer's next log, and the user who
+    /// owns that: no one ends another user's log.
+    sealed: HashMap<Id, (u64, u32)>,
     current: Arc<Snapshot>,
 }
 
@@ -99,19 +100,42 @@ impl Refresher {
         writers.dedup();
         self.seen.unboarded = writers.iter().filter(|w| !self.slots.contains_key(w)).copied().collect();
         let mut moved = false;
+        for &writer in &writers {
+            moved |= self.look_safely(writer, &mut problems)?;
+        }
+        // A header read just now may end a log that was looked at before.
+        for writer in self.beyond_seal() {
+            self.views.remove(&writer);
+            self.look_safely(writer, &mut problems)?;
+            moved = true;
+        }
         for writer in writers {
-            match self.look(writer) {
-                Ok(changed) => moved |= changed,
-                Err(e) if e.kind() == ErrorKind::Corrupt => problems.push(self.problem(writer, e.message())),
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
             self.note_lengths(writer, &mut problems);
         }
         if moved || problems != self.current.problems {
             self.current = Arc::new(Snapshot::new(self.views.values().cloned().collect(), problems)?);
         }
         Ok(self.current.clone())
+    }
+
+    /// Looks at a log; damage is noted, and what another process removed is passed over.
+    fn look_safely(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
+        match self.look(writer) {
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                problems.push(self.problem(writer, e.message()));
+                Ok(false)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            outcome => outcome,
+        }
+    }
+
+    /// Logs seen up to a commit that never was confirmed.
+    fn beyond_seal(&self) -> Vec<Id> {
+        let beyond = |writer: &Id, length: u64, uid: u32| {
+            self.views.get(writer).is_some_and(|view| view.uid == uid && view.ends.end() > length)
+        };
+        self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
     }
 
     fn problem(&self, writer: Id, why: &str) -> Problem {
@@ -202,9 +226,12 @@ impl Refresher {
             },
         };
         for (sealed, length) in &header.sealed {
-            self.sealed.insert(*sealed, *length);
+            self.sealed.insert(*sealed, (*length, stat.uid));
         }
-        let end = self.sealed.get(&writer).map_or(stat.len, |length| stat.len.min(*length));
+        let end = match self.sealed.get(&writer) {
+            Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
+            _ => stat.len,
+        };
         let start = known.as_ref().map_or(header_len, |known| known.ends.end());
         let walker = Walker { file: &*file, path: &path, end };
         let Some((ends, record)) = walker.last_commit(start, slot.as_ref())? else {

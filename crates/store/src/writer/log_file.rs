@@ -169,7 +169,7 @@ impl LogFile {
         }
     }
 
-    /// Ends the log at its last commit after a failure; `None` where it has no commit. What a failed
+    /// Ends the log at its last commit after a failure; `None` where there is no file yet. What a failed
     /// frame left behind is made no frame, as far as the disk still takes writes.
     pub fn seal(mut self, env: &Env, layout: &Layout) -> Option<(Id, u64)> {
         let file = self.file.take()?;
@@ -183,9 +183,7 @@ impl LogFile {
             let foot = [0; FOOT];
             let _ = file.write_at(&foot, self.length.max(stat.len.saturating_sub(FOOT as u64)));
         }
-        if self.sequence == 0 {
-            return None;
-        }
+        // A log without a commit ends behind its header: its first frame may have reached the disk.
         if let Some(mut slot) = self.last_slot {
             slot.closed = true;
             self.publish(env, layout, &slot);
