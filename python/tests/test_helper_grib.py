@@ -57,7 +57,8 @@ def test_a_message_without_mars_keys_gets_a_key_from_its_header(tmp_path):
     )
     ((header, _),) = taken(ingest(path))
     key = header["grib"]
-    assert (key["class"], key["expver"], key["stream"]) == ("kwbc", "0001", "oper")
+    assert key["centre"] == "kwbc"
+    assert not {"class", "expver", "stream"} & set(key)
     assert (key["type"], key["levtype"], key["typeoflevel"]) == ("fc", "hl", "heightAboveGround")
     assert (key["levelist"], key["step"]) == ("80", "6")
 
@@ -118,6 +119,60 @@ def test_decode_gives_values_grid_and_meaning():
     assert header["attrs"]["units"] == "K"
 
 
+SCANNING = [
+    {},
+    {"jScansPositively": 1},
+    {"iScansNegatively": 1},
+    {"alternativeRowScanning": 1},
+    {"jPointsAreConsecutive": 1},
+    {"jPointsAreConsecutive": 1, "alternativeRowScanning": 1},
+    {"jPointsAreConsecutive": 1, "jScansPositively": 1, "iScansNegatively": 1},
+]
+
+
+@pytest.mark.parametrize("flags", SCANNING)
+def test_decode_puts_every_scanning_order_on_a_regular_grid(flags):
+    keys = {"Ni": 16, "Nj": 31, "bitsPerValue": 24, **flags}
+    if "jScansPositively" in flags:
+        keys |= {"latitudeOfFirstGridPointInDegrees": 0, "latitudeOfLastGridPointInDegrees": 60}
+    # A wave that runs the scanning order of WMO's flag table 3.4.
+    lat = np.arange(31) * 2.0 if "jScansPositively" in flags else 60 - np.arange(31) * 2.0
+    field = lat[:, None] * 1000 + np.arange(16)[None] * 2.0
+    lines = field.T.copy() if "jPointsAreConsecutive" in flags else field.copy()
+    if "alternativeRowScanning" in flags:
+        lines[1::2] = lines[1::2, ::-1]
+    (_, payload), _ = ask({"op": "decode"}, message(**keys, values=lines.ravel()))
+    got, got_lat, _ = np.split(np.frombuffer(payload, "<f8"), [496, 496 + 31])
+    np.testing.assert_allclose(got.reshape(31, 16), field, atol=0.1)
+    np.testing.assert_allclose(got_lat, lat, atol=1e-6)
+
+
+def pairs_as_eccodes(data):
+    """Decoded values, latitudes and longitudes beside those that eccodes lists point by point."""
+    handle = eccodes.codes_new_from_message(data)
+    eccodes.codes_set(handle, "missingValue", 9999e20)
+    listed = eccodes.codes_get_double_array(handle, "latLonValues").reshape(-1, 3)
+    eccodes.codes_release(handle)
+    (_, payload), _ = ask({"op": "decode"}, data)
+    values, lats, lons = np.split(np.frombuffer(payload, "<f8"), 3)
+    values = np.where(np.isnan(values), 9999e20, values)
+    np.testing.assert_array_equal(np.stack([lats, lons, values], 1), listed)
+
+
+# eccodes reverses every second row, not column, where both flags of SCANNING[5] are set.
+@pytest.mark.parametrize("flags", SCANNING[:5] + SCANNING[6:])
+def test_decode_puts_every_scanning_order_on_a_projected_grid(flags):
+    values = np.arange(16 * 31, dtype="f8")
+    pairs_as_eccodes(message("polar_stereographic_pl_grib2", bitsPerValue=24, values=values, **flags))
+
+
+@pytest.mark.parametrize(
+    "name", ["ds.maxt.bin", "mercator.grib", "eta.grb", "rotated_ll.grib1", "O32_global.grib1"]
+)
+def test_decode_pairs_real_points_and_values_as_eccodes_does(name):
+    pairs_as_eccodes(taken(ingest(sample(f"grib/{name}")))[0][1])
+
+
 def test_decode_of_bytes_that_are_no_message_is_corrupt():
     ((header, _),) = ask({"op": "decode"}, b"GRIB but not really")
     assert header["error_kind"] == "Corrupt"
@@ -135,7 +190,9 @@ def test_real_files_split_as_eccodes_splits_them():
         assert [p for _, p in taken(frames)] == expected, path.name
         assert of_kind(frames, "skipped") == [], path.name
         for header, _ in taken(frames):
-            assert {"class", "expver", "stream", "type", "levtype", "param"} <= set(header["grib"]), path.name
+            key = set(header["grib"])
+            assert {"type", "levtype", "param", "date"} <= key, path.name
+            assert ("centre" in key) != ({"class", "expver", "stream"} <= key), path.name
 
 
 def test_a_corrupted_real_file_yields_what_is_whole_and_a_reason():

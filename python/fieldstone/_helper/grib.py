@@ -25,6 +25,9 @@ import numpy as np
 from fieldstone._helper.frames import Channel, RequestError
 
 CHUNK = 1 << 20
+PROJECTED = ("mercator", "lambert", "polar_stereographic")
+RECTANGULAR = ("regular_ll", "regular_gg", "rotated_ll", *PROJECTED)
+LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
 UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
 MEASURED = re.compile("isobaric|hybrid|sigma|height|depth|theta|potential|pressure|eta", re.IGNORECASE)
 """Types of level whose 0 is a level; elsewhere it says that there is none."""
@@ -256,25 +259,19 @@ def key_of(handle: Handle) -> tuple[dict[str, str], list[list[str]]]:
 
 
 def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
-    """The key of a message that MARS does not know: its centre stands for the class."""
-    number = mars.get("number") or handle.text("perturbationNumber")
-    step = mars.get("step") or handle.text("stepRange") or "0"
-    kind = mars.get("type") or handle.text("dataType").replace("af", "")  # af: analysis or forecast
-    level_type = handle.text("typeOfLevel")
+    """The key of a message that MARS does not know: its centre stands for class, expver and stream."""
+    level_type, level = handle.text("typeOfLevel"), handle.text("level")
+    kind = mars.get("type") or handle.text("dataType")
     key = dict(mars)
-    key["class"] = handle.text("centre").lower()
-    key.setdefault("expver", "0001")
-    key.setdefault("stream", "enfo" if number else "oper")
-    key["type"] = kind or "fc"  # whatever the step, so that a forecast is not cut in two
-    key["step"] = step
+    key["centre"] = handle.text("centre").lower()
+    # af: analysis or forecast. Whatever the step, so that a forecast is not cut in two.
+    key["type"] = "fc" if kind in ("", "af") else kind
+    key.setdefault("step", handle.text("stepRange") or "0")
     key.setdefault("levtype", "sfc")
     key.setdefault("date", handle.text("dataDate"))
     key.setdefault("time", handle.text("dataTime").zfill(4))
-    if number:
-        key["number"] = number
-    if level_type:
-        key["typeoflevel"] = level_type
-    level = handle.text("level")
+    key.setdefault("number", handle.text("perturbationNumber"))
+    key["typeoflevel"] = level_type
     if "levelist" not in key and level and (level != "0" or MEASURED.search(level_type)):
         key["levelist"] = level
     if key.get("param", "0") == "0":
@@ -317,17 +314,14 @@ Coords = dict[str, tuple[tuple[str, ...], np.ndarray]]
 def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     """Shape and coordinates of a message without its values.
 
-    Regular grids are (latitude, longitude) with north first where the file has it so; grids with an
-    x and a y axis are (y, x) with 2-d coordinates; everything else is one dimension, `values`.
+    Regular grids are (latitude, longitude), in the order of the message; rotated and projected ones
+    are (y, x) with coordinates in two dimensions; everything else is one dimension, `values`.
     """
     kind = handle.text("gridType")
-    if kind in ("regular_ll", "regular_gg", "mercator", "lambert", "polar_stereographic", "rotated_ll"):
+    if kind in RECTANGULAR:
         ni, nj = handle.number("Ni"), handle.number("Nj")
         if ni > 0 and nj > 0 and ni * nj == handle.number("numberOfPoints"):
-            lats, lons = (
-                arrange(handle, handle.array("latitudes"), nj, ni),
-                arrange(handle, handle.array("longitudes"), nj, ni),
-            )
+            lats, lons = (latlon(handle, name, (nj, ni)) for name in ("latitudes", "longitudes"))
             if kind in ("regular_ll", "regular_gg"):
                 return (nj, ni), {
                     "latitude": (("latitude",), lats[:, 0].copy()),
@@ -337,21 +331,37 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     n = handle.number("numberOfValues") if kind == "sh" else handle.number("numberOfPoints")
     try:
         lats, lons = handle.array("latitudes"), handle.array("longitudes")
+        # For some projections eccodes lists the points in an order that is not that of the values.
+        paired = kind in LISTED or np.array_equal(handle.array("latLonValues")[2::3], handle.array("values"))
     except eccodes.CodesInternalError:
         return (n,), {}
-    if lats.size != n or lons.size != n:
+    if not paired or lats.size != n or lons.size != n:
         return (n,), {}
     return (n,), {"latitude": (("values",), lats), "longitude": (("values",), lons)}
 
 
-def arrange(handle: Handle, values: np.ndarray, nj: int, ni: int) -> np.ndarray:
-    """Values in scanning order as rows (j) of columns (i)."""
+def latlon(handle: Handle, name: str, shape: tuple[int, int]) -> np.ndarray:
+    """Latitudes or longitudes as rows of columns."""
+    values = handle.array(name)
+    if handle.text("gridType") in PROJECTED:
+        # eccodes lists these points from the first row and column upwards, whatever the scanning.
+        return values.reshape(shape)
     if handle.number("jPointsAreConsecutive"):
-        return values.reshape(ni, nj).T
-    rows = values.reshape(nj, ni)
+        return values.reshape(shape[::-1]).T
+    return values.reshape(shape)
+
+
+def arrange(handle: Handle, values: np.ndarray, nj: int, ni: int) -> np.ndarray:
+    """Values in scanning order as the rows of columns that :func:`latlon` gives."""
+    rows = values.reshape(ni, nj) if handle.number("jPointsAreConsecutive") else values.reshape(nj, ni)
     if handle.number("alternativeRowScanning"):
         rows = rows.copy()
         rows[1::2] = rows[1::2, ::-1]
+    if handle.number("jPointsAreConsecutive"):
+        rows = rows.T
+    if handle.text("gridType") in PROJECTED:
+        rows = rows[:, ::-1] if handle.number("iScansNegatively") else rows
+        rows = rows if handle.number("jScansPositively") else rows[::-1]
     return rows
 
 
