@@ -15,7 +15,7 @@
 mod open;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
-pub use fieldstone_core::env::Env;
+pub use fieldstone_core::env::{self, Env};
 pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;

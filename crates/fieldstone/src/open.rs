@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_store::api::{Compression, FieldStore};
@@ -50,7 +51,7 @@ pub struct OpenOptions {
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
     if url == "memory:" {
-        return open_in(Env::memory(), url, Path::new("/store"), options);
+        return open_in(SimWorld::memory(), url, Path::new("/store"), options);
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
     if path.is_empty() {
@@ -95,7 +96,8 @@ fn find_schema(env: &Env, text: &str) -> Result<Schema> {
         Ok(bytes)
     };
     let bytes = read().map_err(|e| {
-        Error::io("read the schema", path, e).with_hint("use simulation, mars, a schema file's path, or its text")
+        Error::io("read the schema", path, e)
+            .with_hint("use simulation, mars, a schema file's path, or its text")
     })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::invalid(format!("the schema {} is not UTF-8", path.display())))?;

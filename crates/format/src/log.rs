@@ -189,6 +189,17 @@ pub struct Prepared {
     pub since: i64,
 }
 
+/// Adds a commit to what is prepared under its transaction.
+pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fields: u64, time: i64) {
+    match all.iter_mut().find(|p| p.transaction == transaction) {
+        Some(known) => {
+            known.sequence = sequence;
+            known.fields = known.fields.saturating_add(fields);
+        }
+        None => all.push(Prepared { transaction, sequence, fields, since: time }),
+    }
+}
+
 /// What a commit says: everything visible in a log follows from its last commit record.
 ///
 /// ```text

@@ -156,7 +156,9 @@ impl fmt::Display for PlaceFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlaceFile::Own(writer, 0) => write!(f, "logs/{}", fieldstone_format::log::file_name(*writer)),
-            PlaceFile::Own(writer, n) => write!(f, "data/{}", fieldstone_format::data::file_name(*writer, *n)),
+            PlaceFile::Own(writer, n) => {
+                write!(f, "data/{}", fieldstone_format::data::file_name(*writer, *n))
+            }
             PlaceFile::Outside(url) => f.write_str(url),
         }
     }
@@ -358,6 +360,10 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing>;
     /// The fields a request names, in request order, lazily.
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields>;
+    /// Exactly one field: the one with this very key, or else the only one the key names as a request.
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        get_by_request(self, key, options)
+    }
     /// The values present, per keyword, in typed order.
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>>;
     /// Counts.
@@ -378,30 +384,9 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
 
 /// What callers do most, in terms of [`FieldStore`].
 pub trait FieldStoreExt: FieldStore {
-    /// Exactly one field.
-    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
-        let mut request = Request::new();
-        for (keyword, value) in key {
-            request.set(*keyword, fieldstone_core::request::Values::list([*value]));
-        }
-        self.get_one(&request, options)
-    }
-
     /// The one field a request names; Invalid where it names several.
     fn get_one(&self, request: &Request, options: &ReadOptions) -> Result<Field> {
-        let options = RetrieveOptions { strict: true, transaction: options.transaction };
-        let fields = self.retrieve(request, &options)?;
-        let mut fields = fields.iter();
-        match (fields.next().transpose()?, fields.next().transpose()?) {
-            (Some(field), None) => Ok(field),
-            (None, _) => Err(Error::not_found(format!("no field {request}"))),
-            (Some(a), Some(b)) => Err(Error::invalid(format!(
-                "{request} names more than one field: {} and {} among them",
-                a.key()?,
-                b.key()?
-            ))
-            .with_hint("give every keyword, or use retrieve")),
-        }
+        only_one(self, request, options)
     }
 
     /// Takes many values; all keys are checked before the first is taken.
@@ -420,3 +405,37 @@ pub trait FieldStoreExt: FieldStore {
 }
 
 impl<S: FieldStore + ?Sized> FieldStoreExt for S {}
+
+/// The one field that a key names as a request.
+pub(crate) fn get_by_request<S: FieldStore + ?Sized>(
+    store: &S,
+    key: &Pairs<'_>,
+    options: &ReadOptions,
+) -> Result<Field> {
+    let mut request = Request::new();
+    for (keyword, value) in key {
+        request.set(*keyword, fieldstone_core::request::Values::list([*value]));
+    }
+    only_one(store, &request, options)
+}
+
+fn only_one<S: FieldStore + ?Sized>(store: &S, request: &Request, options: &ReadOptions) -> Result<Field> {
+    // Lenient, because another field that the request names may be incomplete; the one is checked when
+    // it is read.
+    let lenient = RetrieveOptions { strict: false, transaction: options.transaction };
+    let fields = store.retrieve(request, &lenient)?;
+    let mut fields = fields.iter();
+    match (fields.next().transpose()?, fields.next().transpose()?) {
+        (Some(field), None) => Ok(field.strict()),
+        (None, _) => {
+            Err(Error::not_found(format!("no field {request}"))
+                .with_hint("see what exists with axes or list"))
+        }
+        (Some(a), Some(b)) => Err(Error::invalid(format!(
+            "{request} names more than one field: {} and {} among them",
+            a.key()?,
+            b.key()?
+        ))
+        .with_hint("give every keyword, or use retrieve")),
+    }
+}

@@ -31,10 +31,6 @@ impl Files {
         &self.layout
     }
 
-    pub fn disk(&self) -> &Arc<dyn Disk> {
-        &self.disk
-    }
-
     /// The file `number` of `writer`, open for reading.
     pub fn get(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,8 +29,15 @@ impl<T> PerProcess<T> {
         let process = self.identity.process();
         let mut node = &self.first;
         while node.process != process {
-            node = node.next.get_or_init(|| Box::new(Node { process, value: fresh(), next: OnceLock::new() }));
+            node =
+                node.next.get_or_init(|| Box::new(Node { process, value: fresh(), next: OnceLock::new() }));
         }
         &node.value
+    }
+}
+
+impl<T> std::fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PerProcess({})", self.first.process)
     }
 }

@@ -16,10 +16,10 @@
 
 pub mod api;
 pub mod conformance;
-pub mod local;
 mod files;
 mod fork;
 mod layout;
+pub mod local;
 mod read;
 mod report;
 mod run;

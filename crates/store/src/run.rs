@@ -175,10 +175,6 @@ impl RunCursor {
         RunCursor { run, index, next_block: 0, entry: 0, block: None }
     }
 
-    pub fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-
     /// Moves on by one entry; `false` at the end.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {

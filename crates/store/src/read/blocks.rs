@@ -55,7 +55,9 @@ impl<'a> Source<'a> {
             && block.stored == out.len() as u64
             && self.entry().length == block.stored
         {
-            self.files.read(self.part.writer, *file, out, *offset).map_err(|e| self.named(*file, *offset, e))?;
+            self.files
+                .read(self.part.writer, *file, out, *offset)
+                .map_err(|e| self.named(*file, *offset, e))?;
             return check(out, block).map_err(|e| self.named(*file, *offset, e));
         }
         match &self.entry().array {
@@ -71,7 +73,10 @@ impl<'a> Source<'a> {
     pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if let Location::Inline { data, crc: sum } = &self.entry().location {
             if crc(data) != *sum {
-                return Err(Error::corrupt(format!("{}: the bytes in its index entry do not match their checksum", key_text(self.key))));
+                return Err(Error::corrupt(format!(
+                    "{}: the bytes in its index entry do not match their checksum",
+                    key_text(self.key)
+                )));
             }
             let from = start as usize;
             return match data.get(from..from.saturating_add(out.len())) {
@@ -79,7 +84,10 @@ impl<'a> Source<'a> {
                     out.copy_from_slice(part);
                     Ok(())
                 }
-                None => Err(Error::corrupt(format!("{}: fewer bytes than its index entry says", key_text(self.key)))),
+                None => Err(Error::corrupt(format!(
+                    "{}: fewer bytes than its index entry says",
+                    key_text(self.key)
+                ))),
             };
         }
         if out.is_empty() {
@@ -156,7 +164,9 @@ impl<'a> Source<'a> {
     /// Stored bytes of all blocks.
     pub fn stored_bytes(&self) -> Result<u64> {
         match &self.entry().location {
-            Location::Blocks { blocks: Blocks::Inline(blocks), .. } => Ok(blocks.iter().map(|b| b.stored).sum()),
+            Location::Blocks { blocks: Blocks::Inline(blocks), .. } => {
+                Ok(blocks.iter().map(|b| b.stored).sum())
+            }
             Location::Blocks { .. } => {
                 let places = self.places()?;
                 Ok(places.offsets[places.blocks.len()] - places.offsets[0])
@@ -169,7 +179,10 @@ impl<'a> Source<'a> {
     fn places(&self) -> Result<Places<'a>> {
         let entry = self.entry();
         let Location::Blocks { file, offset, size, blocks } = &entry.location else {
-            return Err(Error::unavailable(format!("{}: its bytes are outside the store", key_text(self.key))));
+            return Err(Error::unavailable(format!(
+                "{}: its bytes are outside the store",
+                key_text(self.key)
+            )));
         };
         let layout = entry.layout(*size)?;
         let blocks = match blocks {
@@ -184,7 +197,11 @@ impl<'a> Source<'a> {
                     }
                     let mut cursor = Cursor::new(&table);
                     let blocks = read_blocks(&mut cursor, layout.count()?, entry.array.is_some())?;
-                    if cursor.is_empty() { Ok(blocks) } else { Err(cursor.fail("a table of blocks is too long")) }
+                    if cursor.is_empty() {
+                        Ok(blocks)
+                    } else {
+                        Err(cursor.fail("a table of blocks is too long"))
+                    }
                 };
                 Cow::Owned(read().map_err(|e| self.named(*file, *offset, e))?)
             }
@@ -193,7 +210,9 @@ impl<'a> Source<'a> {
         let mut at = *offset;
         for block in blocks.iter() {
             offsets.push(at);
-            at = at.checked_add(block.stored).ok_or_else(|| Error::corrupt("a field's blocks exceed 64 bits"))?;
+            at = at
+                .checked_add(block.stored)
+                .ok_or_else(|| Error::corrupt("a field's blocks exceed 64 bits"))?;
         }
         offsets.push(at);
         Ok(Places { file: *file, layout, blocks, offsets })
@@ -208,7 +227,10 @@ impl<'a> Source<'a> {
     ) -> Result<()> {
         let (mut next, last) = (*range.start() as usize, *range.end() as usize);
         if last >= places.blocks.len() {
-            return Err(Error::corrupt(format!("{}: it has fewer blocks than its length needs", key_text(self.key))));
+            return Err(Error::corrupt(format!(
+                "{}: it has fewer blocks than its length needs",
+                key_text(self.key)
+            )));
         }
         let (mut stored, mut raw) = (Vec::new(), Vec::new());
         while next <= last {
@@ -241,7 +263,10 @@ impl<'a> Source<'a> {
                     each(index as u64, bytes)?;
                 } else {
                     check_raw_len(block.stored, raw_len).map_err(named)?;
-                    raw.resize(usize::try_from(raw_len).map_err(|_| Error::unavailable("not enough memory"))?, 0);
+                    raw.resize(
+                        usize::try_from(raw_len).map_err(|_| Error::unavailable("not enough memory"))?,
+                        0,
+                    );
                     unpack_checked(bytes, &mut raw).map_err(named)?;
                     each(index as u64, &raw)?;
                 }

@@ -6,7 +6,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, fill_box};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::entry::{Layout, Location};
+use fieldstone_format::entry::Location;
 use fieldstone_format::keys::KeyDecoder;
 
 use super::blocks::Source;
@@ -25,13 +25,24 @@ pub struct Field {
 }
 
 impl Field {
-    pub(crate) fn new(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: Versions, lenient: bool) -> Field {
+    pub(crate) fn new(
+        files: Arc<Files>,
+        snapshot: Arc<Snapshot>,
+        versions: Versions,
+        lenient: bool,
+    ) -> Field {
         Field { files, _snapshot: snapshot, versions: Arc::new(versions), lenient }
     }
 
     /// The same field, with what nobody wrote filled instead of refused.
     pub fn lenient(mut self) -> Field {
         self.lenient = true;
+        self
+    }
+
+    /// The same field, with what nobody wrote refused.
+    pub fn strict(mut self) -> Field {
+        self.lenient = false;
         self
     }
 
@@ -112,8 +123,9 @@ impl Field {
     /// Bytes from `start` on of an opaque field; `out` must lie inside it.
     pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if self.versions.array()?.is_some() {
-            return Err(Error::invalid(format!("{} is an array", self.versions.name()))
-                .with_hint("read a box of it"));
+            return Err(
+                Error::invalid(format!("{} is an array", self.versions.name())).with_hint("read a box of it")
+            );
         }
         let nbytes = self.nbytes()?;
         if start.checked_add(out.len() as u64).is_none_or(|end| end > nbytes) {
@@ -132,7 +144,8 @@ impl Field {
         let (dtype, shape) = self.array()?;
         region.check_within(&shape)?;
         let bytes = region.element_count()?.checked_mul(dtype.size() as u64);
-        let mut out = self.buffer(bytes.ok_or_else(|| Error::invalid(format!("box [{region}] is too large")))?)?;
+        let mut out =
+            self.buffer(bytes.ok_or_else(|| Error::invalid(format!("box [{region}] is too large")))?)?;
         self.read_box_into(region, &mut out)?;
         Ok(out)
     }
@@ -198,20 +211,6 @@ impl Field {
         }
         buffer.resize(bytes as usize, 0);
         Ok(buffer)
-    }
-
-    /// The one stored, uncompressed block that is the whole field, if it is so: file, offset, length.
-    pub(crate) fn single_block(&self) -> Option<(&super::versions::Part, u32, u64, &fieldstone_format::block::Block)> {
-        let [part] = self.versions.live() else { return None };
-        let entry = &part.entry;
-        let Location::Blocks { file, offset, size, blocks: fieldstone_format::entry::Blocks::Inline(blocks) } =
-            &entry.location
-        else {
-            return None;
-        };
-        let [block] = &blocks[..] else { return None };
-        let whole = entry.generation && block.stored == entry.length && matches!(entry.layout(*size), Ok(Layout::Bytes { .. } | Layout::Chunks(..)));
-        whole.then_some((part, *file, *offset, block))
     }
 }
 

@@ -15,11 +15,7 @@ use crate::api::{ListEntry, ListOptions, Place, PlaceFile};
 use crate::snapshot::Snapshot;
 
 /// Lists what a request selects.
-pub fn list(
-    snapshot: &Arc<Snapshot>,
-    selection: Selection,
-    options: &ListOptions,
-) -> Result<ListStream> {
+pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOptions) -> Result<ListStream> {
     Ok(ListStream {
         scan: Scan::new(snapshot.clone(), selection, options.transaction)?,
         options: *options,
@@ -69,8 +65,11 @@ impl ListStream {
             let mut hidden = versions.clone();
             while hidden.live < hidden.parts.len() {
                 hidden.parts.drain(..hidden.live);
-                hidden.live =
-                    hidden.parts.iter().position(|p| p.entry.generation).map_or(hidden.parts.len(), |i| i + 1);
+                hidden.live = hidden
+                    .parts
+                    .iter()
+                    .position(|p| p.entry.generation)
+                    .map_or(hidden.parts.len(), |i| i + 1);
                 let mut older = self.entry(&hidden)?;
                 older.masked = true;
                 self.masked.insert(0, older);
@@ -107,11 +106,9 @@ impl ListStream {
 pub fn place_of(part: &Part) -> Option<Place> {
     match &part.entry.location {
         Location::None => None,
-        Location::Inline { data, .. } => Some(Place {
-            file: PlaceFile::Own(part.writer, 0),
-            offset: 0,
-            length: Some(data.len() as u64),
-        }),
+        Location::Inline { data, .. } => {
+            Some(Place { file: PlaceFile::Own(part.writer, 0), offset: 0, length: Some(data.len() as u64) })
+        }
         Location::Blocks { file, offset, blocks, .. } => Some(Place {
             file: PlaceFile::Own(part.writer, *file),
             offset: *offset,
@@ -120,8 +117,10 @@ pub fn place_of(part: &Part) -> Option<Place> {
                 Blocks::Table { offset: table, .. } => table.checked_sub(*offset),
             },
         }),
-        Location::External { url, offset, .. } => {
-            Some(Place { file: PlaceFile::Outside(url.as_str().into()), offset: *offset, length: Some(part.entry.length) })
-        }
+        Location::External { url, offset, .. } => Some(Place {
+            file: PlaceFile::Outside(url.as_str().into()),
+            offset: *offset,
+            length: Some(part.entry.length),
+        }),
     }
 }

@@ -54,11 +54,6 @@ impl Matcher {
         Matcher { selection, unconstrained, shapes: Vec::new(), last: 0 }
     }
 
-    /// The request.
-    pub fn selection(&self) -> &Selection {
-        &self.selection
-    }
-
     /// Compares a key.
     pub fn test(&mut self, key: &[u8]) -> Result<Match> {
         if self.unconstrained {
@@ -232,7 +227,14 @@ fn names_start(shape: &Shape, key: &[u8]) -> Result<usize> {
 
 /// The least key that can match, given that value `i` of `level`, at `at`, does not and must become
 /// `next` (`None`: no greater value matches).
-fn seek_target(shape: &Shape, key: &[u8], level: usize, i: usize, at: usize, next: Option<Vec<u8>>) -> Vec<u8> {
+fn seek_target(
+    shape: &Shape,
+    key: &[u8],
+    level: usize,
+    i: usize,
+    at: usize,
+    next: Option<Vec<u8>>,
+) -> Vec<u8> {
     let Some(next) = next else { return after(&key[..at]) };
     let mut target = [&key[..at], &next].concat();
     let Some((_, tests)) = &shape.tests else { return target };

@@ -23,6 +23,7 @@ pub use blocks::Source;
 pub use field::Field;
 pub use list::list;
 pub use lookup::lookup;
+pub use matcher::{Match, Matcher};
 pub use plan::{Fields, retrieve};
 pub use scan::Scan;
 pub use stream::FieldsReader;

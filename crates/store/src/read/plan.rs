@@ -78,7 +78,9 @@ pub fn retrieve(
             }
         }
     };
-    let check = |versions: &Versions| if strict { versions.array().map(drop).and_then(|()| versions.check_complete()) } else { Ok(()) };
+    let check = |versions: &Versions| {
+        if strict { versions.array().map(drop).and_then(|()| versions.check_complete()) } else { Ok(()) }
+    };
     let mut positions = Vec::new();
     match selection.keys() {
         Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
@@ -122,7 +124,11 @@ pub fn retrieve(
     let missing = plan.missing_count();
     if strict && missing > 0 && !plan.selection.is_unconstrained() {
         let named = plan.missing(MISSING_NAMED).join("; ");
-        let more = if missing > MISSING_NAMED as u64 { format!("; and {} more", missing - MISSING_NAMED as u64) } else { String::new() };
+        let more = if missing > MISSING_NAMED as u64 {
+            format!("; and {} more", missing - MISSING_NAMED as u64)
+        } else {
+            String::new()
+        };
         return Err(Error::not_found(format!("no field for {named}{more}"))
             .with_hint("see what exists with axes or list, or retrieve with strict=False"));
     }
@@ -209,7 +215,14 @@ impl Plan {
                 state.1 += 1;
             }
             let mut parts = Vec::with_capacity(1);
-            Versions::collect(&self.snapshot, run as usize, (block, place), state.2.value(), self.own, &mut parts)?;
+            Versions::collect(
+                &self.snapshot,
+                run as usize,
+                (block, place),
+                state.2.value(),
+                self.own,
+                &mut parts,
+            )?;
             let (key, slot) = &mut slots[i];
             if key.is_empty() {
                 key.extend_from_slice(state.2.key());
@@ -222,7 +235,8 @@ impl Plan {
             .map(|(key, mut parts)| {
                 parts.sort_by_key(|(j, _)| *j);
                 let live = parts.len();
-                let versions = Versions { key, parts: parts.into_iter().map(|(_, part)| part).collect(), live };
+                let versions =
+                    Versions { key, parts: parts.into_iter().map(|(_, part)| part).collect(), live };
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }
@@ -291,7 +305,8 @@ impl Fields {
         let count = self.len();
         while next < count {
             let field = self.get(next)?;
-            let bytes = usize::try_from(field.nbytes()?).map_err(|_| Error::invalid("a field exceeds memory"))?;
+            let bytes =
+                usize::try_from(field.nbytes()?).map_err(|_| Error::invalid("a field exceeds memory"))?;
             let Some(target) = at.checked_add(bytes).and_then(|end| out.get_mut(at..end)) else {
                 return Err(Error::invalid(format!(
                     "the buffer of {} bytes ends within field {next} of {count}",

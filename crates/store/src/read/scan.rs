@@ -35,8 +35,14 @@ impl Scan {
                 heap.push(cursor);
             }
         }
-        let mut scan =
-            Scan { snapshot, matcher: Matcher::new(selection), own, heap, key: Vec::new(), dataset: Vec::new() };
+        let mut scan = Scan {
+            snapshot,
+            matcher: Matcher::new(selection),
+            own,
+            heap,
+            key: Vec::new(),
+            dataset: Vec::new(),
+        };
         for i in (0..scan.heap.len() / 2).rev() {
             scan.sift_down(i);
         }
@@ -76,8 +82,15 @@ impl Scan {
                 let run = cursor.index;
                 let uid = self.snapshot.log_of(run).uid;
                 if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
-                    Versions::collect(&self.snapshot, run, cursor.place(), cursor.value(), self.own, &mut parts)
-                        .map_err(|e| e.context(super::versions::key_text(&self.key)))?;
+                    Versions::collect(
+                        &self.snapshot,
+                        run,
+                        cursor.place(),
+                        cursor.value(),
+                        self.own,
+                        &mut parts,
+                    )
+                    .map_err(|e| e.context(super::versions::key_text(&self.key)))?;
                 }
                 let more = cursor.advance()?;
                 self.settle(more);

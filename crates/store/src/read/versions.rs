@@ -30,6 +30,19 @@ pub struct Part {
     pub entry: Entry,
 }
 
+impl Part {
+    /// An entry of run `run`, visible or not; its order is that of its own commit.
+    pub fn decode(snapshot: &Snapshot, run: usize, place: (u32, u32), value: &[u8]) -> Result<Part> {
+        let writer = snapshot.log_of(run).writer;
+        let entry = Entry::decode(value)?;
+        let commit = *usize::try_from(entry.commit)
+            .ok()
+            .and_then(|i| snapshot.runs[run].meta().ok()?.commits.get(i))
+            .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+        Ok(Part { run: run as u32, place, writer, commit, order: (commit.stamp, writer), entry })
+    }
+}
+
 /// Everything visible under one key, newest first; the first `live` parts are the visible generation.
 #[derive(Debug, Clone)]
 pub struct Versions {
@@ -67,15 +80,9 @@ impl Versions {
         own: Option<Id>,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
-        let log = snapshot.log_of(run);
-        let entry = Entry::decode(value)?;
-        let meta = snapshot.runs[run].meta()?;
-        let commit = *usize::try_from(entry.commit)
-            .ok()
-            .and_then(|i| meta.commits.get(i))
-            .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
-        if let Some(order) = snapshot.order(log.writer, &commit, own) {
-            parts.push(Part { run: run as u32, place, writer: log.writer, commit, order, entry });
+        let part = Part::decode(snapshot, run, place, value)?;
+        if let Some(order) = snapshot.order(part.writer, &part.commit, own) {
+            parts.push(Part { order, ..part });
         }
         Ok(())
     }
@@ -95,7 +102,8 @@ impl Versions {
         let live = self.live();
         let Some(first) = &live[0].entry.array else { return Ok(None) };
         for part in &live[1..] {
-            let agrees = part.entry.array.as_ref().is_some_and(|a| (a.dtype, &a.shape) == (first.dtype, &first.shape));
+            let agrees =
+                part.entry.array.as_ref().is_some_and(|a| (a.dtype, &a.shape) == (first.dtype, &first.shape));
             if !agrees {
                 return Err(self.disagreement(&live[0], part));
             }
@@ -151,8 +159,12 @@ impl Versions {
         if missing.truncated {
             names.push("…".into());
         }
-        Err(Error::not_found(format!("{} is incomplete: nobody has written {}", self.name(), names.join(", ")))
-            .with_hint("retrieve with strict=False fills what is missing"))
+        Err(Error::not_found(format!(
+            "{} is incomplete: nobody has written {}",
+            self.name(),
+            names.join(", ")
+        ))
+        .with_hint("retrieve with strict=False fills what is missing"))
     }
 
     /// An encoded key as text, for messages.

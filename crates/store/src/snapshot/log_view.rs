@@ -34,11 +34,6 @@ pub struct LogView {
 }
 
 impl LogView {
-    /// Every commit of the log from the first on, by way of the frames' heads.
-    pub fn is_newer_than(&self, other: &LogView) -> bool {
-        self.record.sequence > other.record.sequence
-    }
-
     /// Checks that a record belongs behind `before`: sequences and stamps only grow.
     pub fn check_follows(before: &CommitRecord, record: &CommitRecord) -> Result<()> {
         if record.sequence > before.sequence && record.stamp > before.stamp {

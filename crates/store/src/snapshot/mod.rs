@@ -21,7 +21,7 @@ pub use log_view::LogView;
 pub use owners::Owners;
 pub use refresh::Refresher;
 
-use crate::run::Run;
+use crate::run::{Run, RunCursor};
 
 /// Something wrong that was found while looking at the logs; reads go on without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The snapshot of a store without commits.
+    pub fn empty() -> Snapshot {
+        Snapshot {
+            logs: Vec::new(),
+            runs: Vec::new(),
+            run_log: Vec::new(),
+            verdicts: HashMap::new(),
+            owners: Owners::One(None),
+            problems: Vec::new(),
+            max_stamp: 0,
+        }
+    }
+
     /// A snapshot of these logs.
     pub fn new(mut logs: Vec<Arc<LogView>>, problems: Vec<Problem>) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
@@ -118,6 +131,31 @@ impl Snapshot {
                 covered.then_some((verdict.stamp, verdict.writer))
             }
         }
+    }
+
+    /// Logs with commits prepared under a transaction, each with the last one's sequence.
+    pub fn prepared(&self, transaction: Id) -> Vec<(Id, u64)> {
+        self.logs
+            .iter()
+            .filter_map(|log| {
+                let prepared = log.record.prepared.iter().find(|p| p.transaction == transaction)?;
+                Some((log.writer, prepared.sequence))
+            })
+            .collect()
+    }
+
+    /// Whether anything stands under an encoded first level.
+    pub fn has_dataset(&self, prefix: &[u8]) -> bool {
+        self.runs.iter().any(|run| {
+            let Ok(meta) = run.meta() else { return true };
+            match &meta.datasets {
+                Some(datasets) => datasets.iter().any(|(known, _)| known == prefix),
+                None => {
+                    let mut cursor = RunCursor::new(run.clone(), 0);
+                    matches!(cursor.seek(prefix), Ok(true)) && cursor.key().starts_with(prefix)
+                }
+            }
+        })
     }
 
     /// The text that names this snapshot.

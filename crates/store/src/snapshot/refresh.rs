@@ -60,8 +60,8 @@ pub struct Refresher {
 }
 
 impl Refresher {
-    pub fn new(env: Env, files: Arc<Files>, cache: Arc<BlockCache>) -> Result<Refresher> {
-        Ok(Refresher {
+    pub fn new(env: Env, files: Arc<Files>, cache: Arc<BlockCache>) -> Refresher {
+        Refresher {
             env,
             files,
             cache,
@@ -71,13 +71,8 @@ impl Refresher {
             slots: HashMap::new(),
             views: HashMap::new(),
             sealed: HashMap::new(),
-            current: Arc::new(Snapshot::new(Vec::new(), Vec::new())?),
-        })
-    }
-
-    /// The snapshot of the last refresh.
-    pub fn current(&self) -> &Arc<Snapshot> {
-        &self.current
+            current: Arc::new(Snapshot::empty()),
+        }
     }
 
     /// Looks at what moved and returns the newest snapshot.
@@ -306,6 +301,17 @@ impl Refresher {
             at = ends.end();
         }
         Ok(())
+    }
+
+    /// Reads a log's header again.
+    pub fn check_header(&self, log: &LogView) -> Result<()> {
+        let path = self.files.layout().log(log.writer);
+        let file = self.files.get(log.writer, 0)?;
+        match read_header(&*file, &path, log.file_len)? {
+            Some((header, _)) if header.writer == log.writer => Ok(()),
+            Some(_) => Err(Error::corrupt(format!("{} carries another log's name", path.display()))),
+            None => Err(Error::corrupt(format!("the header of {} is cut", path.display()))),
+        }
     }
 
     /// The slots of all boards.

@@ -99,7 +99,8 @@ impl Batch {
     pub fn add_spilled(&mut self, value: Prepared<'_>, data: &mut DataLog) -> Result<()> {
         let offset = data.write(&value.payload)?;
         data.write(&value.table)?;
-        let location = locate(data.number(), offset, value.size, value.blocks, value.payload.len(), &value.table);
+        let location =
+            locate(data.number(), offset, value.size, value.blocks, value.payload.len(), &value.table);
         self.add(value.key, value.entry, location);
         self.spilled = true;
         Ok(())
@@ -121,7 +122,9 @@ impl Batch {
     fn add(&mut self, key: EncodedKey, mut entry: Entry, location: Location) {
         entry.ordinal = self.items.len() as u64;
         // A created field has no bytes of its own.
-        let created = entry.array.is_some() && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty()) && entry.length > 0;
+        let created = entry.array.is_some()
+            && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty())
+            && entry.length > 0;
         entry.location = if created { Location::None } else { location };
         let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
         let same = self.by_key.entry(key.clone()).or_default();

@@ -138,7 +138,12 @@ impl<'a> Prepared<'a> {
         if let Some(fill) = spec.fill
             && fill.len() != spec.dtype.size()
         {
-            return Err(Error::invalid(format!("the fill value has {} bytes, {} takes {}", fill.len(), spec.dtype, spec.dtype.size())));
+            return Err(Error::invalid(format!(
+                "the fill value has {} bytes, {} takes {}",
+                fill.len(),
+                spec.dtype,
+                spec.dtype.size()
+            )));
         }
         if let Some(chunks) = spec.chunks {
             ChunkGrid::new(spec.shape.to_vec(), chunks.to_vec())?;

@@ -9,9 +9,9 @@ use fieldstone_format::marker::Marker;
 use super::{StoreIdentity, random_id};
 use crate::layout::Layout;
 
-/// Makes folders and marker where they are absent. Conflict where another process has meanwhile made
-/// this a store with another schema.
-pub fn create_store(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<()> {
+/// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
+/// another process has meanwhile made it a store with another schema.
+pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
     let folders = [layout.logs(), layout.data(), layout.boards()];
     if env.disk.stat(&layout.marker()).is_ok() && folders.iter().all(|f| env.disk.stat(f).is_ok()) {
         return check(env, layout, identity);
@@ -19,7 +19,7 @@ pub fn create_store(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Res
     for folder in &folders {
         env.disk.create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
     }
-    write_marker(env, layout, identity)?;
+    write_marker(env, layout, &identity)?;
     sync(env, layout.root())?;
     // The folder itself is entered in its parent, which may not be ours to sync.
     if let Some(parent) = layout.root().parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -60,14 +60,15 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     outcome
 }
 
-fn check(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<()> {
+fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
     match read_marker(env, layout)? {
         Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
             "{} has meanwhile been made a store with another schema",
             layout.root().display()
         ))
         .with_hint("open it again")),
-        _ => Ok(()),
+        Some(Ok(marker)) => Ok(StoreIdentity { id: marker.id, schema: marker.schema }),
+        _ => Ok(identity),
     }
 }
 

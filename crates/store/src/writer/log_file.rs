@@ -1,12 +1,13 @@
 //! This writer's log: frames, syncs, and what happens when they fail.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Section, encode_frame};
+use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Prepared, Section, encode_frame};
 use fieldstone_format::run::RunRef;
 use fieldstone_format::{Id, crc};
 
@@ -29,6 +30,8 @@ pub struct LogFile {
     last_frame: u64,
     last_decision: u64,
     last_slot: Option<Slot>,
+    /// Transactions that commits of this log were prepared under.
+    prepared: Vec<Prepared>,
     runs: LiveRuns,
     board: Option<BoardSlot>,
     /// Whether a write was begun that did not become a commit.
@@ -63,6 +66,7 @@ impl LogFile {
             last_frame: 0,
             last_decision: 0,
             last_slot: None,
+            prepared: Vec::new(),
             runs: LiveRuns::default(),
             board: None,
             torn: false,
@@ -77,6 +81,11 @@ impl LogFile {
     /// Sequence of the next commit.
     pub fn next_sequence(&self) -> u64 {
         self.sequence + 1
+    }
+
+    /// The transactions prepared so far that are not among the decided ones.
+    pub fn prepared(&self, decided: &HashSet<Id>) -> Vec<Prepared> {
+        self.prepared.iter().filter(|p| !decided.contains(&p.transaction)).copied().collect()
     }
 
     /// Where the payload of the next frame will stand.
@@ -135,6 +144,7 @@ impl LogFile {
             self.last_decision = self.length;
         }
         self.length += frame.len() as u64;
+        self.prepared = record.prepared;
         if let Some(merged) = merged {
             self.runs.apply(merged);
         }

@@ -23,8 +23,7 @@ mod live_runs;
 mod log_file;
 mod slot;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
@@ -52,10 +51,12 @@ pub struct StoreIdentity {
 }
 
 /// What a flush must know of the rest of the store.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Horizon {
     /// The largest stamp anyone has published.
     pub max_stamp: u64,
+    /// Transactions that are decided.
+    pub decided: HashSet<Id>,
 }
 
 /// The writer of one process.
@@ -119,21 +120,27 @@ impl Writer {
     }
 
     /// Takes a prepared value; its payload is in memory or in the data log when this returns.
-    pub fn take(&mut self, session: Option<Id>, value: Prepared<'_>, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
+    pub fn take(
+        &mut self,
+        session: Option<Id>,
+        value: Prepared<'_>,
+        identity: &dyn Fn() -> Result<StoreIdentity>,
+    ) -> Result<()> {
         let batch = self.sessions.entry(session).or_default();
         if !batch.spilled() && batch.inline_len() + value.stored_len() <= INLINE_MAX {
             batch.add_inline(value);
             return Ok(());
         }
         let outcome = self.spill(session, value, identity);
-        if outcome.is_err() {
-            self.fail(session, outcome)
-        } else {
-            outcome
-        }
+        if outcome.is_err() { self.fail(session, outcome) } else { outcome }
     }
 
-    fn spill(&mut self, session: Option<Id>, value: Prepared<'_>, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
+    fn spill(
+        &mut self,
+        session: Option<Id>,
+        value: Prepared<'_>,
+        identity: &dyn Fn() -> Result<StoreIdentity>,
+    ) -> Result<()> {
         self.ready(identity)?;
         let (Some(log), Some(batch)) = (&self.log, self.sessions.get_mut(&session)) else {
             return Err(Error::internal("the writer lost its log"));
@@ -149,8 +156,7 @@ impl Writer {
     /// Makes sure that there is a log to write to.
     fn ready(&mut self, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
         if self.log.is_none() {
-            let identity = identity()?;
-            create::create_store(&self.env, &self.layout, &identity)?;
+            let identity = create::create_store(&self.env, &self.layout, identity()?)?;
             self.log = Some(LogFile::new(&self.env, &self.layout, &identity, &self.sealed));
         }
         Ok(())
@@ -214,12 +220,16 @@ impl Writer {
             stamp,
             time,
             transaction: session.filter(|id| *id != Id::NONE),
+            prepared: log.prepared(&horizon.decided),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             side_count: batch.side.len() as u64,
             decision,
             ..CommitRecord::default()
         };
+        if let Some(id) = record.transaction {
+            log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
+        }
         if let Some(data) = &mut self.data {
             if batch.spilled() {
                 data.sync(&self.env, &self.layout)?;
@@ -259,12 +269,6 @@ impl Writer {
         Err(error.context(format!("not archived: {}", batch::name_some(&lost))))
     }
 
-    /// The last commit of this writer's log, if it has one.
-    pub fn last_commit(&self) -> Option<Flushed> {
-        let log = self.log.as_ref()?;
-        (log.next_sequence() > 1).then(|| Flushed { writer: log.writer(), sequence: log.next_sequence() - 1 })
-    }
-
     /// Says that this writer writes no more.
     pub fn close(&mut self) {
         if let Some(log) = self.log.take() {
@@ -280,6 +284,3 @@ pub fn random_id(env: &Env) -> Id {
     env.rand.fill(&mut id);
     Id(id)
 }
-
-/// Shared by threads of one process.
-pub type SharedWriter = Arc<std::sync::Mutex<Writer>>;

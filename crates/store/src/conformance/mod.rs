@@ -1,0 +1,1 @@
+//! The behaviours that every store must show.

@@ -1,0 +1,432 @@
+//! The store in a folder of a file system; on a simulated disk also the store in memory.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::keys::{encode_key, encode_level};
+use fieldstone_format::log::{Decision, SideRecord};
+use fieldstone_format::version::Version;
+
+use crate::api::*;
+use crate::files::Files;
+use crate::fork::PerProcess;
+use crate::layout::Layout;
+use crate::read;
+use crate::report;
+use crate::run::BlockCache;
+use crate::snapshot::{Refresher, Snapshot};
+use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
+
+/// How a [`LocalStore`] is opened.
+#[derive(Debug, Clone, Default)]
+pub struct LocalOptions {
+    /// The URL as the user gave it.
+    pub url: String,
+    /// Whether archiving is allowed.
+    pub writable: bool,
+    /// Whether an absent store is NotFound.
+    pub must_exist: bool,
+    /// Whether an existing store is a Conflict.
+    pub must_be_new: bool,
+    /// Schema; the store's own where absent, `simulation` for a new store.
+    pub schema: Option<Schema>,
+    /// Version to read.
+    pub at: Option<String>,
+    /// Compression where a call does not say.
+    pub compression: Option<Compression>,
+}
+
+/// A store in a folder.
+#[derive(Debug)]
+pub struct LocalStore {
+    env: Env,
+    layout: Layout,
+    options: LocalOptions,
+    schema: Schema,
+    /// Id of the store, or the one it gets if we create it.
+    id: Id,
+    pinned: Option<Arc<Snapshot>>,
+    process: PerProcess<State>,
+}
+
+/// What one process has of a store.
+#[derive(Debug)]
+struct State {
+    files: Arc<Files>,
+    refresher: Mutex<Refresher>,
+    writer: Mutex<Writer>,
+    /// Datasets that we are known to own, or that nobody owns yet.
+    own_datasets: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl State {
+    fn new(env: &Env, layout: &Layout) -> State {
+        let files = Arc::new(Files::new(env.disk.clone(), layout.clone()));
+        State {
+            refresher: Mutex::new(Refresher::new(
+                env.clone(),
+                files.clone(),
+                Arc::new(BlockCache::default()),
+            )),
+            files,
+            writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
+            own_datasets: Mutex::default(),
+        }
+    }
+}
+
+/// A panic of one caller must not lock all others out: what the lock guards is checked where it is
+/// used.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LocalStore {
+    /// Opens the store in `folder`. Nothing is created before the first commit.
+    pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
+        let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
+        let layout = Layout::new(root);
+        let state = State::new(&env, &layout);
+        let found = find_identity(&env, &layout, &state)?;
+        match &found {
+            None if options.must_exist => {
+                return Err(Error::not_found(format!("there is no store at {}", folder.display()))
+                    .with_hint("check the path; a store is made by the first flush into it"));
+            }
+            Some(_) if options.must_be_new => {
+                return Err(Error::conflict(format!("there is a store at {} already", folder.display()))
+                    .with_hint("open it with mode a"));
+            }
+            _ => {}
+        }
+        let (id, schema) = match (found, &options.schema) {
+            (Some(found), Some(asked)) if found.schema != asked.text() => {
+                return Err(Error::conflict(format!(
+                    "the store at {} has another schema than the one asked for",
+                    folder.display()
+                ))
+                .with_hint("open it without a schema to take its own"));
+            }
+            (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
+            (None, Some(asked)) => (writer::random_id(&env), asked.clone()),
+            (None, None) => {
+                let schema = Schema::builtin("simulation");
+                (writer::random_id(&env), schema.ok_or_else(|| Error::internal("no schema is built in"))?)
+            }
+        };
+        let mut store = LocalStore {
+            process: PerProcess::new(env.identity.clone(), state),
+            env,
+            layout,
+            options,
+            schema,
+            id,
+            pinned: None,
+        };
+        if let Some(text) = &store.options.at {
+            let version = Version::decode(text)?;
+            let newest = store.snapshot()?;
+            let pinned = newest.at(&version, &lock(&store.state().refresher))?;
+            store.pinned = Some(Arc::new(pinned));
+        }
+        Ok(store)
+    }
+
+    fn state(&self) -> &State {
+        self.process.get(|| State::new(&self.env, &self.layout))
+    }
+
+    /// The snapshot that a read of now sees.
+    fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        match &self.pinned {
+            Some(pinned) => Ok(pinned.clone()),
+            None => lock(&self.state().refresher).refresh(),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.options.writable {
+            return Ok(());
+        }
+        let why = if self.options.at.is_some() {
+            "was opened at an older version"
+        } else {
+            "is open for reading only"
+        };
+        Err(Error::denied(format!("the store at {} {why}", self.options.url))
+            .with_hint("open it with mode a"))
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
+    }
+
+    /// Refuses datasets that someone else made.
+    fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
+        let uid = self.env.identity.uid();
+        match snapshot.owners.of(prefix, || snapshot.has_dataset(prefix)) {
+            Some(owner) if owner != uid => {
+                let name = self.env.identity.user_name(owner);
+                let dataset = report::dataset_text(prefix);
+                Err(Error::denied(format!("dataset {dataset} is owned by {name}"))
+                    .with_hint(format!("ask {name}, or archive under another dataset")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_dataset(&self, key: &FieldKey) -> Result<()> {
+        let mut prefix = Vec::new();
+        encode_level(&key.levels[0], &mut prefix);
+        if lock(&self.state().own_datasets).contains(&prefix) {
+            return Ok(());
+        }
+        let snapshot = self.snapshot()?;
+        self.check_owner(&prefix, &snapshot)?;
+        lock(&self.state().own_datasets).insert(prefix);
+        Ok(())
+    }
+
+    fn take(&self, value: Prepared<'_>, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
+    }
+
+    fn compression(&self, options: &ArchiveOptions) -> Compression {
+        options.compression.or(self.options.compression).unwrap_or(Compression::None)
+    }
+
+    /// A request's meaning under this store's schema.
+    fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
+        self.schema.select(request)
+    }
+
+    /// Conflict where a transaction is decided and does not hold what we flushed last.
+    fn check_undecided(
+        &self,
+        transaction: Id,
+        flushed: Option<writer::Flushed>,
+        snapshot: &Snapshot,
+    ) -> Result<()> {
+        let Some(verdict) = snapshot.verdicts.get(&transaction) else { return Ok(()) };
+        if let Some(flushed) = flushed
+            && verdict.decision.covers.iter().any(|(w, s)| *w == flushed.writer && *s >= flushed.sequence)
+        {
+            return Ok(());
+        }
+        let verb = if verdict.decision.committed { "committed" } else { "aborted" };
+        Err(Error::conflict(format!(
+            "transaction {transaction} is {verb} already: what comes later is never visible"
+        ))
+        .with_hint("begin a new transaction"))
+    }
+
+    fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
+        let mut refresher = lock(&self.state().refresher);
+        let snapshot = refresher.refresh()?;
+        let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
+        let decided = snapshot.verdicts.keys().copied().collect();
+        Ok((Horizon { max_stamp: snapshot.max_stamp.max(slots), decided }, snapshot))
+    }
+}
+
+/// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.
+fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<StoreIdentity>> {
+    let marker = writer::read_marker(env, layout)?;
+    if let Some(Ok(marker)) = marker {
+        return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
+    }
+    let snapshot = lock(&state.refresher).refresh()?;
+    match (snapshot.logs.first(), marker) {
+        (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
+        (None, Some(Err(damage))) => Err(damage),
+        (None, _) => Ok(None),
+    }
+}
+
+impl FieldStore for LocalStore {
+    fn url(&self) -> &str {
+        &self.options.url
+    }
+
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.check_writable()?;
+        let key = self.schema.resolve(key)?;
+        self.check_dataset(&key)?;
+        let chunks = options.chunks.as_deref();
+        self.take(Prepared::value(&key, value, self.compression(options), chunks, None)?, options.transaction)
+    }
+
+    fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.check_writable()?;
+        let key = self.schema.resolve(key)?;
+        self.check_dataset(&key)?;
+        self.take(Prepared::created(&key, spec)?, options.transaction)
+    }
+
+    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        lock(&self.state().writer).take_side(transaction, records);
+        Ok(())
+    }
+
+    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        let state = self.state();
+        if !lock(&state.writer).has_work(transaction) {
+            return Ok(());
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        if let Some(id) = transaction {
+            self.check_undecided(id, None, &snapshot)?;
+        }
+        let flushed = {
+            let mut writer = lock(&state.writer);
+            for prefix in writer.datasets(transaction) {
+                self.check_owner(&prefix, &snapshot)?;
+            }
+            writer.flush(transaction, horizon, &|| Ok(self.identity()))?
+        };
+        if let (Some(id), Some(_)) = (transaction, flushed) {
+            // A decision may have been written meanwhile; then this flush is not part of it.
+            self.check_undecided(id, flushed, &*self.snapshot()?)?;
+        }
+        Ok(())
+    }
+
+    fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).discard(transaction);
+        Ok(())
+    }
+
+    fn unflushed(&self) -> u64 {
+        lock(&self.state().writer).unflushed()
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.snapshot().map(drop)
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(self.snapshot()?.version().encode())
+    }
+
+    fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
+        if !(1..=3).contains(&options.depth) {
+            return Err(Error::invalid(format!("depth {} is not 1, 2 or 3", options.depth)));
+        }
+        Ok(Box::new(read::list(&self.snapshot()?, self.select(request)?, options)?))
+    }
+
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<read::Fields> {
+        let selection = self.select(request)?;
+        let state = self.state();
+        read::retrieve(&state.files, &self.snapshot()?, selection, options.strict, options.transaction)
+    }
+
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<read::Field> {
+        let exact = self.schema.resolve(key);
+        if let Ok(key) = &exact {
+            let snapshot = self.snapshot()?;
+            if let Some(versions) = read::lookup(&snapshot, &encode_key(key).bytes, options.transaction)? {
+                versions.array()?;
+                return Ok(read::Field::new(self.state().files.clone(), snapshot, versions, false));
+            }
+        }
+        get_by_request(self, key, options)
+    }
+
+    fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+        read::axes(&self.snapshot()?, self.select(request)?, options.transaction)
+    }
+
+    fn stats(&self, request: &Request) -> Result<Stats> {
+        report::stats(&self.env, &self.state().files, &self.snapshot()?, self.select(request)?)
+    }
+
+    fn status(&self) -> Result<Status> {
+        let state = self.state();
+        let snapshot = self.snapshot()?;
+        let refresher = lock(&state.refresher);
+        let mut status = report::status(&self.env, &self.layout, &snapshot, refresher.slots())?;
+        status.url = self.options.url.clone();
+        status.schema = self.schema.name().unwrap_or("custom").to_owned();
+        status.unflushed = lock(&state.writer).unflushed();
+        Ok(status)
+    }
+
+    fn verify(&self, request: &Request) -> Result<VerifyReport> {
+        let state = self.state();
+        let snapshot = self.snapshot()?;
+        report::verify(&self.env, &state.files, &snapshot, self.select(request)?, &state.refresher)
+    }
+
+    fn dump(&self, request: &Request) -> Result<Vec<String>> {
+        let state = self.state();
+        report::dump(&state.files, &self.snapshot()?, self.select(request)?, &state.refresher)
+    }
+
+    fn begin(&self) -> Result<Id> {
+        self.check_writable()?;
+        Ok(writer::random_id(&self.env))
+    }
+
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.check_writable()?;
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.discard(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        if let Some(verdict) = snapshot.verdicts.get(&transaction) {
+            if verdict.decision.committed == commit {
+                return Ok(());
+            }
+            return self.check_undecided(transaction, None, &snapshot);
+        }
+        let covers = snapshot.prepared(transaction);
+        if covers.is_empty() {
+            return Ok(());
+        }
+        let decision = Decision { transaction, committed: commit, kinds: u32::MAX, covers };
+        let state = self.state();
+        lock(&state.writer).decide(decision.clone(), horizon, &|| Ok(self.identity()))?;
+        if !commit {
+            return Ok(());
+        }
+        // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
+        // told here, because one of us always sees the other.
+        let late: Vec<String> = self
+            .snapshot()?
+            .prepared(transaction)
+            .into_iter()
+            .filter(|(w, s)| !decision.covers.iter().any(|(v, t)| v == w && t >= s))
+            .map(|(w, _)| w.to_string())
+            .collect();
+        if late.is_empty() {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
+            late.join(", ")
+        ))
+        .with_hint("let all joined processes leave before the opener commits"))
+    }
+
+    fn close(&self) -> Result<()> {
+        let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
+        lock(&self.state().writer).close();
+        flushed
+    }
+}

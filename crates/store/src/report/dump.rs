@@ -1,0 +1,101 @@
+//! The structures of a store as text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::Result;
+use fieldstone_core::schema::Selection;
+use fieldstone_format::entry::{Blocks, Location};
+
+use crate::api::PlaceFile;
+use crate::files::Files;
+use crate::read::{Part, Scan};
+use crate::snapshot::{Refresher, Snapshot};
+
+/// Logs, commits and runs, then every version of every field that a request selects.
+pub fn dump(
+    files: &Arc<Files>,
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    refresher: &Mutex<Refresher>,
+) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    for log in &snapshot.logs {
+        let header = &log.header;
+        lines.push(format!(
+            "log {} by {}@{} process {}, {} bytes",
+            files.layout().shown(log.writer, 0),
+            header.user,
+            header.host,
+            header.process,
+            log.file_len
+        ));
+        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
+        refresher.commits(log, |ends, outcome| {
+            lines.push(match outcome {
+                Ok(record) => format!(
+                    "  commit {} at {}, {} bytes: stamp {}, {} fields of {} bytes, {} runs{}{}",
+                    record.sequence,
+                    ends.frame,
+                    ends.length,
+                    record.stamp,
+                    record.fields,
+                    record.bytes,
+                    record.runs.len(),
+                    record.transaction.map(|id| format!(", prepared under {id}")).unwrap_or_default(),
+                    record.decision.map_or(String::new(), |d| {
+                        let verb = if d.committed { "commits" } else { "aborts" };
+                        format!(", {verb} {} in {} logs", d.transaction, d.covers.len())
+                    }),
+                ),
+                Err(e) => format!("  commit {} at {}: {}", ends.sequence, ends.frame, e.message()),
+            });
+        })?;
+        for run in &log.runs {
+            let r = &run.reference;
+            lines.push(format!(
+                "  run at {} of {}: {} bytes, {} entries of {} commits",
+                r.offset,
+                files.layout().shown(log.writer, r.file),
+                r.length,
+                r.entries,
+                r.weight
+            ));
+        }
+    }
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?;
+    while let Some(versions) = scan.next_key()? {
+        lines.push(versions.name());
+        for (i, part) in versions.parts.iter().enumerate() {
+            lines.push(format!(
+                "  {} {}",
+                if i < versions.live { "live" } else { "masked" },
+                part_text(part)
+            ));
+        }
+    }
+    Ok(lines)
+}
+
+fn part_text(part: &Part) -> String {
+    let entry = &part.entry;
+    let what = match &entry.array {
+        Some(array) => {
+            let piece = array.piece.as_ref().map(|p| format!(" piece [{p}]")).unwrap_or_default();
+            format!("{} {:?}{piece}", array.dtype, array.shape)
+        }
+        None => "bytes".to_owned(),
+    };
+    let place = match &entry.location {
+        Location::None => "created, no bytes yet".to_owned(),
+        Location::Inline { data, .. } => format!("{} bytes in the index", data.len()),
+        Location::External { url, offset, .. } => format!("{url} at {offset}"),
+        Location::Blocks { file, offset, blocks, .. } => {
+            let blocks = match blocks {
+                Blocks::Inline(blocks) => format!("{} blocks", blocks.len()),
+                Blocks::Table { offset, .. } => format!("blocks by the table at {offset}"),
+            };
+            format!("{} at {offset}, {blocks}", PlaceFile::Own(part.writer, *file))
+        }
+    };
+    format!("commit {} stamp {}: {what}, {} bytes, {place}", part.commit.sequence, part.order.0, entry.length)
+}

@@ -1,0 +1,97 @@
+//! Writers, transactions and problems.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_format::board::Slot;
+use fieldstone_format::{FORMAT_VERSION, Id};
+
+use crate::api::{Status, TransactionStatus, WriterStatus};
+use crate::layout::Layout;
+use crate::snapshot::{LogView, Owners, Snapshot};
+
+/// A clock that differs from the file system's by this much, nanoseconds, is named.
+const CLOCK_OFF: i64 = 60_000_000_000;
+
+/// Collects the status; the caller adds what only the handle knows.
+pub fn status(
+    env: &Env,
+    layout: &Layout,
+    snapshot: &Arc<Snapshot>,
+    slots: &HashMap<Id, Slot>,
+) -> Result<Status> {
+    let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
+    for log in &snapshot.logs {
+        for prepared in &log.record.prepared {
+            if snapshot.verdicts.contains_key(&prepared.transaction) {
+                continue;
+            }
+            let entry = transactions.entry(prepared.transaction).or_insert_with(|| TransactionStatus {
+                id: prepared.transaction,
+                owners: Vec::new(),
+                fields: 0,
+                since: prepared.since,
+            });
+            let header = &log.header;
+            let state = state(env, log, slots.get(&log.writer));
+            entry
+                .owners
+                .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
+            entry.fields += prepared.fields;
+            entry.since = entry.since.min(prepared.since);
+        }
+    }
+    let mut transactions: Vec<_> = transactions.into_values().collect();
+    transactions.sort_by_key(|t| (t.since, t.id));
+    let owners = match &snapshot.owners {
+        Owners::One(owner) => owner.iter().map(|uid| env.identity.user_name(*uid)).collect(),
+        Owners::Many(owners) => {
+            let mut lines: Vec<String> = owners
+                .iter()
+                .map(|(prefix, uid)| {
+                    format!("{} {}", super::dataset_text(prefix), env.identity.user_name(*uid))
+                })
+                .collect();
+            lines.sort_unstable();
+            lines
+        }
+    };
+    Ok(Status {
+        id: snapshot.logs.first().map(|log| log.header.store),
+        format: FORMAT_VERSION,
+        version: snapshot.version().encode(),
+        writers: snapshot.logs.iter().map(|log| writer(env, log, slots.get(&log.writer))).collect(),
+        transactions,
+        owners,
+        problems: snapshot.problems.iter().map(|p| format!("{}: {}", p.file, p.why)).collect(),
+        free_bytes: env.disk.space(layout.root()).map_or(0, |space| space.free_bytes),
+        ..Status::default()
+    })
+}
+
+fn state(env: &Env, log: &LogView, slot: Option<&Slot>) -> &'static str {
+    let here = log.header.host == env.identity.host();
+    match slot {
+        Some(slot) if slot.closed => "closed",
+        _ if here && !env.identity.alive(log.header.process) => "gone",
+        _ => "open",
+    }
+}
+
+fn writer(env: &Env, log: &LogView, slot: Option<&Slot>) -> WriterStatus {
+    let off = log.record.time.saturating_sub(log.mtime);
+    WriterStatus {
+        writer: log.writer,
+        host: log.header.host.clone(),
+        process: log.header.process,
+        user: log.header.user.clone(),
+        state: state(env, log, slot),
+        commits: log.record.sequence,
+        runs: log.runs.len() as u64,
+        last_flush: log.record.time,
+        clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
+        tail: log.file_len.saturating_sub(log.ends.end()),
+    }
+}

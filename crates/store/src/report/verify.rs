@@ -1,0 +1,220 @@
+//! Reading everything and comparing it with its checksums. Damage is collected, never thrown: the rest
+//! of the store is looked at whatever is found.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::env::{Env, FileKind};
+use fieldstone_core::schema::Selection;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::entry::Location;
+use fieldstone_format::run::{BlockCursor, RunMeta};
+use fieldstone_format::{data, log, marker};
+
+use crate::api::{Damage, PlaceFile, VerifyReport};
+use crate::files::{Files, read_vec};
+use crate::read::{Match, Matcher, Part, Source, Versions};
+use crate::run::Run;
+use crate::snapshot::{LogView, Refresher, Snapshot};
+
+/// Verifies what a request selects, hidden versions included; for the empty request also the marker,
+/// every commit of every log, boards and headers.
+pub fn verify(
+    env: &Env,
+    files: &Arc<Files>,
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    refresher: &Mutex<Refresher>,
+) -> Result<VerifyReport> {
+    let mut check = Check { env, files, snapshot, report: VerifyReport::default() };
+    let whole = selection.is_unconstrained();
+    let mut matcher = Matcher::new(selection);
+    for (index, run) in snapshot.runs.iter().enumerate() {
+        check.run(index, run, &mut matcher)?;
+    }
+    for problem in &snapshot.problems {
+        if problem.damage {
+            check.damage(None, problem.file.clone(), &Error::corrupt(problem.why.clone()));
+        } else {
+            check.report.notes.push(format!("{}: {}", problem.file, problem.why));
+        }
+    }
+    if whole {
+        check.marker()?;
+        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
+        for log in &snapshot.logs {
+            check.log(log, &refresher)?;
+        }
+        check.strangers()?;
+    }
+    let mut report = check.report;
+    report.damaged.dedup();
+    Ok(report)
+}
+
+struct Check<'a> {
+    env: &'a Env,
+    files: &'a Arc<Files>,
+    snapshot: &'a Arc<Snapshot>,
+    report: VerifyReport,
+}
+
+impl Check<'_> {
+    fn damage(&mut self, key: Option<String>, file: String, error: &Error) {
+        self.report.damaged.push(Damage { key, file, why: error.message().to_owned() });
+    }
+
+    /// Keeps damage, passes other errors on: a disk that fails is no verdict on the store.
+    fn note(
+        &mut self,
+        key: Option<String>,
+        file: impl FnOnce() -> String,
+        outcome: Result<()>,
+    ) -> Result<()> {
+        match outcome {
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                self.damage(key, file(), &e);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn run(&mut self, index: usize, run: &Arc<Run>, matcher: &mut Matcher) -> Result<()> {
+        let file = || PlaceFile::Own(run.writer, run.reference.file).to_string();
+        let meta: Arc<RunMeta> = match run.meta() {
+            Ok(meta) => meta.clone(),
+            Err(e) => return self.note(None, file, Err(e)),
+        };
+        self.note(None, file, run.check_meta())?;
+        self.note(None, file, run.check_filter())?;
+        for block in 0..meta.directory.len() {
+            let bytes = match run.block_uncached(block) {
+                Ok(bytes) => bytes,
+                Err(e) => {
+                    self.note(None, file, Err(e))?;
+                    continue;
+                }
+            };
+            let mut cursor = BlockCursor::new(&bytes);
+            let mut place = 0;
+            loop {
+                match cursor.advance() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(e) => {
+                        self.note(None, file, Err(e))?;
+                        break;
+                    }
+                }
+                let at = (block as u32, place);
+                place += 1;
+                if matches!(matcher.test(cursor.key()), Ok(Match::Yes)) {
+                    self.entry(index, at, cursor.key(), cursor.value())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, run: usize, at: (u32, u32), key: &[u8], value: &[u8]) -> Result<()> {
+        let name = || Some(Versions::text_of(key));
+        let part = match Part::decode(self.snapshot, run, at, value) {
+            Ok(part) => part,
+            Err(e) => {
+                let file = self.snapshot.runs[run].reference.file;
+                let file = PlaceFile::Own(self.snapshot.runs[run].writer, file);
+                return self.note(name(), || file.to_string(), Err(e));
+            }
+        };
+        self.report.fields += 1;
+        let file = match &part.entry.location {
+            Location::Blocks { file, .. } => *file,
+            _ => 0,
+        };
+        match Source::new(self.files, &part, key).verify() {
+            Ok(bytes) => self.report.bytes += bytes,
+            Err(e) => self.note(name(), || PlaceFile::Own(part.writer, file).to_string(), Err(e))?,
+        }
+        Ok(())
+    }
+
+    fn marker(&mut self) -> Result<()> {
+        let damaged = match crate::writer::read_marker(self.env, self.files.layout())? {
+            Some(Ok(_)) => None,
+            Some(Err(e)) => Some(e),
+            None if self.snapshot.logs.is_empty() => None,
+            None => Some(Error::corrupt("the file is missing; the logs still tell id and schema")),
+        };
+        self.report.files += 1;
+        if let Some(e) = damaged {
+            self.damage(None, marker::FILE_NAME.to_owned(), &e);
+        }
+        Ok(())
+    }
+
+    /// Header, every frame, and the headers of the data logs.
+    fn log(&mut self, log: &LogView, refresher: &Refresher) -> Result<()> {
+        let name = self.files.layout().shown(log.writer, 0);
+        self.report.files += 1;
+        let mut failures = Vec::new();
+        let mut damaged_records = 0;
+        let walked = refresher.commits(log, |ends, outcome| {
+            if let Err(e) = outcome {
+                damaged_records += 1;
+                failures.push(e.context(format!("commit {}", ends.sequence)));
+            }
+        });
+        for e in failures.into_iter().chain(walked.err()) {
+            self.note(None, || name.clone(), Err(e))?;
+        }
+        let header = refresher.check_header(log);
+        self.note(None, || name.clone(), header)?;
+        if log.file_len > log.ends.end() {
+            self.report.notes.push(format!(
+                "{name}: {} bytes behind the last commit belong to no commit (being written, or torn)",
+                log.file_len - log.ends.end()
+            ));
+        }
+        for &(number, length) in &log.record.data_logs {
+            let name = self.files.layout().shown(log.writer, number);
+            let outcome = self.data_log(log, number, length);
+            self.report.files += 1;
+            self.note(None, || name, outcome)?;
+        }
+        Ok(())
+    }
+
+    fn data_log(&self, log: &LogView, number: u32, length: u64) -> Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let path = self.files.layout().file(log.writer, number);
+        let file = self.files.get(log.writer, number)?;
+        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+        if stat.len < length {
+            return Err(Error::corrupt(format!("{} bytes are there, {length} were synced", stat.len)));
+        }
+        data::check_header(&read_vec(&*file, &path, 0, data::HEADER_LEN)?, log.writer, number)
+    }
+
+    /// Logs that hold no commit, and files that are not of a store.
+    fn strangers(&mut self) -> Result<()> {
+        let folder = self.files.layout().logs();
+        let names = match self.env.disk.list_dir(&folder) {
+            Ok(names) => names,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(Error::io("list", &folder, e)),
+        };
+        for (name, kind) in names {
+            let known = log::parse_file_name(&name)
+                .filter(|_| kind == FileKind::File)
+                .map(|id| self.snapshot.log(id).is_some());
+            match known {
+                Some(true) => {}
+                Some(false) => self.report.notes.push(format!("logs/{name}: holds no whole commit")),
+                None => self.report.notes.push(format!("logs/{name}: is not a file of the store")),
+            }
+        }
+        Ok(())
+    }
+}
