@@ -71,10 +71,9 @@ impl Ord for KeyValue {
         match (self, other) {
             (KeyValue::Int(a), KeyValue::Int(b)) => a.cmp(b),
             (KeyValue::Real(a, s), KeyValue::Real(b, t)) => a.total_cmp(b).then_with(|| s.cmp(t)),
-            (
-                KeyValue::Span { start: a, end: b, text: s },
-                KeyValue::Span { start: c, end: d, text: t },
-            ) => a.cmp(c).then(b.cmp(d)).then_with(|| s.cmp(t)),
+            (KeyValue::Span { start: a, end: b, text: s }, KeyValue::Span { start: c, end: d, text: t }) => {
+                a.cmp(c).then(b.cmp(d)).then_with(|| s.cmp(t))
+            }
             (KeyValue::Text(a), KeyValue::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
             _ => self.rank().cmp(&other.rank()),
         }

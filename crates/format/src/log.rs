@@ -5,7 +5,7 @@
 //! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
 //!          created: i64  uid: u32  process: u32  host: text  user: text  program: text
 //!          schema: text  sealed: varint { writer: id  length: varint }  crc: u32
-//! frame  = head  body  record  foot              body = payload  runs  side records
+//! frame  = head  body  record  record  foot      body = payload  runs  side records
 //! head   = "FSfr"  version: u16  0: u16  length: u64  sequence: u64
 //!          record length: u32  record crc: u32  body crc: u32  crc: u32         40 bytes
 //! foot   = "FSnd"  version: u16  0: u16  frame offset: u64  length: u64  sequence: u64
@@ -14,7 +14,8 @@
 //! The head's own checksum (the commit's *hash*) is taken over its first 36 bytes followed by the
 //! frame's offset (u64), so that a frame copied elsewhere is not a frame. It covers the checksums of
 //! record and body, hence the whole commit. `length` counts head to foot. The foot repeats the head, so
-//! that one read at the end of a log finds its last commit.
+//! that one read at the end of a log finds its last commit, and the record stands there twice: no single
+//! damaged place hides a commit.
 //!
 //! `sealed` names earlier logs of the same process whose last write or sync failed, and the length at
 //! which they end: what stands behind was never flushed.
@@ -73,6 +74,23 @@ pub struct LogHeader {
 }
 
 impl LogHeader {
+    /// What stands in for a header that is damaged.
+    pub fn unknown(writer: Id) -> LogHeader {
+        let unknown = || "unknown".to_owned();
+        LogHeader {
+            writer,
+            store: Id::NONE,
+            created: 0,
+            uid: 0,
+            process: 0,
+            host: unknown(),
+            user: unknown(),
+            program: unknown(),
+            schema: String::new(),
+            sealed: Vec::new(),
+        }
+    }
+
     /// The header's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -384,7 +402,7 @@ pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>
     let encoded = record.encode();
     let mut ends = Ends {
         frame: offset,
-        length: (HEAD + body.len() + encoded.len() + FOOT) as u64,
+        length: (HEAD + body.len() + 2 * encoded.len() + FOOT) as u64,
         sequence: record.sequence,
         record_len: encoded.len() as u32,
         record_crc: crc(&encoded),
@@ -396,6 +414,7 @@ pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>
     ends.hash = head_crc(&out, offset);
     out.put_u32(ends.hash);
     out.extend_from_slice(body);
+    out.extend_from_slice(&encoded);
     out.extend_from_slice(&encoded);
     ends.put_foot(&mut out);
     (out, ends.hash)
@@ -505,7 +524,7 @@ impl Ends {
         if u32::from(version) != FORMAT_VERSION || zero != 0 {
             return Err(Error::corrupt("a frame has another format version"));
         }
-        if self.length < (HEAD + FOOT) as u64 + u64::from(self.record_len)
+        if self.length < (HEAD + FOOT) as u64 + 2 * u64::from(self.record_len)
             || self.frame.checked_add(self.length).is_none()
         {
             return Err(Error::corrupt("a frame is shorter than its parts"));
@@ -521,12 +540,13 @@ impl Ends {
     /// Offset in the log and length of payload, runs and side records.
     pub fn body(&self) -> (u64, u64) {
         let start = self.frame + HEAD as u64;
-        (start, self.record_offset() - start)
+        (start, self.record_offsets()[1] - start)
     }
 
-    /// Offset of the record in the log.
-    pub fn record_offset(&self) -> u64 {
-        self.end() - FOOT as u64 - u64::from(self.record_len)
+    /// Offsets in the log of the two copies of the record.
+    pub fn record_offsets(&self) -> [u64; 2] {
+        let last = self.end() - FOOT as u64 - u64::from(self.record_len);
+        [last, last - u64::from(self.record_len)]
     }
 
     /// Reads the record from its bytes.

@@ -243,7 +243,8 @@ fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<Sto
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }
     let snapshot = lock(&state.refresher).refresh()?;
-    match (snapshot.logs.first(), marker) {
+    let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
+    match (told, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
         (None, Some(Err(damage))) => Err(damage),
         (None, _) => Ok(None),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::crc;
 use fieldstone_format::run::{BlockCursor, Filter, RunMeta, RunRef};
 use fieldstone_format::{Id, keys};
@@ -106,29 +106,34 @@ impl Run {
         Ok(())
     }
 
-    /// Whether a key with this hash may be here.
+    /// Whether a key with this hash may be here. A damaged filter rules nothing out.
     pub fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
         let meta = self.meta()?;
         if key < &meta.first_key[..] || key > &meta.last_key[..] {
             return Ok(false);
         }
-        let filter = match self.filter.get() {
-            Some(filter) => filter,
-            None => {
-                let bits = self.read(meta.filter_offset, meta.filter_len).map_err(|e| self.named(e))?;
-                if crc(&bits) != meta.filter_crc || bits.is_empty() != (meta.filter_hashes == 0) {
-                    return Err(self.named(Error::corrupt("a filter does not match its checksum")));
-                }
-                self.filter.get_or_init(|| Filter::new(bits.into(), meta.filter_hashes))
-            }
-        };
-        Ok(filter.may_contain(hash))
+        match self.filter() {
+            Ok(filter) => Ok(filter.may_contain(hash)),
+            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(true),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn filter(&self) -> Result<&Filter> {
+        if let Some(filter) = self.filter.get() {
+            return Ok(filter);
+        }
+        let meta = self.meta()?;
+        let bits = self.read(meta.filter_offset, meta.filter_len).map_err(|e| self.named(e))?;
+        if crc(&bits) != meta.filter_crc || bits.is_empty() != (meta.filter_hashes == 0) {
+            return Err(self.named(Error::corrupt("a filter does not match its checksum")));
+        }
+        Ok(self.filter.get_or_init(|| Filter::new(bits.into(), meta.filter_hashes)))
     }
 
     /// Reads and checks the filter, for `verify`.
     pub fn check_filter(&self) -> Result<()> {
-        let key = self.meta()?.first_key.clone();
-        self.may_contain(&key, 0).map(drop)
+        self.filter().map(drop)
     }
 
     /// Block `index`, checked.
@@ -167,12 +172,25 @@ pub struct RunCursor {
     next_block: usize,
     entry: u32,
     block: Option<BlockCursor<Arc<[u8]>>>,
+    tolerant: bool,
+    /// Blocks that a tolerant cursor passed over.
+    damage: Vec<Error>,
 }
 
 impl RunCursor {
-    /// A cursor before the first entry.
+    /// A cursor before the first entry, which stops at damage.
     pub fn new(run: Arc<Run>, index: usize) -> RunCursor {
-        RunCursor { run, index, next_block: 0, entry: 0, block: None }
+        RunCursor { run, index, next_block: 0, entry: 0, block: None, tolerant: false, damage: Vec::new() }
+    }
+
+    /// A cursor before the first entry, which passes over damaged blocks and keeps account of them.
+    pub fn tolerant(run: Arc<Run>, index: usize) -> RunCursor {
+        RunCursor { tolerant: true, ..RunCursor::new(run, index) }
+    }
+
+    /// What the cursor passed over so far.
+    pub fn take_damage(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.damage)
     }
 
     /// Moves on by one entry; `false` at the end.
@@ -180,9 +198,14 @@ impl RunCursor {
     pub fn advance(&mut self) -> Result<bool> {
         loop {
             if let Some(block) = &mut self.block {
-                if block.advance().map_err(|e| self.run.named(e))? {
-                    self.entry += 1;
-                    return Ok(true);
+                match block.advance() {
+                    Ok(true) => {
+                        self.entry += 1;
+                        return Ok(true);
+                    }
+                    Ok(false) => {}
+                    Err(e) if self.tolerant => self.damage.push(self.run.named(e)),
+                    Err(e) => return Err(self.run.named(e)),
                 }
                 self.block = None;
             }
@@ -193,10 +216,18 @@ impl RunCursor {
         }
     }
 
+    /// Opens a block; a tolerant cursor is left between blocks where it is damaged.
     fn open_block(&mut self, index: usize) -> Result<()> {
-        self.block = Some(BlockCursor::new(self.run.block(index)?));
         self.next_block = index + 1;
         self.entry = 0;
+        self.block = match self.run.block(index) {
+            Ok(block) => Some(BlockCursor::new(block)),
+            Err(e) if self.tolerant && e.kind() == ErrorKind::Corrupt => {
+                self.damage.push(e);
+                None
+            }
+            Err(e) => return Err(e),
+        };
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
 
@@ -21,28 +21,27 @@ pub struct Scan {
     /// A binary heap, least key first; every cursor stands on an entry.
     heap: Vec<RunCursor>,
     key: Vec<u8>,
-    /// The last dataset looked up among the owners, and where its name ends.
-    dataset: Vec<u8>,
+    prefix: Vec<u8>,
+    /// Index blocks that could not be read. What else there is comes first, then these as an error.
+    damage: Vec<Error>,
 }
 
 impl Scan {
     /// A walk over what `selection` matches.
     pub fn new(snapshot: Arc<Snapshot>, selection: Selection, own: Option<Id>) -> Result<Scan> {
         let mut heap = Vec::with_capacity(snapshot.runs.len());
+        let mut damage = Vec::new();
         for (index, run) in snapshot.runs.iter().enumerate() {
-            let mut cursor = RunCursor::new(run.clone(), index);
-            if cursor.advance()? {
-                heap.push(cursor);
+            let mut cursor = RunCursor::tolerant(run.clone(), index);
+            match cursor.advance() {
+                Ok(true) => heap.push(cursor),
+                Ok(false) => damage.extend(cursor.take_damage()),
+                Err(e) if e.kind() == ErrorKind::Corrupt => damage.push(e),
+                Err(e) => return Err(e),
             }
         }
-        let mut scan = Scan {
-            snapshot,
-            matcher: Matcher::new(selection),
-            own,
-            heap,
-            key: Vec::new(),
-            dataset: Vec::new(),
-        };
+        let matcher = Matcher::new(selection);
+        let mut scan = Scan { snapshot, matcher, own, heap, key: Vec::new(), prefix: Vec::new(), damage };
         for i in (0..scan.heap.len() / 2).rev() {
             scan.sift_down(i);
         }
@@ -59,7 +58,8 @@ impl Scan {
         &mut self.matcher
     }
 
-    /// The next key under which something is visible.
+    /// The next key under which something is visible. Damage of the index is an error after the last
+    /// key, so that everything readable comes first.
     pub fn next_key(&mut self) -> Result<Option<Versions>> {
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
@@ -99,7 +99,10 @@ impl Scan {
                 return Ok(Some(versions));
             }
         }
-        Ok(None)
+        match self.damage.drain(..).next() {
+            Some(first) => Err(first),
+            None => Ok(None),
+        }
     }
 
     /// Moves every cursor to `target` or behind it.
@@ -115,18 +118,21 @@ impl Scan {
 
     /// Passes the rest of the dataset or index whose encoded levels are `prefix`.
     pub fn skip_prefix(&mut self, prefix: &[u8]) -> Result<()> {
-        self.dataset.clear();
-        self.dataset.extend_from_slice(prefix);
+        self.prefix.clear();
+        self.prefix.extend_from_slice(prefix);
         // No key byte is 0xff where a level may begin, so this is behind all keys with the prefix.
-        self.dataset.push(0xff);
-        let target = std::mem::take(&mut self.dataset);
+        self.prefix.push(0xff);
+        let target = std::mem::take(&mut self.prefix);
         self.seek(&target)?;
-        self.dataset = target;
+        self.prefix = target;
         Ok(())
     }
 
     /// Restores the heap after its first cursor moved, or drops it where it ended.
     fn settle(&mut self, more: bool) {
+        if let Some(cursor) = self.heap.first_mut() {
+            self.damage.extend(cursor.take_damage());
+        }
         if !more {
             self.heap.swap_remove(0);
         }

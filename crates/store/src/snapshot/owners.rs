@@ -29,7 +29,8 @@ impl Owners {
         let mut oldest: HashMap<Vec<u8>, (u64, Id, u32)> = HashMap::new();
         for log in logs {
             for run in &log.runs {
-                let meta = run.meta()?;
+                // A run that cannot be read holds nothing that could be owned.
+                let Ok(meta) = run.meta() else { continue };
                 let mut note = |prefix: &[u8], commit: u64| {
                     let Some(info) = meta.commits.get(commit as usize) else { return };
                     let candidate = (info.stamp, log.writer, log.uid);
@@ -42,7 +43,7 @@ impl Owners {
                     datasets.iter().for_each(|(prefix, commit)| note(prefix, *commit));
                     continue;
                 }
-                let mut cursor = RunCursor::new(run.clone(), 0);
+                let mut cursor = RunCursor::tolerant(run.clone(), 0);
                 while cursor.advance()? {
                     let end = fieldstone_format::keys::level_ends(cursor.key())?[0];
                     let commit = fieldstone_format::bytes::Cursor::new(cursor.value()).varint()?;

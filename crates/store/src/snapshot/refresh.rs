@@ -115,7 +115,7 @@ impl Refresher {
 
     /// Looks at a log; damage is noted, and what another process removed is passed over.
     fn look_safely(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
-        match self.look(writer) {
+        match self.look(writer, &mut problems) {
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 problems.push(self.problem(writer, e.message()));
                 Ok(false)
@@ -198,7 +198,7 @@ impl Refresher {
     }
 
     /// Brings the view of one log up to date; whether it moved.
-    fn look(&mut self, writer: Id) -> Result<bool> {
+    fn look(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
         let slot = self.slots.get(&writer).copied();
         let known = self.views.get(&writer).cloned();
         if let (Some(slot), Some(known)) = (&slot, &known)
@@ -215,9 +215,15 @@ impl Refresher {
         let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e))?;
         let (header, header_len) = match &known {
             Some(known) => (known.header.clone(), known.header_len),
-            None => match read_header(&*file, &path, stat.len)? {
-                Some((header, len)) => (Arc::new(header), len),
-                None => return Ok(false),
+            None => match read_header(&*file, &path, stat.len) {
+                Ok(Some((header, len))) => (Arc::new(header), len),
+                Ok(None) => return Ok(false),
+                // The commits do not depend on it: the last one is found from the end.
+                Err(e) if e.kind() == ErrorKind::Corrupt => {
+                    problems.push(self.problem(writer, e.message()));
+                    (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64)
+                }
+                Err(e) => return Err(e),
             },
         };
         for (sealed, length) in &header.sealed {
@@ -238,7 +244,10 @@ impl Refresher {
             }
             LogView::check_follows(&known.record, &record)?;
         }
-        let decisions = walker.decisions(&ends, &record, known.as_deref())?;
+        let (decisions, broken) = walker.decisions(&ends, &record, known.as_deref());
+        if let Some(e) = broken {
+            problems.push(self.problem(writer, e.message()));
+        }
         let runs = self.runs(writer, &record, known.as_deref());
         let view = LogView {
             writer,
@@ -271,6 +280,7 @@ impl Refresher {
 
     /// `log` cut back to its commit `sequence`.
     pub fn log_at(&self, log: &Arc<LogView>, sequence: u64) -> Result<Arc<LogView>> {
+        // Commits are found by going back from one to the one before.
         if log.record.sequence == sequence {
             return Ok(log.clone());
         }
@@ -284,23 +294,43 @@ impl Refresher {
             }
             (ends, record) = walker.frame(record.previous)?;
         }
-        let decisions = walker.decisions(&ends, &record, None)?;
+        let (decisions, broken) = walker.decisions(&ends, &record, None);
+        if let Some(e) = broken {
+            return Err(e);
+        }
         let runs = self.runs(log.writer, &record, Some(log));
         Ok(Arc::new(LogView { ends, record, decisions, runs, ..(**log).clone() }))
     }
 
-    /// Every commit of a log, oldest first, with the outcome of checking its body.
+    /// Every commit of a log, oldest first, with the outcome of checking all of its frame.
     pub fn commits(&self, log: &LogView, mut each: impl FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
         let path = self.files.layout().log(log.writer);
         let file = self.files.get(log.writer, 0)?;
         let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
-        let mut at = log.header_len;
-        while at < log.ends.end() {
-            let ends = walker.head(at)?;
-            each(ends, walker.record(&ends).and_then(|record| walker.check_body(&ends).map(|()| record)));
-            at = ends.end();
+        let mut frames = vec![log.ends];
+        let mut previous = log.record.previous;
+        let mut broken = None;
+        while previous != 0 {
+            let next = frames[frames.len() - 1].frame;
+            let found = walker.ends(previous, Some(next)).and_then(|ends| Ok((ends, walker.record(&ends)?)));
+            match found {
+                Ok((ends, record)) if ends.end() == next => {
+                    frames.push(ends);
+                    previous = record.previous;
+                }
+                Ok(_) => {
+                    broken = Some(walker.named(previous, Error::corrupt("the frame does not reach the next")))
+                }
+                Err(e) => broken = Some(e),
+            }
+            if broken.is_some() {
+                break;
+            }
         }
-        Ok(())
+        for ends in frames.iter().rev() {
+            each(*ends, walker.check_frame(ends));
+        }
+        broken.map_or(Ok(()), Err)
     }
 
     /// Reads a log's header again.
@@ -349,15 +379,45 @@ impl Walker<'_> {
         Ok(ends)
     }
 
+    /// The record of a frame, from whichever copy is whole.
     fn record(&self, ends: &Ends) -> Result<CommitRecord> {
-        let bytes = self.read(ends.record_offset(), u64::from(ends.record_len))?;
+        let [last, first] = ends.record_offsets();
+        self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
+    }
+
+    fn record_copy(&self, ends: &Ends, offset: u64) -> Result<CommitRecord> {
+        let bytes = self.read(offset, u64::from(ends.record_len))?;
         ends.record(&bytes).map_err(|e| self.named(ends.frame, e))
+    }
+
+    /// Head and foot of the frame at an offset: either will do.
+    fn ends(&self, at: u64, end: Option<u64>) -> Result<Ends> {
+        self.head(at).or_else(|e| {
+            let end = end.ok_or_else(|| e.replicate())?;
+            let foot = self.read(end - FOOT as u64, FOOT as u64)?;
+            Ends::decode_foot(&foot, end).ok().filter(|ends| ends.frame == at).ok_or(e)
+        })
     }
 
     fn frame(&self, at: u64) -> Result<(Ends, CommitRecord)> {
         let ends = self.head(at)?;
         let record = self.record(&ends)?;
         Ok((ends, record))
+    }
+
+    /// Compares every part of a frame with its checksum.
+    fn check_frame(&self, ends: &Ends) -> Result<CommitRecord> {
+        let head = self.head(ends.frame)?;
+        let foot = self.read(ends.end() - FOOT as u64, FOOT as u64)?;
+        let foot = Ends::decode_foot(&foot, ends.end()).map_err(|e| self.named(ends.frame, e))?;
+        if head != foot {
+            return Err(self.named(ends.frame, Error::corrupt("head and foot of the frame differ")));
+        }
+        let [last, first] = ends.record_offsets();
+        let record = self.record_copy(ends, last)?;
+        self.record_copy(ends, first)?;
+        self.check_body(ends)?;
+        Ok(record)
     }
 
     fn check_body(&self, ends: &Ends) -> Result<()> {
@@ -427,21 +487,24 @@ impl Walker<'_> {
             return Ok(None);
         }
         let before_foot = bytes.len() - FOOT;
-        let record = match before_foot.checked_sub(ends.record_len as usize) {
-            Some(from) => ends.record(&bytes[from..before_foot]),
-            None => self.record(&ends),
+        let near = before_foot.checked_sub(ends.record_len as usize).map(|from| &bytes[from..before_foot]);
+        let record = match near.map(|bytes| ends.record(bytes)) {
+            Some(Ok(record)) => Ok(record),
+            _ => self.record(&ends),
         };
         Ok(record.ok().map(|record| (ends, record)))
     }
 
-    /// All decisions up to a commit, oldest first, given those known up to an earlier one.
+    /// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
+    /// stopped the walk, if it did not reach its end.
     fn decisions(
         &self,
         ends: &Ends,
         record: &CommitRecord,
         known: Option<&LogView>,
-    ) -> Result<Vec<(log::Decision, u64)>> {
+    ) -> (Vec<(log::Decision, u64)>, Option<Error>) {
         let mut decisions = Vec::new();
+        let mut broken = None;
         let sure = known.map_or(0, |known| known.ends.end());
         let mut at = ends.frame;
         let mut record = std::borrow::Cow::Borrowed(record);
@@ -453,15 +516,21 @@ impl Walker<'_> {
             if before == 0 || before < sure {
                 break;
             }
-            if before >= at {
-                return Err(self.named(at, Error::corrupt("the chain of decisions does not lead back")));
+            let found = match before < at {
+                true => self.frame(before),
+                false => Err(Error::corrupt("the chain of decisions does not lead back")),
+            };
+            match found {
+                Ok((_, earlier)) => (at, record) = (before, std::borrow::Cow::Owned(earlier)),
+                Err(e) => {
+                    broken = Some(e);
+                    break;
+                }
             }
-            at = before;
-            record = std::borrow::Cow::Owned(self.frame(at)?.1);
         }
         decisions.extend(known.into_iter().flat_map(|known| known.decisions.iter().rev().cloned()));
         decisions.reverse();
-        Ok(decisions)
+        (decisions, broken)
     }
 }
 
