@@ -231,7 +231,7 @@ fn hidden(newer: &[super::versions::Part], part: &super::versions::Part, region:
 /// Extremes and missing elements over the visible generation.
 pub(crate) fn summary_of(versions: &Versions) -> Option<Summary> {
     let mut parts = versions.live().iter().filter(|p| p.entry.location != Location::None);
-    let of = |part: &super::versions::Part| part.entry.array.as_ref()?.summary.clone();
+    let of = |part: &super::versions::Part| part.entry.array.as_ref()?.summary;
     let mut sum = of(parts.next()?)?;
     for part in parts {
         sum.merge(&of(part)?);

@@ -54,6 +54,20 @@ struct Plan {
     window: Mutex<Option<(usize, Arc<[Field]>)>>,
 }
 
+/// What a window learns of one field: its key and its parts, each with its rank among them.
+#[derive(Default, Clone)]
+struct Slot {
+    key: Vec<u8>,
+    parts: Vec<(usize, Part)>,
+}
+
+/// An index block being walked, and how many of its entries were passed.
+struct OpenBlock {
+    block: (u32, u32),
+    passed: u32,
+    cursor: BlockCursor<Arc<[u8]>>,
+}
+
 /// Finds what a request names.
 pub fn retrieve(
     files: &Arc<Files>,
@@ -198,41 +212,41 @@ impl Plan {
             }
         }
         wanted.sort_unstable();
-        let mut slots: Vec<(Vec<u8>, Vec<(usize, Part)>)> = vec![Default::default(); end - start];
-        let mut open: Option<((u32, u32), u32, BlockCursor<Arc<[u8]>>)> = None;
+        let mut slots = vec![Slot::default(); end - start];
+        let mut open: Option<OpenBlock> = None;
         for ((run, block, place), i, j) in wanted {
             let mut state = match open.take() {
-                Some(state) if state.0 == (run, block) => state,
+                Some(state) if state.block == (run, block) => state,
                 _ => {
                     let bytes = self.snapshot.runs[run as usize].block(block as usize)?;
-                    ((run, block), 0, BlockCursor::new(bytes))
+                    OpenBlock { block: (run, block), passed: 0, cursor: BlockCursor::new(bytes) }
                 }
             };
-            while state.1 <= place {
-                if !state.2.advance()? {
+            while state.passed <= place {
+                if !state.cursor.advance()? {
                     return Err(Error::internal("an index block changed its length"));
                 }
-                state.1 += 1;
+                state.passed += 1;
             }
             let mut parts = Vec::with_capacity(1);
             Versions::collect(
                 &self.snapshot,
                 run as usize,
                 (block, place),
-                state.2.value(),
+                state.cursor.value(),
                 self.own,
                 &mut parts,
             )?;
-            let (key, slot) = &mut slots[i];
-            if key.is_empty() {
-                key.extend_from_slice(state.2.key());
+            let slot = &mut slots[i];
+            if slot.key.is_empty() {
+                slot.key.extend_from_slice(state.cursor.key());
             }
-            slot.extend(parts.into_iter().map(|part| (j, part)));
+            slot.parts.extend(parts.into_iter().map(|part| (j, part)));
             open = Some(state);
         }
         slots
             .into_iter()
-            .map(|(key, mut parts)| {
+            .map(|Slot { key, mut parts }| {
                 parts.sort_by_key(|(j, _)| *j);
                 let live = parts.len();
                 let versions =

@@ -115,7 +115,7 @@ impl Refresher {
 
     /// Looks at a log; damage is noted, and what another process removed is passed over.
     fn look_safely(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
-        match self.look(writer, &mut problems) {
+        match self.look(writer, problems) {
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 problems.push(self.problem(writer, e.message()));
                 Ok(false)

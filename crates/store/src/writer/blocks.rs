@@ -103,7 +103,7 @@ impl<'a> Prepared<'a> {
             let part = summarize(dtype, raw, fill);
             match (&mut sum, &part) {
                 (Some(sum), Some(part)) => sum.merge(part),
-                (None, Some(part)) => sum = Some(part.clone()),
+                (None, Some(part)) => sum = Some(*part),
                 (_, None) => all = false,
             }
             packed.push(raw, part);
