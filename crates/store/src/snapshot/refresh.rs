@@ -213,11 +213,16 @@ impl Refresher {
             return Ok(false);
         }
         let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e))?;
+        let mut header_cut = false;
         let (header, header_len) = match &known {
             Some(known) => (known.header.clone(), known.header_len),
             None => match read_header(&*file, &path, stat.len) {
                 Ok(Some((header, len))) => (Arc::new(header), len),
-                Ok(None) => return Ok(false),
+                // Being written; or its length is damaged, which shows if there is a commit.
+                Ok(None) => {
+                    header_cut = true;
+                    (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64)
+                }
                 // The commits do not depend on it: the last one is found from the end.
                 Err(e) if e.kind() == ErrorKind::Corrupt => {
                     problems.push(self.problem(writer, e.message()));
@@ -238,6 +243,9 @@ impl Refresher {
         let Some((ends, record)) = walker.last_commit(start, slot.as_ref())? else {
             return Ok(false);
         };
+        if header_cut {
+            problems.push(self.problem(writer, "the length in its header is damaged"));
+        }
         if let Some(known) = &known {
             if record.sequence <= known.record.sequence {
                 return Ok(false);
