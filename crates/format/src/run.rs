@@ -8,12 +8,13 @@
 //! meta   = version: u8
 //!          entries: varint  bytes: varint
 //!          commits: varint { sequence: varint  stamp: varint  time: zigzag  transaction: u8 0 | 1 id }
-//!          first key: bytes  last key: bytes
-//!          datasets: u8 complete, varint { prefix: bytes  first commit: varint }
+//!          first key: bytes  last key: key
+//!          datasets: u8 complete, varint { prefix: key  first commit: varint }
 //!          axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
 //!          filter: length: varint  hashes: u8  crc: u32
-//!          directory: varint { length: varint  crc: u32  entries: varint
-//!                              shared: varint  rest: varint  rest bytes of its first key }
+//!          directory: varint { length: varint  crc: u32  entries: varint  first key: key }
+//! key    = shared: varint  rest: bytes     beyond the key before it in its list; the first of a list,
+//!                                          and the last key, beyond the run's first key
 //! reference = file: varint  offset: varint  length: varint  meta length: varint  meta crc: u32
 //!             weight: varint  entries: varint
 //! ```

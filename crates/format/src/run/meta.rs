@@ -99,13 +99,15 @@ impl RunMeta {
             }
         }
         out.put_bytes(&self.first_key);
-        out.put_bytes(&self.last_key);
+        put_key(&self.first_key, &self.last_key, &mut out);
         out.push(u8::from(self.datasets.is_some()));
         let datasets = self.datasets.as_deref().unwrap_or_default();
         out.put_varint(datasets.len() as u64);
+        let mut before = &self.first_key;
         for (prefix, commit) in datasets {
-            out.put_bytes(prefix);
+            put_key(before, prefix, &mut out);
             out.put_varint(*commit);
+            before = prefix;
         }
         out.put_varint(self.axes.len() as u64);
         for axis in &self.axes {
@@ -120,15 +122,13 @@ impl RunMeta {
         out.push(self.filter_hashes);
         out.put_u32(self.filter_crc);
         out.put_varint(self.directory.len() as u64);
-        let mut last: &[u8] = &[];
+        let mut before: &[u8] = &self.first_key;
         for block in &self.directory {
             out.put_varint(block.length);
             out.put_u32(block.crc);
             out.put_varint(block.entries);
-            let shared = shared_prefix(last, &block.first_key);
-            out.put_varint(shared as u64);
-            out.put_bytes(&block.first_key[shared..]);
-            last = &block.first_key;
+            put_key(before, &block.first_key, &mut out);
+            before = &block.first_key;
         }
         out
     }
@@ -154,11 +154,14 @@ impl RunMeta {
             let transaction = if flag(cursor)? { Some(cursor.id()?) } else { None };
             commits.push(CommitInfo { sequence, stamp, time, transaction });
         }
-        let (first_key, last_key) = (cursor.bytes()?.to_vec(), cursor.bytes()?.to_vec());
+        let first_key = cursor.bytes()?.to_vec();
+        let last_key = read_key(cursor, &first_key)?;
         let complete = flag(cursor)?;
-        let mut datasets = Vec::new();
-        for _ in 0..cursor.count(2)? {
-            datasets.push((cursor.bytes()?.to_vec(), cursor.varint()?));
+        let mut datasets: Vec<(Vec<u8>, u64)> = Vec::new();
+        for _ in 0..cursor.count(3)? {
+            let before = datasets.last().map_or(&first_key, |(prefix, _)| prefix);
+            let prefix = read_key(cursor, before)?;
+            datasets.push((prefix, cursor.varint()?));
         }
         let mut axes = Vec::new();
         for _ in 0..cursor.count(4)? {
@@ -166,7 +169,7 @@ impl RunMeta {
         }
         let (filter_len, filter_hashes, filter_crc) = (cursor.varint()?, cursor.u8()?, cursor.u32()?);
         let start = bytes.len() as u64;
-        let directory = read_directory(cursor, start)?;
+        let directory = read_directory(cursor, start, &first_key)?;
         let filter_offset = directory.last().map_or(start, |d: &Directory| d.offset + d.length);
         if filter_offset.checked_add(filter_len) != start.checked_add(between) || !cursor.is_empty() {
             return Err(cursor.fail("an index run's parts do not add up to its length"));
@@ -216,19 +219,30 @@ fn read_axis(cursor: &mut Cursor<'_>) -> Result<Axis> {
     Ok(Axis { level, keyword, values: complete.then_some(values) })
 }
 
-fn read_directory(cursor: &mut Cursor<'_>, mut offset: u64) -> Result<Vec<Directory>> {
+fn read_directory(cursor: &mut Cursor<'_>, mut offset: u64, first: &[u8]) -> Result<Vec<Directory>> {
     let count = cursor.count(8)?;
     let mut directory: Vec<Directory> = Vec::with_capacity(count);
     for _ in 0..count {
         let (length, crc, entries) = (cursor.varint()?, cursor.u32()?, cursor.varint()?);
-        let shared = cursor.size()?;
-        let last = directory.last().map_or(&[][..], |d| &d.first_key);
-        let prefix = last.get(..shared).ok_or_else(|| cursor.fail("a key shares more than there is"))?;
-        let first_key = [prefix, cursor.bytes()?].concat().into();
+        let first_key = read_key(cursor, directory.last().map_or(first, |d| &d.first_key))?.into();
         directory.push(Directory { offset, length, crc, entries, first_key });
         offset = offset.checked_add(length).ok_or_else(|| cursor.fail("an index run exceeds 64 bits"))?;
     }
     Ok(directory)
+}
+
+/// Writes a key by what it has beyond another one.
+fn put_key(before: &[u8], key: &[u8], out: &mut Vec<u8>) {
+    let shared = shared_prefix(before, key);
+    out.put_varint(shared as u64);
+    out.put_bytes(&key[shared..]);
+}
+
+/// Reads a key that is written by what it has beyond another one.
+fn read_key(cursor: &mut Cursor<'_>, before: &[u8]) -> Result<Vec<u8>> {
+    let shared = cursor.size()?;
+    let prefix = before.get(..shared).ok_or_else(|| cursor.fail("a key shares more than there is"))?;
+    Ok([prefix, cursor.bytes()?].concat())
 }
 
 pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
