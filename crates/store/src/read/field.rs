@@ -6,7 +6,9 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, fill_box};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::entry::Location;
+use fieldstone_format::Id;
+use fieldstone_format::block::{Block, check};
+use fieldstone_format::entry::{Blocks, Location};
 use fieldstone_format::keys::KeyDecoder;
 
 use super::blocks::Source;
@@ -212,6 +214,78 @@ impl Field {
         buffer.resize(bytes as usize, 0);
         Ok(buffer)
     }
+
+    /// The one stored block that is the whole field as it is, where that is so.
+    pub(super) fn single_block(&self) -> Option<SingleBlock<'_>> {
+        let [part] = self.versions.live() else { return None };
+        let entry = &part.entry;
+        let Location::Blocks { file, offset, blocks: Blocks::Inline(blocks), .. } = &entry.location else {
+            return None;
+        };
+        match &blocks[..] {
+            [block] if entry.generation && block.stored == entry.length => {
+                Some(SingleBlock { writer: part.writer, file: *file, offset: *offset, block })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `next` stands right behind this field in the same file.
+    pub(super) fn is_followed_by(&self, next: &Field) -> bool {
+        match (self.single_block(), next.single_block()) {
+            (Some(a), Some(b)) => {
+                (a.writer, a.file, a.offset + a.block.stored) == (b.writer, b.file, b.offset)
+            }
+            _ => false,
+        }
+    }
+
+    /// Bytes of a field that is a single block.
+    pub(super) fn group_bytes(&self) -> usize {
+        self.single_block().map_or(0, |single| single.block.stored as usize)
+    }
+
+    /// Reads fields that stand one behind the other, each a single block, by one read.
+    pub(super) fn read_group(group: &[Field], out: &mut [u8]) -> Result<()> {
+        let Some((first, single)) = group.first().and_then(|f| Some((f, f.single_block()?))) else {
+            return Ok(());
+        };
+        if group.len() == 1 {
+            return first.read_into(out);
+        }
+        if let Err(e) = first.files.read(single.writer, single.file, out, single.offset) {
+            // Which of them is cut shows when they are read one by one.
+            return Field::read_each(group, out).and(Err(e));
+        }
+        let mut rest = &out[..];
+        for field in group {
+            let Some(single) = field.single_block() else { continue };
+            let (own, behind) = rest.split_at(single.block.stored as usize);
+            if check(own, single.block).is_err() {
+                return Field::read_each(group, out);
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn read_each(group: &[Field], out: &mut [u8]) -> Result<()> {
+        let mut rest = out;
+        for field in group {
+            let (own, behind) = rest.split_at_mut(field.group_bytes());
+            field.read_into(own)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+/// A block that is a whole field.
+pub(super) struct SingleBlock<'a> {
+    writer: Id,
+    file: u32,
+    offset: u64,
+    block: &'a Block,
 }
 
 /// Whether newer parts cover all of `part` that lies in the region (looked at one by one).

@@ -23,6 +23,9 @@ use fieldstone_format::keys::encode_key;
 
 /// Fields decoded together.
 pub(super) const WINDOW: usize = 1024;
+/// Bytes of neighbouring fields that are fetched by one read: they stay in the processor's cache while
+/// they are checked.
+const GROUP_MAX: usize = 512 << 10;
 /// Requests that name at most this many keys look each of them up; others walk the index.
 const LOOKUPS_MAX: u64 = 256;
 /// Most missing combinations that a message names.
@@ -314,25 +317,46 @@ impl Fields {
 
     /// All fields one after another into `out`, which must be long enough; returns the bytes written.
     pub fn read_into(&self, out: &mut [u8]) -> Result<u64> {
-        let mut at = 0usize;
-        let mut next = 0;
-        let count = self.len();
+        let length = out.len();
+        let (next, bytes) = self.read_whole(0, out)?;
+        if next < self.len() {
+            return Err(Error::invalid(format!(
+                "the buffer of {length} bytes ends within field {next} of {}",
+                self.len()
+            ))
+            .with_hint("nbytes tells how many are needed"));
+        }
+        Ok(bytes as u64)
+    }
+
+    /// Reads as many whole fields from `first` on as fit into `out`; returns the index behind them and
+    /// the bytes written. Neighbours on disk are fetched together.
+    pub(super) fn read_whole(&self, first: usize, out: &mut [u8]) -> Result<(usize, usize)> {
+        let (mut next, mut at, count) = (first, 0, self.len());
+        let mut group: Vec<Field> = Vec::new();
         while next < count {
             let field = self.get(next)?;
-            let bytes =
-                usize::try_from(field.nbytes()?).map_err(|_| Error::invalid("a field exceeds memory"))?;
-            let Some(target) = at.checked_add(bytes).and_then(|end| out.get_mut(at..end)) else {
-                return Err(Error::invalid(format!(
-                    "the buffer of {} bytes ends within field {next} of {count}",
-                    out.len()
-                ))
-                .with_hint("total_bytes tells how many are needed"));
-            };
-            field.read_into(target)?;
+            let bytes = usize::try_from(field.nbytes()?).unwrap_or(usize::MAX);
+            if bytes > out.len() - at {
+                break;
+            }
+            let follows = group.last().is_some_and(|last| last.is_followed_by(&field));
+            let size: usize = group.iter().map(Field::group_bytes).sum();
+            if !follows || size + bytes > GROUP_MAX {
+                let done: usize = size;
+                Field::read_group(&group, &mut out[at - done..at])?;
+                group.clear();
+            }
             at += bytes;
             next += 1;
+            match field.single_block() {
+                Some(_) => group.push(field),
+                None => field.read_into(&mut out[at - bytes..at])?,
+            }
         }
-        Ok(at as u64)
+        let done: usize = group.iter().map(Field::group_bytes).sum();
+        Field::read_group(&group, &mut out[at - done..at])?;
+        Ok((next, at))
     }
 
     /// All fields one after another as a file.

@@ -45,10 +45,20 @@ impl FieldsReader {
         if out.is_empty() || index >= self.fields.len() {
             return Ok(0);
         }
+        let within = self.position - self.offsets[index];
+        if within == 0 && self.offsets[index + 1] - self.position <= out.len() as u64 {
+            // Whole fields fit: they go straight to the caller.
+            let (next, bytes) = self.fields.read_whole(index, out)?;
+            if bytes > 0 {
+                self.offsets_to(self.offsets[index] + bytes as u64)?;
+                self.position += bytes as u64;
+                debug_assert!(next > index);
+                return Ok(bytes);
+            }
+        }
         if self.current.as_ref().is_none_or(|(i, _, _)| *i != index) {
             self.current = Some((index, self.fields.get(index)?, None));
         }
-        let within = self.position - self.offsets[index];
         let n = (self.offsets[index + 1] - self.position).min(out.len() as u64) as usize;
         let Some((_, field, whole)) = &mut self.current else {
             return Err(Error::internal("the current field was lost"));
