@@ -12,6 +12,7 @@
 //! | [`keys`] | keys as bytes whose order is the typed order |
 //! | [`board`] | `boards/*.board`: one slot per writer |
 //! | [`version`] | the text that names a snapshot |
+//! | [`helper`] | frames on the pipe to the helper process |
 //!
 //! Invariants: integers are little-endian except inside keys; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
@@ -21,6 +22,7 @@ pub mod board;
 pub mod bytes;
 pub mod data;
 pub mod entry;
+pub mod helper;
 pub mod keys;
 pub mod log;
 pub mod marker;

@@ -1,0 +1,428 @@
+//! Frames between a program and its helper process. Normative text: `spec/helper-protocol.md`.
+//!
+//! ```text
+//! frame = length of header (u32 LE)  header (JSON)  length of payload (u64 LE)  payload
+//! ```
+//!
+//! Invariants:
+//! * a frame is parsed into a [`Reply`] whose array types, shapes and boxes agree with one another and
+//!   with the length of the payload, or refused as Corrupt;
+//! * memory grows with the bytes that arrive and not with the lengths that are announced.
+//!
+//! ```
+//! use fieldstone_format::helper::{Reply, Request, read_reply, write_frame, write_request};
+//!
+//! let mut sent = Vec::new();
+//! write_request(&mut sent, &Request::Stop, &[])?;
+//! assert_eq!(&sent, b"\x1a\0\0\0{\"op\":\"stop\",\"protocol\":1}\0\0\0\0\0\0\0\0");
+//!
+//! let mut answer = Vec::new();
+//! write_frame(&mut answer, &serde_json::json!({"kind": "progress", "done": 1, "of": 2}), &[])?;
+//! let (reply, payload) = read_reply(&mut &answer[..])?.unwrap();
+//! assert!(matches!(reply, Reply::Progress { done: 1, of: 2 }) && payload.is_empty());
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use std::io::{Read, Write};
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+
+/// Version of the protocol. Every request carries it; a helper of another version refuses.
+pub const PROTOCOL: u32 = 1;
+/// Longest header of a frame.
+pub const MAX_HEADER: usize = 16 << 20;
+/// Longest payload of a frame.
+pub const MAX_PAYLOAD: u64 = 4 << 30;
+/// Most dimensions of an array (netCDF allows 1024, numpy 64).
+const MAX_RANK: usize = 64;
+
+/// What the program asks.
+#[derive(Debug, Clone, Copy)]
+pub enum Request<'a> {
+    /// The fields of a file.
+    Ingest {
+        /// Its path, as the system has it.
+        path: &'a [u8],
+        /// Whether to be told a netCDF file's name and digest first.
+        offer: bool,
+    },
+    /// Accepts an offer.
+    Go,
+    /// Declines an offer.
+    Stop,
+    /// The values of the GRIB message in the payload.
+    Decode,
+    /// A picture of the arrays in the payload; what else the request says.
+    Plot(&'a Map<String, Value>),
+}
+
+/// Keyword and text, in the order of the frame.
+pub type Texts = Vec<(String, String)>;
+
+/// What the helper answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A netCDF file is about to be sent; `Go` or `Stop` decides.
+    Offer {
+        /// The run that the file's name gives.
+        run: String,
+        /// Digest of the file's bytes, 64 hexadecimal digits.
+        sha256: String,
+    },
+    /// A field, or a piece of one; the payload has its bytes.
+    Field(FieldFrame),
+    /// The decoded values of a GRIB message.
+    Decoded(Decoded),
+    /// A part of the file that is not taken.
+    Skipped {
+        /// Which part.
+        what: String,
+        /// The reason.
+        why: String,
+    },
+    /// How much of the file is done.
+    Progress {
+        /// Bytes done.
+        done: u64,
+        /// Bytes in all.
+        of: u64,
+    },
+    /// A PNG file.
+    Image,
+    /// The request is finished.
+    Done,
+    /// The request failed.
+    Failed {
+        /// What the caller can do.
+        kind: ErrorKind,
+        /// What is wrong.
+        message: String,
+        /// The next step.
+        hint: Option<String>,
+    },
+}
+
+/// Where a field comes from, and so what its name is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Name {
+    /// A netCDF field: its key.
+    Key(Texts),
+    /// A GRIB message.
+    Grib {
+        /// Its key.
+        key: Texts,
+        /// What tells it from another message of that key, in the order to be tried.
+        apart: Texts,
+        /// Where it begins in its file.
+        offset: u64,
+    },
+}
+
+/// What the payload of a field frame holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Opaque bytes.
+    Opaque,
+    /// A whole array.
+    Array {
+        /// Element type.
+        dtype: DType,
+        /// Extents.
+        shape: Vec<u64>,
+    },
+    /// A box of an array.
+    Piece {
+        /// Element type.
+        dtype: DType,
+        /// Extents of the whole array.
+        shape: Vec<u64>,
+        /// Where the box begins.
+        start: Vec<u64>,
+        /// Extents of the box.
+        count: Vec<u64>,
+    },
+}
+
+/// A field of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldFrame {
+    /// Its name.
+    pub name: Name,
+    /// What the payload holds.
+    pub content: Content,
+}
+
+/// An array in the payload of a decoded message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coordinate {
+    /// `latitude` or `longitude`.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+}
+
+/// A decoded GRIB message: the payload holds its values and then each coordinate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// Element type of the values.
+    pub dtype: DType,
+    /// Extents of the values.
+    pub shape: Vec<u64>,
+    /// What the values mean: `short_name`, `units` and so on.
+    pub attrs: Texts,
+    /// The coordinates, in the order of the payload.
+    pub coords: Vec<Coordinate>,
+}
+
+/// Writes a request; the parts of the payload follow one another.
+pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
+    let mut named = &[][..];
+    let mut header = match request {
+        Request::Ingest { path, offer } => match std::str::from_utf8(path) {
+            Ok(path) => json!({"op": "ingest", "path": path, "offer": offer}),
+            Err(_) => {
+                named = path;
+                json!({"op": "ingest", "offer": offer})
+            }
+        },
+        Request::Go => json!({"op": "go"}),
+        Request::Stop => json!({"op": "stop"}),
+        Request::Decode => json!({"op": "decode"}),
+        Request::Plot(what) => {
+            let mut header = (*what).clone();
+            header.insert("op".to_owned(), "plot".into());
+            Value::Object(header)
+        }
+    };
+    if let Some(header) = header.as_object_mut() {
+        header.insert("protocol".to_owned(), PROTOCOL.into());
+    }
+    write_frame(to, &header, &[&[named], payload].concat())
+}
+
+/// Writes a frame.
+pub fn write_frame(to: &mut dyn Write, header: &Value, payload: &[&[u8]]) -> Result<()> {
+    let text = header.to_string();
+    let length: u64 = payload.iter().map(|part| part.len() as u64).sum();
+    let (Ok(head), true) = (u32::try_from(text.len()), text.len() <= MAX_HEADER && length <= MAX_PAYLOAD)
+    else {
+        return Err(Error::invalid(format!(
+            "a request of {} bytes and {length} bytes of data is too large for the helper",
+            text.len()
+        )));
+    };
+    let mut write = || -> std::io::Result<()> {
+        to.write_all(&head.to_le_bytes())?;
+        to.write_all(text.as_bytes())?;
+        to.write_all(&length.to_le_bytes())?;
+        payload.iter().try_for_each(|part| to.write_all(part))?;
+        to.flush()
+    };
+    write().map_err(|e| Error::unavailable(format!("cannot write to the helper: {e}")).with_source(e))
+}
+
+/// Reads a frame; `None` where the stream ends between two frames.
+pub fn read_frame(from: &mut dyn Read) -> Result<Option<(Value, Vec<u8>)>> {
+    let Some(length) = read_some(from, 4)? else { return Ok(None) };
+    let length = length.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+    if length > MAX_HEADER as u64 {
+        return Err(broken(format!("a header of {length} bytes")));
+    }
+    let header = read_some(from, length)?.ok_or_else(cut)?;
+    let header =
+        serde_json::from_slice(&header).map_err(|e| broken(format!("a header that is no JSON: {e}")))?;
+    let length = read_some(from, 8)?.ok_or_else(cut)?;
+    let length = length.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+    if length > MAX_PAYLOAD {
+        return Err(broken(format!("a payload of {length} bytes")));
+    }
+    let payload = if length == 0 { Vec::new() } else { read_some(from, length)?.ok_or_else(cut)? };
+    Ok(Some((header, payload)))
+}
+
+/// Reads a reply of the helper; `None` where the stream ends between two frames.
+pub fn read_reply(from: &mut dyn Read) -> Result<Option<(Reply, Vec<u8>)>> {
+    let Some((header, payload)) = read_frame(from)? else { return Ok(None) };
+    let reply = parse(&header, payload.len() as u64)?;
+    Ok(Some((reply, payload)))
+}
+
+/// Exactly `n` bytes; `None` where there is not one. The buffer grows as bytes come.
+fn read_some(from: &mut dyn Read, n: u64) -> Result<Option<Vec<u8>>> {
+    // Payloads of known size are the common case; a lie costs at most this much.
+    let mut bytes = Vec::with_capacity(usize::try_from(n.min(32 << 20)).unwrap_or(0));
+    let read = from
+        .take(n)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::unavailable(format!("cannot read from the helper: {e}")).with_source(e))?;
+    match read as u64 {
+        0 if n > 0 => Ok(None),
+        read if read == n => Ok(Some(bytes)),
+        _ => Err(cut()),
+    }
+}
+
+fn cut() -> Error {
+    Error::corrupt("the helper's answer ends inside a frame")
+}
+
+fn broken(what: String) -> Error {
+    Error::corrupt(format!("the helper sent {what}"))
+}
+
+fn parse(header: &Value, payload: u64) -> Result<Reply> {
+    let frame = Frame(header);
+    Ok(match frame.text("kind")? {
+        "offer" => Reply::Offer {
+            run: frame.text("run")?.to_owned(),
+            sha256: frame.text("sha256").and_then(digest)?.to_owned(),
+        },
+        "field" if header.get("key").is_none() && header.get("grib").is_none() => {
+            Reply::Decoded(frame.decoded(payload)?)
+        }
+        "field" => Reply::Field(frame.field(payload)?),
+        "skipped" => {
+            Reply::Skipped { what: frame.text("what")?.to_owned(), why: frame.text("why")?.to_owned() }
+        }
+        "progress" => Reply::Progress { done: frame.number("done")?, of: frame.number("of")? },
+        "image" => Reply::Image,
+        "done" => Reply::Done,
+        "error" => {
+            let kind = frame.text("error_kind")?;
+            Reply::Failed {
+                kind: ErrorKind::ALL
+                    .into_iter()
+                    .find(|known| known.name() == kind)
+                    .unwrap_or(ErrorKind::Internal),
+                message: frame.text("message")?.to_owned(),
+                hint: header.get("hint").and_then(Value::as_str).map(str::to_owned),
+            }
+        }
+        other => return Err(broken(format!("a frame of unknown kind '{other}'"))),
+    })
+}
+
+fn digest(text: &str) -> Result<&str> {
+    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(text);
+    }
+    Err(broken(format!("'{text}' as a digest")))
+}
+
+/// A header, with a reader for each form that its values have.
+struct Frame<'a>(&'a Value);
+
+impl<'a> Frame<'a> {
+    fn text(&self, name: &str) -> Result<&'a str> {
+        self.0.get(name).and_then(Value::as_str).ok_or_else(|| broken(format!("a frame without text {name}")))
+    }
+
+    fn number(&self, name: &str) -> Result<u64> {
+        self.0
+            .get(name)
+            .and_then(Value::as_u64)
+            .ok_or_else(|| broken(format!("a frame without number {name}")))
+    }
+
+    fn extents(&self, name: &str) -> Result<Vec<u64>> {
+        let list = self.0.get(name).and_then(Value::as_array).filter(|list| list.len() <= MAX_RANK);
+        let list = list.and_then(|list| list.iter().map(Value::as_u64).collect());
+        list.ok_or_else(|| broken(format!("a frame without extents {name}")))
+    }
+
+    fn dtype(&self) -> Result<DType> {
+        DType::parse(self.text("dtype")?).map_err(|e| e.context("the helper's frame"))
+    }
+
+    fn field(&self, payload: u64) -> Result<FieldFrame> {
+        let name = if let Some(key) = self.0.get("grib") {
+            Name::Grib { key: texts(key)?, apart: self.apart()?, offset: self.number("offset")? }
+        } else {
+            Name::Key(texts(self.0.get("key").unwrap_or(&Value::Null))?)
+        };
+        let opaque = matches!(name, Name::Grib { .. }) || self.0.get("opaque") == Some(&Value::Bool(true));
+        let content = if opaque { Content::Opaque } else { self.array()? };
+        let (dtype, count) = match &content {
+            Content::Opaque => return Ok(FieldFrame { name, content }),
+            Content::Array { dtype, shape } => (*dtype, shape),
+            Content::Piece { dtype, count, .. } => (*dtype, count),
+        };
+        if nbytes(dtype, count) != Some(payload) {
+            return Err(broken(format!("{payload} bytes for {dtype} {count:?}")));
+        }
+        Ok(FieldFrame { name, content })
+    }
+
+    fn apart(&self) -> Result<Texts> {
+        let pair = |pair: &Value| match pair.as_array()?.as_slice() {
+            [keyword, value] => Some((keyword.as_str()?.to_owned(), value.as_str()?.to_owned())),
+            _ => None,
+        };
+        let list = self.0.get("apart").and_then(Value::as_array);
+        let list = list.and_then(|list| list.iter().map(pair).collect());
+        list.ok_or_else(|| broken("a GRIB frame without apart".to_owned()))
+    }
+
+    fn array(&self) -> Result<Content> {
+        let (dtype, shape) = (self.dtype()?, self.extents("shape")?);
+        if self.0.get("start").is_none() {
+            return Ok(Content::Array { dtype, shape });
+        }
+        let (start, count) = (self.extents("start")?, self.extents("count")?);
+        let inside = |((s, c), n): ((&u64, &u64), &u64)| s.checked_add(*c).is_some_and(|end| end <= *n);
+        if start.len() != shape.len()
+            || count.len() != shape.len()
+            || !start.iter().zip(&count).zip(&shape).all(inside)
+        {
+            return Err(broken(format!("a box {start:?} {count:?} outside of {shape:?}")));
+        }
+        Ok(Content::Piece { dtype, shape, start, count })
+    }
+
+    fn decoded(&self, payload: u64) -> Result<Decoded> {
+        let attrs = self.0.get("attrs").map_or(Ok(Texts::new()), texts)?;
+        let listed = self.0.get("coords").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let coords: Vec<Coordinate> = listed
+            .iter()
+            .map(|facts| {
+                let facts = Frame(facts);
+                let (name, dtype) = (facts.text("name")?.to_owned(), facts.dtype()?);
+                Ok(Coordinate { name, dtype, shape: facts.extents("shape")? })
+            })
+            .collect::<Result<_>>()?;
+        let (dtype, shape) = (self.dtype()?, self.extents("shape")?);
+        let arrays = coords.iter().map(|c| (c.dtype, &c.shape)).chain([(dtype, &shape)]);
+        let length =
+            arrays.map(|(dtype, shape)| nbytes(dtype, shape)).try_fold(0u64, |sum, n| sum.checked_add(n?));
+        if length != Some(payload) {
+            return Err(broken(format!("{payload} bytes for the arrays of a message")));
+        }
+        Ok(Decoded { dtype, shape, attrs, coords })
+    }
+}
+
+/// Bytes of an array; `None` beyond 64 bits.
+pub fn nbytes(dtype: DType, shape: &[u64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(dtype.size() as u64, |size, n| size.checked_mul(*n))
+}
+
+/// Keyword → text or whole number, as text.
+fn texts(object: &Value) -> Result<Texts> {
+    let one = |(keyword, value): (&String, &Value)| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(n) if n.is_i64() || n.is_u64() => n.to_string(),
+            _ => return None,
+        };
+        Some((keyword.clone(), text))
+    };
+    let object = object.as_object().and_then(|object| object.iter().map(one).collect());
+    object.ok_or_else(|| broken("a key that is no mapping of texts".to_owned()))
+}

@@ -1,0 +1,153 @@
+//! The frames of the helper's pipe: what is right comes through whole, what is wrong is refused.
+
+use fieldstone_core::ErrorKind;
+use fieldstone_core::dtype::DType;
+use fieldstone_format::helper::{
+    Content, MAX_HEADER, Name, Reply, Request, read_frame, read_reply, write_frame, write_request,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn frame(header: &Value, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_frame(&mut bytes, header, &[payload]).unwrap();
+    bytes
+}
+
+fn reply(header: &Value, payload: &[u8]) -> fieldstone_core::Result<Reply> {
+    read_reply(&mut &frame(header, payload)[..]).map(|found| found.unwrap().0)
+}
+
+#[test]
+fn requests_have_the_bytes_of_the_protocol() {
+    let mut sent = Vec::new();
+    write_request(&mut sent, &Request::Decode, &[b"ab", b"c"]).unwrap();
+    assert_eq!(sent, b"\x1c\0\0\0{\"op\":\"decode\",\"protocol\":1}\x03\0\0\0\0\0\0\0abc");
+    let mut from = &sent[..];
+    let (header, payload) = read_frame(&mut from).unwrap().unwrap();
+    assert_eq!((header, &payload[..]), (json!({"op": "decode", "protocol": 1}), &b"abc"[..]));
+    assert!(read_frame(&mut from).unwrap().is_none(), "the end between two frames");
+}
+
+#[test]
+fn a_path_that_is_no_text_travels_as_payload() {
+    let mut sent = Vec::new();
+    write_request(&mut sent, &Request::Ingest { path: b"/a\xff.nc", offer: true }, &[]).unwrap();
+    let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
+    assert_eq!(header, json!({"op": "ingest", "offer": true, "protocol": 1}));
+    assert_eq!(payload, b"/a\xff.nc");
+    let mut sent = Vec::new();
+    write_request(&mut sent, &Request::Ingest { path: "/é.nc".as_bytes(), offer: false }, &[]).unwrap();
+    let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
+    assert_eq!((&header["path"], &header["offer"], payload.len()), (&json!("/é.nc"), &json!(false), 0));
+}
+
+#[test]
+fn a_stream_that_ends_inside_a_frame_is_corrupt() {
+    let whole = frame(&json!({"kind": "skipped", "what": "a", "why": "b"}), b"12");
+    for n in 1..whole.len() {
+        let error = read_reply(&mut &whole[..n]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{n} bytes: {error}");
+    }
+}
+
+#[test]
+fn lengths_beyond_the_limits_are_refused_before_memory_is_taken() {
+    for head in [MAX_HEADER as u32 + 1, u32::MAX] {
+        let error = read_reply(&mut &head.to_le_bytes()[..]).unwrap_err();
+        assert!(error.message().contains("a header of"), "{error}");
+    }
+    let mut bytes = frame(&json!({"kind": "done"}), b"");
+    let n = bytes.len();
+    bytes[n - 8..].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert!(read_reply(&mut &bytes[..]).unwrap_err().message().contains("a payload of"));
+    // Within the limit, but not there.
+    bytes[n - 8..].copy_from_slice(&(4u64 << 30).to_le_bytes());
+    assert!(read_reply(&mut &bytes[..]).unwrap_err().message().contains("ends inside"));
+}
+
+#[test]
+fn fields_are_typed() {
+    let key = json!({"run": "a", "variable": "t", "step": 6});
+    let Reply::Field(field) =
+        reply(&json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [2, 3]}), &[0; 12]).unwrap()
+    else {
+        panic!()
+    };
+    let pairs = [("run", "a"), ("variable", "t"), ("step", "6")];
+    assert_eq!(field.name, Name::Key(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec()));
+    let dtype = DType::parse("<i2").unwrap();
+    assert_eq!(field.content, Content::Array { dtype, shape: vec![2, 3] });
+
+    let piece = json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [4, 3], "start": [2, 0], "count": [2, 3]});
+    let Reply::Field(field) = reply(&piece, &[0; 12]).unwrap() else { panic!() };
+    let (shape, start, count) = (vec![4, 3], vec![2, 0], vec![2, 3]);
+    assert_eq!(field.content, Content::Piece { dtype, shape, start, count });
+
+    let grib = json!({"kind": "field", "grib": {"param": "130"}, "apart": [["level", "2"]], "offset": 7});
+    let Reply::Field(field) = reply(&grib, b"GRIB").unwrap() else { panic!() };
+    let text = |k: &str, v: &str| vec![(k.to_owned(), v.to_owned())];
+    assert_eq!(field.name, Name::Grib { key: text("param", "130"), apart: text("level", "2"), offset: 7 });
+    assert_eq!(field.content, Content::Opaque);
+}
+
+#[test]
+fn a_decoded_message_counts_its_coordinates() {
+    let header = json!({"kind": "field", "dtype": "<f8", "shape": [2], "attrs": {"units": "K"}, "coords": [
+        {"name": "latitude", "dims": ["values"], "dtype": "<f8", "shape": [2]}]});
+    let Reply::Decoded(decoded) = reply(&header, &[0; 32]).unwrap() else { panic!() };
+    assert_eq!((decoded.shape, decoded.coords.len()), (vec![2], 1));
+    assert!(reply(&header, &[0; 16]).unwrap_err().message().contains("16 bytes"));
+}
+
+#[test]
+fn errors_keep_kind_and_hint() {
+    let failed =
+        reply(&json!({"kind": "error", "error_kind": "Unavailable", "message": "m", "hint": "h"}), &[]);
+    let (message, hint) = ("m".to_owned(), Some("h".to_owned()));
+    assert_eq!(failed.unwrap(), Reply::Failed { kind: ErrorKind::Unavailable, message, hint });
+    let failed = reply(&json!({"kind": "error", "error_kind": "New", "message": "m", "hint": null}), &[]);
+    assert!(matches!(failed.unwrap(), Reply::Failed { kind: ErrorKind::Internal, hint: None, .. }));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let key = json!({"run": "a"});
+    for (header, payload) in [
+        (json!([]), 0),
+        (json!({"kind": "new"}), 0),
+        (json!({"kind": "offer", "run": "a", "sha256": "12"}), 0),
+        (json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [2, 3]}), 11),
+        (json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [2, -3]}), 0),
+        (json!({"kind": "field", "key": key, "dtype": "object", "shape": [2]}), 16),
+        (json!({"kind": "field", "key": {"run": [1]}, "dtype": "<i2", "shape": []}), 2),
+        (json!({"kind": "field", "key": key, "dtype": "<i8", "shape": [u64::MAX, 8]}), 0),
+        (json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [2], "start": [1], "count": [2]}), 4),
+        (
+            json!({"kind": "field", "key": key, "dtype": "<i2", "shape": [2], "start": [u64::MAX], "count": [2]}),
+            4,
+        ),
+        (json!({"kind": "field", "grib": {"a": "b"}, "offset": 0}), 4),
+        (json!({"kind": "field", "grib": {"a": "b"}, "apart": [["a"]], "offset": 0}), 4),
+        (json!({"kind": "progress", "done": "1", "of": 2}), 0),
+    ] {
+        let error = reply(&header, &vec![0; payload]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{header}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_reply_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read_reply(&mut &bytes[..]);
+    }
+
+    #[test]
+    fn any_flip_in_a_frame_is_survived(at in 0usize..150, bit in 0u8..8) {
+        let mut bytes = frame(&json!({"kind": "field", "key": {"run": "a", "step": 1}, "dtype": "<i2",
+            "shape": [4, 3], "start": [2, 0], "count": [2, 3]}), &[0; 12]);
+        let n = bytes.len();
+        bytes[at % n] ^= 1 << bit;
+        let _ = read_reply(&mut &bytes[..]);
+    }
+}
