@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 pub struct Field {
     files: Arc<Files>,
     /// Keeps the snapshot's files and runs alive.
-    _snapshot: Arc<Snapshot>,
+    snapshot: Arc<Snapshot>,
     versions: Arc<Versions>,
     lenient: bool,
 }
@@ -33,7 +33,7 @@ impl Field {
         versions: Versions,
         lenient: bool,
     ) -> Field {
-        Field { files, _snapshot: snapshot, versions: Arc::new(versions), lenient }
+        Field { files, snapshot, versions: Arc::new(versions), lenient }
     }
 
     /// The same field, with what nobody wrote filled instead of refused.
@@ -51,6 +51,11 @@ impl Field {
     /// Its key.
     pub fn key(&self) -> Result<FieldKey> {
         KeyDecoder::new().decode(&self.versions.key)
+    }
+
+    /// The text that names the snapshot this field belongs to.
+    pub fn version(&self) -> String {
+        self.snapshot.version().encode()
     }
 
     /// Raw bytes.

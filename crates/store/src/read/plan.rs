@@ -304,6 +304,11 @@ impl Fields {
         self.parts.iter().map(|plan| plan.missing_count()).sum()
     }
 
+    /// The text that names the snapshot these fields belong to (the first one, of concatenated fields).
+    pub fn version(&self) -> String {
+        self.parts.first().map_or_else(String::new, |plan| plan.snapshot.version().encode())
+    }
+
     /// These fields, then the others.
     pub fn concat(mut self, other: Fields) -> Fields {
         self.parts.extend(other.parts);
