@@ -303,6 +303,16 @@ proptest! {
 }
 
 #[test]
+fn numbers_beyond_64_bits_are_refused() {
+    let mut bytes = [0xff; 10];
+    bytes[9] = 1;
+    assert_eq!(Cursor::new(&bytes).varint().unwrap(), u64::MAX);
+    bytes[9] = 2;
+    assert_eq!(Cursor::new(&bytes).varint().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(Cursor::new(&[0x80; 11]).varint().is_err());
+}
+
+#[test]
 fn the_raw_length_of_a_block_is_bounded_by_what_zstd_can_do() {
     // Zeros are what zstd shortens most.
     let raw = vec![0; 8 << 20];
