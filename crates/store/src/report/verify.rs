@@ -157,18 +157,19 @@ impl Check<'_> {
         let name = self.files.layout().shown(log.writer, 0);
         self.report.files += 1;
         let mut failures = Vec::new();
-        let mut damaged_records = 0;
         let walked = refresher.commits(log, |ends, outcome| {
             if let Err(e) = outcome {
-                damaged_records += 1;
                 failures.push(e.context(format!("commit {}", ends.sequence)));
             }
         });
         for e in failures.into_iter().chain(walked.err()) {
             self.note(None, || name.clone(), Err(e))?;
         }
-        let header = refresher.check_header(log);
-        self.note(None, || name.clone(), header)?;
+        // A header found damaged before is among the snapshot's problems.
+        if log.header_damage.is_none() {
+            let header = refresher.check_header(log);
+            self.note(None, || name.clone(), header)?;
+        }
         if log.file_len > log.ends.end() {
             self.report.notes.push(format!(
                 "{name}: {} bytes behind the last commit belong to no commit (being written, or torn)",

@@ -19,6 +19,8 @@ pub struct LogView {
     pub header: Arc<LogHeader>,
     /// Bytes of the header.
     pub header_len: u64,
+    /// What is wrong with the header; it is then one that says nothing.
+    pub header_damage: Option<String>,
     /// The last commit.
     pub record: CommitRecord,
     /// Where its frame lies.
@@ -27,6 +29,8 @@ pub struct LogView {
     pub runs: Vec<Arc<Run>>,
     /// Decisions in this log up to the last commit, with their commits' stamps.
     pub decisions: Vec<(Decision, u64)>,
+    /// What hides earlier decisions.
+    pub decisions_damage: Option<String>,
     /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.
     pub mtime: i64,
     /// Bytes of the file when it was looked at; beyond the last commit there may be a torn tail.

@@ -19,6 +19,10 @@ use crate::run::{BlockCache, Run};
 
 /// A folder that changed less than this long ago, nanoseconds, may change again without a new time.
 const FRESH: u64 = 2_000_000_000;
+/// How long a host may be shown the old names of a folder whose new time it sees already.
+const STALE: u64 = 60_000_000_000;
+/// How often a folder is listed again in the meantime.
+const AGAIN: u64 = 1_000_000_000;
 /// Bytes read from the end of a log: enough for foot and record of all but a few commits.
 const TAIL: u64 = 4096;
 /// Longest board that is believed.
@@ -28,7 +32,9 @@ const BOARD_MAX: u64 = 64 << 20;
 #[derive(Debug, Default)]
 struct Listing {
     mtime: i64,
+    /// When that time was first seen, and when the names were last read; never 0 once they were.
     seen_at: u64,
+    listed_at: u64,
     settled: bool,
     names: Vec<String>,
 }
@@ -37,9 +43,11 @@ struct Listing {
 #[derive(Debug, Default)]
 struct Seen {
     boards: Vec<Vec<u8>>,
+    /// Slots that do not decode.
+    torn_slots: Vec<Problem>,
     logs: Vec<Id>,
-    /// Logs without a slot: looked at each time.
-    unboarded: Vec<Id>,
+    /// Logs without a slot, or that do not show yet what their slot says: looked at each time.
+    unsettled: Vec<Id>,
 }
 
 /// The state between refreshes.
@@ -77,15 +85,14 @@ impl Refresher {
 
     /// Looks at what moved and returns the newest snapshot.
     pub fn refresh(&mut self) -> Result<Arc<Snapshot>> {
-        let mut problems = Vec::new();
-        let boards_moved = self.read_boards(&mut problems)?;
+        let boards_moved = self.read_boards()?;
         let logs = self.files.layout().logs();
         let logs_moved = list_if_changed(&self.env, &logs, &mut self.logs_folder)?;
         if logs_moved {
             let names = &self.logs_folder.names;
             self.seen.logs = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
         }
-        if !boards_moved && !logs_moved && self.seen.unboarded.is_empty() {
+        if !boards_moved && !logs_moved && self.seen.unsettled.is_empty() {
             return Ok(self.current.clone());
         }
         // A log can be on a board before the folder's listing shows it (network file systems).
@@ -93,8 +100,8 @@ impl Refresher {
         writers.extend(self.slots.keys());
         writers.sort_unstable();
         writers.dedup();
-        self.seen.unboarded = writers.iter().filter(|w| !self.slots.contains_key(w)).copied().collect();
         let mut moved = false;
+        let mut problems = self.seen.torn_slots.clone();
         for &writer in &writers {
             moved |= self.look_safely(writer, &mut problems)?;
         }
@@ -104,8 +111,13 @@ impl Refresher {
             self.look_safely(writer, &mut problems)?;
             moved = true;
         }
+        let behind = |w: &&Id| {
+            let seen = self.views.get(*w).map_or(0, |view| view.record.sequence);
+            self.slots.get(*w).is_none_or(|slot| seen < slot.sequence)
+        };
+        self.seen.unsettled = writers.iter().filter(behind).copied().collect();
         for writer in writers {
-            self.note_lengths(writer, &mut problems);
+            self.note_damage(writer, &mut problems);
         }
         if moved || problems != self.current.problems {
             self.current = Arc::new(Snapshot::new(self.views.values().cloned().collect(), problems)?);
@@ -115,7 +127,7 @@ impl Refresher {
 
     /// Looks at a log; damage is noted, and what another process removed is passed over.
     fn look_safely(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
-        match self.look(writer, problems) {
+        match self.look(writer) {
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 problems.push(self.problem(writer, e.message()));
                 Ok(false)
@@ -137,10 +149,21 @@ impl Refresher {
         Problem { file: self.files.layout().shown(writer, 0), why: why.to_owned(), damage: true }
     }
 
-    /// Reports a log that ends before its slot says.
-    fn note_lengths(&self, writer: Id, problems: &mut Vec<Problem>) {
-        let Some(slot) = self.slots.get(&writer) else { return };
-        let seen = self.views.get(&writer).map_or(0, |view| view.record.sequence);
+    /// Reports what is damaged in a log that is read nevertheless, and a log that ends before its slot
+    /// says.
+    fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
+        let (slot, view) = (self.slots.get(&writer), self.views.get(&writer));
+        let seen = view.map_or(0, |view| view.record.sequence);
+        if let Some(why) = view.and_then(|view| view.header_damage.as_deref()) {
+            // The header is written with the first commit: before its sync has returned, a power cut may
+            // keep the commit and not the header.
+            let damage = slot.is_some() || seen > 1;
+            problems.push(Problem { damage, ..self.problem(writer, why) });
+        }
+        if let Some(why) = view.and_then(|view| view.decisions_damage.as_deref()) {
+            problems.push(self.problem(writer, why));
+        }
+        let Some(slot) = slot else { return };
         if seen < slot.sequence {
             problems.push(self.problem(
                 writer,
@@ -150,7 +173,7 @@ impl Refresher {
     }
 
     /// Reads all boards; whether anything in them changed.
-    fn read_boards(&mut self, problems: &mut Vec<Problem>) -> Result<bool> {
+    fn read_boards(&mut self) -> Result<bool> {
         let folder = self.files.layout().boards();
         list_if_changed(&self.env, &folder, &mut self.boards_folder)?;
         let mut boards = Vec::new();
@@ -175,6 +198,9 @@ impl Refresher {
             boards.push((name.clone(), bytes));
         }
         let moved = !boards.iter().map(|(_, bytes)| bytes).eq(&self.seen.boards);
+        if moved {
+            self.seen.torn_slots.clear();
+        }
         for (name, bytes) in boards.iter().filter(|_| moved) {
             for (i, slot) in bytes.chunks(SLOT).enumerate() {
                 match Slot::decode(slot) {
@@ -185,10 +211,14 @@ impl Refresher {
                     Ok(_) => {}
                     // A slot of zeros is one being claimed.
                     Err(_) if slot.iter().all(|&b| b == 0) => {}
-                    Err(e) => problems.push(Problem {
+                    // Nothing depends on it, and a writer that dies in its last write leaves the same.
+                    Err(e) => self.seen.torn_slots.push(Problem {
                         file: format!("boards/{name}"),
-                        why: format!("slot {i}: {}", e.message()),
-                        damage: true,
+                        why: format!(
+                            "slot {i} is torn or damaged, its log is read without it: {}",
+                            e.message()
+                        ),
+                        damage: false,
                     }),
                 }
             }
@@ -198,7 +228,7 @@ impl Refresher {
     }
 
     /// Brings the view of one log up to date; whether it moved.
-    fn look(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
+    fn look(&mut self, writer: Id) -> Result<bool> {
         let slot = self.slots.get(&writer).copied();
         let known = self.views.get(&writer).cloned();
         if let (Some(slot), Some(known)) = (&slot, &known)
@@ -213,23 +243,22 @@ impl Refresher {
             return Ok(false);
         }
         let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e))?;
-        let mut header_cut = false;
-        let (header, header_len) = match &known {
-            Some(known) => (known.header.clone(), known.header_len),
-            None => match read_header(&*file, &path, stat.len) {
-                Ok(Some((header, len))) => (Arc::new(header), len),
-                // Being written; or its length is damaged, which shows if there is a commit.
-                Ok(None) => {
-                    header_cut = true;
-                    (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64)
+        let (header, header_len, header_damage) = match &known {
+            Some(known) => (known.header.clone(), known.header_len, known.header_damage.clone()),
+            None => {
+                let why = match read_header(&*file, &path, stat.len) {
+                    Ok(Some((header, len))) => Ok((header, len)),
+                    // Being written; or its length is damaged, which shows if there is a commit.
+                    Ok(None) => Err("the length in its header is damaged".to_owned()),
+                    Err(e) if e.kind() == ErrorKind::Corrupt => Err(e.message().to_owned()),
+                    Err(e) => return Err(e),
+                };
+                match why {
+                    Ok((header, len)) => (Arc::new(header), len, None),
+                    // The commits do not depend on it: the last one is found from the end.
+                    Err(why) => (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64, Some(why)),
                 }
-                // The commits do not depend on it: the last one is found from the end.
-                Err(e) if e.kind() == ErrorKind::Corrupt => {
-                    problems.push(self.problem(writer, e.message()));
-                    (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64)
-                }
-                Err(e) => return Err(e),
-            },
+            }
         };
         for (sealed, length) in &header.sealed {
             self.sealed.insert(*sealed, (*length, stat.uid));
@@ -243,9 +272,6 @@ impl Refresher {
         let Some((ends, record)) = walker.last_commit(start, slot.as_ref())? else {
             return Ok(false);
         };
-        if header_cut {
-            problems.push(self.problem(writer, "the length in its header is damaged"));
-        }
         if let Some(known) = &known {
             if record.sequence <= known.record.sequence {
                 return Ok(false);
@@ -253,19 +279,22 @@ impl Refresher {
             LogView::check_follows(&known.record, &record)?;
         }
         let (decisions, broken) = walker.decisions(&ends, &record, known.as_deref());
-        if let Some(e) = broken {
-            problems.push(self.problem(writer, e.message()));
-        }
+        let decisions_damage = match broken {
+            Some(e) => Some(e.message().to_owned()),
+            None => known.as_ref().and_then(|known| known.decisions_damage.clone()),
+        };
         let runs = self.runs(writer, &record, known.as_deref());
         let view = LogView {
             writer,
             uid: stat.uid,
             header,
             header_len,
+            header_damage,
             record,
             ends,
             runs,
             decisions,
+            decisions_damage,
             mtime: stat.mtime,
             file_len: stat.len,
         };
@@ -583,7 +612,11 @@ fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listing) -
     if listing.settled {
         return Ok(false);
     }
-    listing.settled = now.saturating_sub(listing.seen_at) > FRESH;
+    let age = now.saturating_sub(listing.seen_at);
+    if age > FRESH && now.saturating_sub(listing.listed_at) < AGAIN {
+        return Ok(false);
+    }
+    (listing.listed_at, listing.settled) = (now, age > STALE);
     let mut names: Vec<String> = match env.disk.list_dir(folder) {
         Ok(names) => names.into_iter().filter(|(_, kind)| *kind == FileKind::File).map(|(n, _)| n).collect(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),

@@ -11,30 +11,45 @@ use crate::layout::Layout;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
 /// another process has meanwhile made it a store with another schema.
+///
+/// Every writer does this before its first commit, and trusts nothing but the marker: a process that
+/// made something before us may have died before it synced it. Where there is a marker, the folders
+/// above the store are durable, because they were synced before it was made; the store's own folder is
+/// synced each time.
 pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
-    let folders = [layout.logs(), layout.data(), layout.boards()];
-    if env.disk.stat(&layout.marker()).is_ok() && folders.iter().all(|f| env.disk.stat(f).is_ok()) {
-        return check(env, layout, identity);
+    let marked = env.disk.stat(&layout.marker()).is_ok();
+    for folder in [layout.logs(), layout.data(), layout.boards()] {
+        if !marked || env.disk.stat(&folder).is_err() {
+            env.disk.create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+        }
     }
-    for folder in &folders {
-        env.disk.create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
+    if !marked {
+        sync_above(env, layout.root())?;
+        write_marker(env, layout, &identity)?;
     }
-    write_marker(env, layout, &identity)?;
-    sync(env, layout.root())?;
-    // The folder itself is entered in its parent, which may not be ours to sync.
-    if let Some(parent) = layout.root().parent().filter(|p| !p.as_os_str().is_empty()) {
-        match env.disk.sync_dir(parent) {
-            Err(e) if e.kind() != std::io::ErrorKind::PermissionDenied => {
-                return Err(Error::io("sync", parent, e));
+    let root = layout.root();
+    env.disk.sync_dir(root).map_err(|e| Error::io("sync", root, e))?;
+    check(env, layout, identity)
+}
+
+/// Syncs all folders above one. Which of them are new cannot be known; one that we may not change was
+/// not changed by us, and a file system that is read-only or cannot sync folders has nothing to sync.
+fn sync_above(env: &Env, folder: &Path) -> Result<()> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    for above in folder.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()) {
+        match env.disk.sync_dir(above) {
+            Err(e)
+                if !matches!(
+                    e.kind(),
+                    InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported
+                ) =>
+            {
+                return Err(Error::io("sync", above, e));
             }
             _ => {}
         }
     }
-    check(env, layout, identity)
-}
-
-fn sync(env: &Env, folder: &Path) -> Result<()> {
-    env.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e))
+    Ok(())
 }
 
 /// Writes the marker whole under a temporary name and gives it its own by a link, which fails where

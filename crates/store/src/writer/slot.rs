@@ -34,8 +34,11 @@ impl BoardSlot {
         let failed = |path: &PathBuf, e| Error::io("write", path, e);
         match env.disk.open_append(&path) {
             Ok(board) => {
-                let offset = board.append(&slot.encode()).map_err(|e| failed(&path, e))?;
-                // Slots are found by their place: a board that another program cut is not used.
+                // Slots are found by their place: what a writer appended in part is filled up first.
+                let length = board.stat().map_err(|e| failed(&path, e))?.len;
+                let filling = length.wrapping_neg() as usize % SLOT;
+                let bytes = [&[0; SLOT][..filling], &slot.encode()].concat();
+                let offset = board.append(&bytes).map_err(|e| failed(&path, e))? + filling as u64;
                 if offset % SLOT as u64 == 0 {
                     let file = env.disk.open_write(&path).map_err(|e| failed(&path, e))?;
                     return Ok(BoardSlot { path, file, offset });
