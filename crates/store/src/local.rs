@@ -397,7 +397,8 @@ impl FieldStore for LocalStore {
             return self.check_undecided(transaction, None, &snapshot);
         }
         let covers = snapshot.prepared(transaction);
-        if covers.is_empty() {
+        // A commit is written even of nothing, for those who have joined and not flushed yet.
+        if covers.is_empty() && !commit {
             return Ok(());
         }
         let decision = Decision { transaction, committed: commit, kinds: u32::MAX, covers };

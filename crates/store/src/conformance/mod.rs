@@ -1,1 +1,248 @@
-//! The behaviours that every store must show.
+//! The behaviours that every store must show, each a function that a test runs by name.
+//!
+//! A backend or frontend implements [`Harness`] and hands it to [`run_all`], or to one behaviour of
+//! [`BEHAVIOURS`] at a time. A behaviour needs a store of its own, so that a harness is made anew for
+//! each. What differs between systems is the harness's to say: on a weak file system
+//! [`Harness::settle`] waits until every host sees what was flushed; elsewhere it does nothing.
+//!
+//! A behaviour that is not shown panics in an `assert`, or returns the error that the store gave.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fieldstone_core::Result;
+//! use fieldstone_core::env::{Env, sim::SimWorld};
+//! use fieldstone_store::api::FieldStore;
+//! use fieldstone_store::conformance::{Harness, Opening, run};
+//! use fieldstone_store::local::LocalStore;
+//!
+//! struct Memory(Env);
+//!
+//! impl Harness for Memory {
+//!     fn open(&self, _process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+//!         let options = how.local("memory:");
+//!         Ok(Arc::new(LocalStore::open(self.0.clone(), "/store".as_ref(), options)?))
+//!     }
+//!     fn settle(&self) {}
+//! }
+//!
+//! run("b01_flush_visibility", &Memory(SimWorld::memory()))?;
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod arrays;
+mod generations;
+mod keys;
+mod refusals;
+mod requests;
+mod transactions;
+mod versions;
+mod visibility;
+
+use std::sync::Arc;
+
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, ErrorKind, Result};
+
+use crate::api::*;
+use crate::local::LocalOptions;
+
+/// What a handle is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Reading and archiving.
+    #[default]
+    Append,
+    /// Reading only.
+    Read,
+    /// A store that must not exist yet.
+    Create,
+}
+
+/// How a handle is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
+    /// What for.
+    pub access: Access,
+    /// The schema asked for; the store's own where absent.
+    pub schema: Option<Schema>,
+    /// The version to read.
+    pub at: Option<String>,
+}
+
+impl Opening {
+    /// These wishes as a [`LocalStore`](crate::LocalStore) takes them.
+    pub fn local(&self, url: &str) -> LocalOptions {
+        LocalOptions {
+            url: url.to_owned(),
+            writable: self.access != Access::Read && self.at.is_none(),
+            must_exist: self.access == Access::Read || self.at.is_some(),
+            must_be_new: self.access == Access::Create,
+            schema: self.schema.clone(),
+            at: self.at.clone(),
+            compression: None,
+        }
+    }
+}
+
+/// One store, and how its handles are opened.
+pub trait Harness: Sync {
+    /// A new handle on the store, as process `process` has it: different processes, on different
+    /// hosts where there are several, share nothing but the store.
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>>;
+
+    /// Returns when every process sees what was flushed before the call.
+    fn settle(&self);
+}
+
+/// A behaviour.
+pub type Behaviour = fn(&dyn Harness) -> Result<()>;
+
+macro_rules! behaviours {
+    ($($module:ident: $($name:ident),+;)+) => {
+        /// All behaviours by name.
+        pub const BEHAVIOURS: &[(&str, Behaviour)] = &[$($((stringify!($name), $module::$name),)+)+];
+        $(pub use $module::{$($name),+};)+
+    };
+}
+
+behaviours! {
+    visibility:
+        b01_flush_visibility, b02_unflushed_is_lost, b03_close_flushes, b04_overwritten_at_flush,
+        b05_last_wins_in_batch, b06_two_processes_same_keys, b07_four_processes_many_flushes,
+        b08_threads_share_a_handle, discard_forgets, opened_fields_stay_as_they_were,
+        a_list_stays_as_it_was, early_looks_do_no_harm;
+    keys:
+        simulation_keys_come_back, mars_keys_come_back, b32_odd_keys_come_back, typed_values_sort,
+        get_finds_absent_optionals, axes_hold_what_is_there, list_by_depth, list_masked;
+    requests:
+        b09_request_order, b10_strict_and_lenient, b32_one_value_is_left_out, ranges_and_everything,
+        fields_concatenate, a_reader_seeks;
+    arrays:
+        dtypes_of_every_kind, arrays_of_every_rank, opaque_ranges_across_blocks, boxes_of_chunked_arrays,
+        compression_per_call, large_flushes, empty_values;
+    generations:
+        pieces_accumulate, newer_piece_wins, pieces_of_one_commit, incomplete_is_named,
+        disagreeing_pieces_conflict, whole_field_hides_pieces, created_field_hides_pieces,
+        created_field_fills, mixed_generations_never_show;
+    transactions:
+        prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
+        late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,
+        transactions_do_not_mix, own_transaction_sees_the_newest, empty_commit_is_final;
+    versions:
+        version_reads_as_it_was, version_survives_merges, version_of_another_store,
+        version_holds_decisions;
+    refusals:
+        b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
+        another_schema_conflicts, wrong_values, wrong_boxes, side_records_need_no_field;
+}
+
+/// Runs all behaviours, each on a store of its own.
+pub fn run_all<H: Harness>(fresh: impl Fn() -> H) -> Result<()> {
+    for (name, behaviour) in BEHAVIOURS {
+        behaviour(&fresh()).map_err(|e| e.context(name))?;
+    }
+    Ok(())
+}
+
+/// Runs one behaviour by name.
+pub fn run(name: &str, harness: &dyn Harness) -> Result<()> {
+    match BEHAVIOURS.iter().find(|(known, _)| *known == name) {
+        Some((_, behaviour)) => behaviour(harness).map_err(|e| e.context(name)),
+        None => Err(Error::invalid(format!("there is no behaviour {name}"))),
+    }
+}
+
+// What behaviours say often.
+
+type Store = Arc<dyn FieldStore>;
+
+/// A handle for reading and archiving.
+fn open(harness: &dyn Harness, process: usize) -> Result<Store> {
+    harness.open(process, &Opening::default())
+}
+
+/// A handle on a store with a schema that comes with Fieldstone.
+fn open_as(harness: &dyn Harness, process: usize, schema: &str) -> Result<Store> {
+    harness.open(process, &Opening { schema: Schema::builtin(schema), ..Opening::default() })
+}
+
+/// Flushes, and lets every process see it.
+fn flush(harness: &dyn Harness, store: &Store) -> Result<()> {
+    store.flush(None)?;
+    harness.settle();
+    Ok(())
+}
+
+fn request(text: &str) -> Result<Request> {
+    Request::parse(text)
+}
+
+/// Archives opaque bytes under a key written as a request.
+fn put(store: &Store, key: &str, value: &[u8]) -> Result<()> {
+    put_in(store, key, value, None)
+}
+
+fn put_in(store: &Store, key: &str, value: &[u8], transaction: Option<Id>) -> Result<()> {
+    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    with_key(key, |pairs| store.archive(pairs, Value::Bytes(value), &options))
+}
+
+/// Calls with the pairs of a key written as a request.
+fn with_key<T>(key: &str, call: impl FnOnce(&Pairs<'_>) -> Result<T>) -> Result<T> {
+    let pairs = request(key)?.single_pairs()?;
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    call(&pairs)
+}
+
+fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
+    get_in(store, key, None)
+}
+
+fn get_in(store: &Store, key: &str, transaction: Option<Id>) -> Result<Vec<u8>> {
+    with_key(key, |pairs| store.get(pairs, &ReadOptions { transaction }))?.read()
+}
+
+/// Keys listed for a request, as text.
+fn listed(store: &Store, text: &str) -> Result<Vec<String>> {
+    list_with(store, text, &ListOptions::default())
+}
+
+fn list_with(store: &Store, text: &str, options: &ListOptions) -> Result<Vec<String>> {
+    store.list(&request(text)?, options)?.map(|entry| entry.map(|e| e.key.to_string())).collect()
+}
+
+/// How many entries a list has, hidden ones included.
+fn count_all(store: &Store) -> Result<usize> {
+    let options = ListOptions { masked: true, ..ListOptions::default() };
+    Ok(list_with(store, "", &options)?.len())
+}
+
+/// Checks that a call fails, and how; returns the error.
+fn fails<T>(what: &str, kind: ErrorKind, outcome: Result<T>) -> Error {
+    match outcome {
+        Ok(_) => {
+            assert!(kind == ErrorKind::Internal, "{what}: succeeds, where {} is due", kind.name());
+            Error::internal("no error")
+        }
+        Err(e) => {
+            assert!(e.kind() == kind, "{what}: {} is due, not {}: {e}", kind.name(), e.kind().name());
+            e
+        }
+    }
+}
+
+/// Checks that an error's message names something.
+fn names(error: &Error, what: &str) {
+    assert!(error.message().contains(what), "'{error}' does not name '{what}'");
+}
+
+/// Elements of an f64 array.
+fn doubles(values: impl IntoIterator<Item = f64>) -> Vec<u8> {
+    values.into_iter().flat_map(f64::to_ne_bytes).collect()
+}
+
+/// Bytes that show a misplaced one.
+fn pattern(length: usize, seed: u64) -> Vec<u8> {
+    (0..length as u64).map(|i| ((i ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}

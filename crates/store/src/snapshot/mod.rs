@@ -122,7 +122,8 @@ impl Snapshot {
     pub fn order(&self, writer: Id, commit: &CommitInfo, own: Option<Id>) -> Option<Order> {
         let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
         match self.verdicts.get(&id) {
-            None => (own == Some(id)).then_some((u64::MAX, writer)),
+            // All alike, so that the commits' own stamps count, as they will after the decision.
+            None => (own == Some(id)).then_some((u64::MAX, Id::NONE)),
             Some(verdict) => {
                 let decision = &verdict.decision;
                 let covered = decision.committed

@@ -46,13 +46,9 @@ impl<'a> Prepared<'a> {
         chunks: Option<&[u64]>,
         fill: Option<&[u8]>,
     ) -> Result<Prepared<'a>> {
-        match value {
-            Value::Bytes(data) => {
-                if chunks.is_some() {
-                    return Err(Error::invalid("opaque bytes have no chunks"));
-                }
-                Ok(Prepared::bytes(key, data, compression))
-            }
+        let prepare = || match value {
+            Value::Bytes(_) if chunks.is_some() => Err(Error::invalid("opaque bytes have no chunks")),
+            Value::Bytes(data) => Ok(Prepared::bytes(key, data, compression)),
             Value::Array { data, dtype, shape } => {
                 let whole = IndexBox::whole(shape)?;
                 Prepared::array(key, data, dtype, shape, whole, true, compression, chunks, fill)
@@ -61,8 +57,8 @@ impl<'a> Prepared<'a> {
                 let piece = IndexBox::new(start.to_vec(), count.to_vec(), shape)?;
                 Prepared::array(key, data, dtype, shape, piece, false, compression, chunks, fill)
             }
-        }
-        .map_err(|e| e.context(key))
+        };
+        prepare().map_err(|e: Error| e.context(key))
     }
 
     fn bytes(key: &FieldKey, data: &'a [u8], compression: Compression) -> Prepared<'a> {
