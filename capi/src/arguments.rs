@@ -1,0 +1,184 @@
+//! What callers pass: texts, bytes, shapes and places for results, checked as far as can be.
+//!
+//! Each function names its argument in the error. None can check that a pointer that is not null leads to
+//! as much memory as the caller says: that is the caller's promise, and the ground of every `unsafe` here.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use fieldstone::{DType, Error, Request, Result, element_count};
+
+/// Most dimensions of an array.
+pub const FS_MAX_RANK: usize = 32;
+
+/// A text.
+///
+/// # Safety
+/// `pointer` is null or leads to bytes that end in a zero byte and that nobody changes during the call.
+pub unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
+    if pointer.is_null() {
+        return Err(Error::invalid(format!("the {name} is null")));
+    }
+    // SAFETY: not null, and by the caller's promise ended by a zero byte and unchanged.
+    let bytes = unsafe { CStr::from_ptr(pointer) };
+    bytes.to_str().map_err(|e| {
+        Error::invalid(format!("the {name} is not UTF-8 from byte {} on", e.valid_up_to()))
+            .with_hint("convert the text to UTF-8")
+    })
+}
+
+/// A text that may be absent.
+///
+/// # Safety
+/// As for [`text`].
+pub unsafe fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise is the same.
+    unsafe { text(pointer, name) }.map(Some)
+}
+
+/// A key as keywords and values.
+///
+/// # Safety
+/// As for [`text`].
+pub unsafe fn key(pointer: *const c_char) -> Result<Vec<(String, String)>> {
+    // SAFETY: the caller's promise is the same.
+    let text = unsafe { text(pointer, "key") }?;
+    Request::parse(text)
+        .and_then(|request| request.single_pairs())
+        .map_err(|e| e.context(format!("key '{text}'")))
+}
+
+/// The pairs of a key as calls take them.
+pub fn pairs(key: &[(String, String)]) -> Vec<(&str, &str)> {
+    key.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
+}
+
+/// Bytes to read.
+///
+/// # Safety
+/// `pointer` is null or leads to `length` bytes that nobody changes during the call.
+pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize, name: &str) -> Result<&'a [u8]> {
+    check(pointer.cast::<u8>(), length, name)?;
+    if length == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: not null, bytes need no alignment, the length fits isize, and by the caller's promise as
+    // much memory is there and unchanged.
+    Ok(unsafe { std::slice::from_raw_parts(pointer.cast(), length) })
+}
+
+/// Bytes to fill.
+///
+/// # Safety
+/// `pointer` is null or leads to `length` bytes that nobody else uses during the call.
+pub unsafe fn buffer<'a>(pointer: *mut c_void, length: usize) -> Result<&'a mut [u8]> {
+    check(pointer.cast::<u8>(), length, "buffer")?;
+    if length == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: as in `bytes`, and by the caller's promise nobody else uses it.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
+}
+
+/// One number per dimension.
+///
+/// # Safety
+/// `pointer` is null or leads to `ndim` numbers that nobody changes during the call.
+pub unsafe fn numbers<'a>(pointer: *const u64, ndim: c_int, name: &str) -> Result<&'a [u64]> {
+    let rank = usize::try_from(ndim).ok().filter(|rank| *rank <= FS_MAX_RANK);
+    let rank = rank.ok_or_else(|| {
+        Error::invalid(format!("an array of {ndim} dimensions; 0 to {FS_MAX_RANK} are possible"))
+    })?;
+    check(pointer, rank, name)?;
+    if rank == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: not null, aligned, short, and by the caller's promise as many numbers are there, unchanged.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, rank) })
+}
+
+/// What may be said of `length` elements at a pointer without following it.
+fn check<T>(pointer: *const T, length: usize, name: &str) -> Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    if pointer.is_null() {
+        return Err(Error::invalid(format!("the {name} is null")));
+    }
+    if !pointer.is_aligned() {
+        return Err(Error::invalid(format!("the {name} at {pointer:p} is not aligned to its type")));
+    }
+    match length.checked_mul(size_of::<T>()) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
+        _ => Err(Error::invalid(format!("the {name} cannot have {length} elements: memory ends before"))
+            .with_hint("was a negative number given as a length?")),
+    }
+}
+
+/// Where a result goes, given its first value at once, so that it is set whatever happens next.
+///
+/// # Safety
+/// `pointer` is null or leads to a `T` that nobody else uses during the call; it need not be set yet.
+pub unsafe fn result<'a, T>(pointer: *mut T, first: T, name: &str) -> Result<&'a mut T> {
+    check(pointer.cast_const(), 1, name)?;
+    // SAFETY: not null, aligned, and by the caller's promise ours. `write` does not read what was there.
+    unsafe { pointer.write(first) };
+    // SAFETY: as above, and it holds a `T` now.
+    Ok(unsafe { &mut *pointer })
+}
+
+/// An element type.
+///
+/// # Safety
+/// As for [`text`].
+pub unsafe fn dtype(pointer: *const c_char) -> Result<DType> {
+    // SAFETY: the caller's promise is the same.
+    DType::parse(unsafe { text(pointer, "dtype") }?)
+}
+
+/// Bytes of a box with these extents.
+pub fn byte_count(dtype: DType, extents: &[u64]) -> Result<usize> {
+    let bytes = element_count(extents)?.checked_mul(dtype.size() as u64);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| Error::invalid(format!("{dtype} elements of extents {extents:?} do not fit memory")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_judged_is_refused_by_name() {
+        let message = |result: Result<()>| result.unwrap_err().message().to_owned();
+        // SAFETY: null and constants; the misaligned and the endless ones are refused before they are used.
+        unsafe {
+            assert_eq!(message(text(std::ptr::null(), "key").map(drop)), "the key is null");
+            assert_eq!(
+                message(text(c"ab\xff".as_ptr(), "url").map(drop)),
+                "the url is not UTF-8 from byte 2 on"
+            );
+            assert_eq!(message(bytes(std::ptr::null(), 1, "data").map(drop)), "the data is null");
+            assert!(
+                message(bytes(c"a".as_ptr().cast(), usize::MAX, "data").map(drop)).contains("memory ends")
+            );
+            assert!(bytes(std::ptr::null(), 0, "data").unwrap().is_empty());
+            let pair = [1_u64, 2];
+            assert_eq!(numbers(pair.as_ptr(), 2, "shape").unwrap(), [1, 2]);
+            assert!(message(numbers(pair.as_ptr(), -1, "shape").map(drop)).contains("-1 dimensions"));
+            assert!(message(numbers(pair.as_ptr(), 33, "shape").map(drop)).contains("33 dimensions"));
+            let odd = pair.as_ptr().wrapping_byte_add(1);
+            assert!(message(numbers(odd, 1, "shape").map(drop)).contains("not aligned"));
+            assert!(message(result(std::ptr::null_mut::<u64>(), 0, "nbytes").map(drop)).contains("null"));
+        }
+    }
+
+    #[test]
+    fn sizes_are_counted_without_overflow() {
+        assert_eq!(byte_count(DType::F8, &[2, 3]).unwrap(), 48);
+        assert_eq!(byte_count(DType::F8, &[u64::MAX, 0]).unwrap(), 0);
+        assert!(byte_count(DType::F8, &[1 << 62]).is_err());
+        assert!(byte_count(DType::F8, &[1 << 40, 1 << 40]).is_err());
+    }
+}

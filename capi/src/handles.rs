@@ -1,0 +1,131 @@
+//! Handles: what a caller holds instead of our objects.
+//!
+//! A handle looks like a pointer and is a number from a table. It is looked up and never followed, and no
+//! number is given twice, so a null, closed, mistaken or invented handle is found out, and what one
+//! thread closes while another uses it stays alive until that call returns.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use fieldstone::{Error, FieldStore, Result};
+
+use crate::key::KeyBuilder;
+use crate::list::OpenList;
+
+/// An open store.
+pub struct fs_store {
+    _opaque: [u8; 0],
+}
+
+/// A key that is being put together.
+pub struct fs_key {
+    _opaque: [u8; 0],
+}
+
+/// A list that is being read.
+pub struct fs_list {
+    _opaque: [u8; 0],
+}
+
+/// A type of handle.
+pub trait Handle: Sized + 'static {
+    /// What a handle of this type stands for.
+    type Target: ?Sized + Send + Sync;
+    /// The type's name in C.
+    const NAME: &str;
+    /// The handles of this type that are open.
+    fn table() -> &'static Table<Self::Target>;
+}
+
+impl Handle for fs_store {
+    type Target = dyn FieldStore;
+    const NAME: &str = "fs_store";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<dyn FieldStore> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_key {
+    type Target = Mutex<KeyBuilder>;
+    const NAME: &str = "fs_key";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<Mutex<KeyBuilder>> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_list {
+    type Target = Mutex<OpenList>;
+    const NAME: &str = "fs_list";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<Mutex<OpenList>> = Table::new();
+        &TABLE
+    }
+}
+
+/// The open handles of one type.
+pub struct Table<T: ?Sized>(RwLock<BTreeMap<usize, Arc<T>>>);
+
+impl<T: ?Sized> Table<T> {
+    const fn new() -> Table<T> {
+        Table(RwLock::new(BTreeMap::new()))
+    }
+}
+
+/// Of all types together, so that a handle of one type is none of another. It begins where small numbers
+/// and what is left in freed memory are unlikely to hit, and steps like an aligned pointer.
+static NEXT: AtomicUsize = AtomicUsize::new(0x4653_0010);
+const STEP: usize = 16;
+
+/// A new handle for an object.
+pub fn give<H: Handle>(object: Arc<H::Target>) -> *mut H {
+    let number = NEXT.fetch_add(STEP, Ordering::Relaxed);
+    H::table().0.write().unwrap_or_else(PoisonError::into_inner).insert(number, object);
+    std::ptr::without_provenance_mut(number)
+}
+
+/// What a handle stands for.
+pub fn find<H: Handle>(handle: *const H) -> Result<Arc<H::Target>> {
+    let table = H::table().0.read().unwrap_or_else(PoisonError::into_inner);
+    table.get(&handle.addr()).cloned().ok_or_else(|| unknown(handle))
+}
+
+/// Closes a handle; the object lives on as long as a call still uses it.
+pub fn take<H: Handle>(handle: *const H) -> Result<Arc<H::Target>> {
+    let mut table = H::table().0.write().unwrap_or_else(PoisonError::into_inner);
+    table.remove(&handle.addr()).ok_or_else(|| unknown(handle))
+}
+
+fn unknown<H: Handle>(handle: *const H) -> Error {
+    let name = H::NAME;
+    if handle.is_null() {
+        return Error::invalid(format!("the {name} handle is null"))
+            .with_hint("check the status of the call that should have made it");
+    }
+    Error::invalid(format!("{handle:p} is no open {name} handle"))
+        .with_hint("it was closed already, was never set, or is a handle of another type")
+}
+
+/// Locks what a handle guards; a panic of an earlier call does not keep later ones out.
+pub fn lock<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
+    object.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_open_handles_of_the_right_type_are_found() {
+        let key = give::<fs_key>(Arc::default());
+        assert!(find(key).is_ok());
+        assert!(find(key.cast::<fs_list>()).is_err());
+        assert!(find(std::ptr::null::<fs_key>()).err().unwrap().message().contains("null"));
+        assert!(find(key.wrapping_byte_add(1)).is_err());
+        assert!(take(key).is_ok());
+        assert!(take(key).is_err(), "closed twice");
+        assert_ne!(give::<fs_key>(Arc::default()), key, "a number is never given again");
+    }
+}

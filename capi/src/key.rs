@@ -1,0 +1,79 @@
+//! Keys put together keyword by keyword, for callers that would otherwise print and quote by hand.
+
+use std::ffi::{CString, c_char, c_int};
+use std::sync::{Arc, Mutex};
+
+use fieldstone::{Error, Request, Result, Values};
+
+use crate::arguments::text;
+use crate::handles::{find, fs_key, give, lock, take};
+use crate::status::{c_text, call};
+
+/// A key and its text, which the caller holds a pointer to.
+#[derive(Default)]
+pub struct KeyBuilder {
+    pairs: Request,
+    text: CString,
+}
+
+impl KeyBuilder {
+    fn set(&mut self, keyword: &str, value: &str) -> Result<()> {
+        if keyword.is_empty() {
+            return Err(Error::invalid("the keyword is empty"));
+        }
+        self.pairs.set(keyword, Values::list([value]));
+        self.text = c_text(&self.pairs.to_string());
+        Ok(())
+    }
+}
+
+/// Begins a key. Never null; free it with fs_key_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_key_new() -> *mut fs_key {
+    let mut key = std::ptr::null_mut();
+    call(|| {
+        key = give(Arc::new(Mutex::new(KeyBuilder::default())));
+        Ok(())
+    });
+    key
+}
+
+/// Gives a keyword a value, in place of the one it had. The value is taken as it is: "a/b" is one value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_key_set(key: *mut fs_key, keyword: *const c_char, value: *const c_char) -> c_int {
+    call(|| {
+        let key = find(key)?;
+        // SAFETY: the caller gives texts that end in a zero byte, or null.
+        let (keyword, value) = unsafe { (text(keyword, "keyword")?, text(value, "value")?) };
+        lock(&key).set(keyword, value)
+    })
+}
+
+/// Gives a keyword a whole number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_key_set_int(key: *mut fs_key, keyword: *const c_char, value: i64) -> c_int {
+    call(|| {
+        let key = find(key)?;
+        // SAFETY: the caller gives a text that ends in a zero byte, or null.
+        let keyword = unsafe { text(keyword, "keyword") }?;
+        lock(&key).set(keyword, &value.to_string())
+    })
+}
+
+/// The key as text, for all calls that take one. Valid until the key is set again or freed; null for what
+/// is no key, so that the call that takes it is FS_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_key_text(key: *const fs_key) -> *const c_char {
+    let mut text = std::ptr::null();
+    call(|| {
+        text = lock(&*find(key)?).text.as_ptr();
+        Ok(())
+    });
+    text
+}
+
+/// Frees a key. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_key_free(key: *mut fs_key) -> c_int {
+    call(|| if key.is_null() { Ok(()) } else { take(key).map(drop) })
+}

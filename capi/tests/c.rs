@@ -1,0 +1,85 @@
+//! Programs in C, compiled as the guide says and run: the example, every call, every error, threads.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{check_heat, compile_c, have, open, printed, shared, succeed};
+use fieldstone::Request;
+
+/// A program of `capi/`, linked with the shared library, in a folder of its own.
+fn program(source: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let link = shared();
+    let program = compile_c(source, folder.path(), &link.iter().map(String::as_str).collect::<Vec<_>>());
+    (folder, program)
+}
+
+#[test]
+fn the_heat_example_writes_what_rust_reads() {
+    if !have("gcc") {
+        return;
+    }
+    let (folder, program) = program("examples/heat.c");
+    let text = printed(Command::new(&program).current_dir(folder.path()));
+    check_heat(&folder.path().join("heat.store"), "heat-c");
+    let last = &common::heat()[common::STEPS];
+    let row = |y: usize| {
+        (30..34).map(|x| format!("{:8.3}", last[y * common::NX + x])).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(text, format!("21 fields, 1032192 bytes\n{}\n{}\n", row(12), row(13)));
+}
+
+#[test]
+fn the_static_library_links_too() {
+    if !have("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let link = ["-l:libfieldstone.a", "-lpthread", "-ldl", "-lm"];
+    let program = compile_c("examples/heat.c", folder.path(), &link);
+    succeed(Command::new(program).arg("store").current_dir(folder.path()));
+    check_heat(&folder.path().join("store"), "heat-c");
+}
+
+#[test]
+fn every_call_does_what_it_says() {
+    if !have("gcc") {
+        return;
+    }
+    let (folder, program) = program("tests/c/calls.c");
+    succeed(Command::new(program).arg(folder.path().join("store")));
+}
+
+#[test]
+fn mistakes_are_errors_and_never_crashes() {
+    if !have("gcc") {
+        return;
+    }
+    let (folder, program) = program("tests/c/errors.c");
+    succeed(Command::new(program).arg(folder.path().join("store")));
+}
+
+#[test]
+fn threads_share_a_handle() {
+    if !have("gcc") {
+        return;
+    }
+    let (folder, program) = program("tests/c/threads.c");
+    succeed(Command::new(program).arg(folder.path().join("store")));
+    let store = open(&folder.path().join("store"));
+    assert_eq!(store.list(&Request::new(), &Default::default()).unwrap().count(), 8 * 25);
+}
+
+#[test]
+fn an_example_that_fails_says_why_and_ends_with_the_kind() {
+    if !have("gcc") {
+        return;
+    }
+    let (_folder, program) = program("examples/heat.c");
+    let done = Command::new(program).arg("nowhere://x").output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("nowhere://"), "{done:?}");
+}

@@ -1,0 +1,150 @@
+//! What the tests of the C and Fortran bindings share: the library, the compilers, runs in a folder of
+//! their own.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
+pub fn require(name: &str, condition: bool, why: &str) -> bool {
+    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
+    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
+    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
+    if !condition {
+        eprintln!("skipped, {name}: {why}");
+    }
+    condition
+}
+
+/// Whether the compiler is there; else the test skips, or fails where it is required.
+pub fn have(compiler: &str) -> bool {
+    let found = Command::new(compiler).arg("--version").output().is_ok_and(|done| done.status.success());
+    require(compiler, found, &format!("{compiler} is not installed"))
+}
+
+/// The folder `capi/`.
+pub fn capi() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder with the built `libfieldstone.so` and `libfieldstone.a`. Cargo builds no cdylib for
+/// integration tests, so it is asked to, with the profile and the target folder of this test.
+pub fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let folder = test.parent().and_then(Path::parent).unwrap(); // of TARGET/PROFILE/deps/test
+        let profile = match folder.file_name().and_then(|name| name.to_str()).unwrap() {
+            "debug" => "dev",
+            other => other,
+        };
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo.args([
+            "build",
+            "--quiet",
+            "--offline",
+            "--locked",
+            "-p",
+            "fieldstone-capi",
+            "--profile",
+            profile,
+        ]);
+        cargo.arg("--target-dir").arg(folder.parent().unwrap()).current_dir(capi());
+        succeed(&mut cargo);
+        for name in ["libfieldstone.so", "libfieldstone.a"] {
+            assert!(folder.join(name).exists(), "{name} is not in {}", folder.display());
+        }
+        folder.to_owned()
+    })
+}
+
+/// Runs a command that must succeed.
+pub fn succeed(command: &mut Command) -> Output {
+    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(
+        done.status.success(),
+        "{command:?}: {}\n{}{}",
+        done.status,
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    done
+}
+
+/// What a command that must succeed prints.
+pub fn printed(command: &mut Command) -> String {
+    String::from_utf8(succeed(command).stdout).unwrap()
+}
+
+/// Compiles a C program of `capi/` as the guide says, warnings being errors, into `folder`.
+pub fn compile_c(source: &str, folder: &Path, link: &[&str]) -> PathBuf {
+    let program = folder.join("program");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_POSIX_C_SOURCE=200809L"]);
+    gcc.arg("-I").arg(capi().join("include")).arg(capi().join(source)).arg("-o").arg(&program);
+    gcc.arg("-L").arg(library()).args(link);
+    succeed(&mut gcc);
+    program
+}
+
+/// How the shared library is linked, so that the program finds it where it was built.
+pub fn shared() -> Vec<String> {
+    vec!["-lfieldstone".to_owned(), format!("-Wl,-rpath,{}", library().display()), "-lm".to_owned()]
+}
+
+/// The array field of a key as 64-bit floats, and its shape.
+pub fn array(store: &dyn fieldstone::FieldStore, key: &fieldstone::Pairs<'_>) -> (Vec<u64>, Vec<f64>) {
+    let field = store.get(key, &fieldstone::ReadOptions::default()).unwrap();
+    assert_eq!(field.dtype().unwrap(), Some(fieldstone::DType::F8));
+    let bytes = field.read().unwrap();
+    let values = bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap()));
+    (field.shape().unwrap().unwrap(), values.collect())
+}
+
+/// Opens a store for reading.
+pub fn open(folder: &Path) -> std::sync::Arc<dyn fieldstone::FieldStore> {
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    fieldstone::open(folder.to_str().unwrap(), &options).unwrap()
+}
+
+pub const NX: usize = 96;
+pub const NY: usize = 64;
+pub const STEPS: usize = 20;
+
+/// What both heat examples compute, computed again: the temperature after each step, row by row.
+pub fn heat() -> Vec<Vec<f64>> {
+    let mut u = vec![0.0; NY * NX];
+    for y in 8..16 {
+        u[y * NX + 20..y * NX + 44].fill(100.0);
+    }
+    let mut steps = vec![u.clone()];
+    for _ in 0..STEPS {
+        let old = u.clone();
+        for y in 1..NY - 1 {
+            for x in 1..NX - 1 {
+                let i = y * NX + x;
+                u[i] = old[i] + 0.2 * (old[i - 1] + old[i + 1] + old[i - NX] + old[i + NX] - 4.0 * old[i]);
+            }
+        }
+        steps.push(u.clone());
+    }
+    steps
+}
+
+/// Checks what a heat example wrote: every step, whole and right, under the key that it says.
+pub fn check_heat(folder: &Path, run: &str) {
+    let store = open(folder);
+    let listed = store.list(&fieldstone::Request::new(), &Default::default()).unwrap();
+    let listed: Vec<_> = listed.map(Result::unwrap).collect();
+    assert_eq!(listed.len(), STEPS + 1);
+    assert!(listed.iter().all(|entry| entry.complete && entry.nbytes == (8 * NX * NY) as u64));
+    for (step, expected) in heat().into_iter().enumerate() {
+        let key = [("run", run), ("variable", "temperature"), ("step", &step.to_string())];
+        let (shape, found) = array(&*store, &key);
+        assert_eq!(shape, [NY as u64, NX as u64]);
+        let far = found.iter().zip(&expected).position(|(a, b)| (a - b).abs() > 1e-9); // fused multiply-adds
+        assert_eq!(far, None, "step {step} differs");
+    }
+    assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
+}

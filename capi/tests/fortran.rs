@@ -1,0 +1,60 @@
+//! Programs in Fortran over the module `fieldstone`, compiled as the guide says and run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{capi, check_heat, have, open, printed, shared, succeed};
+
+/// Compiles the module and a program of `capi/` into `folder`, warnings being errors.
+fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
+    let program = folder.join("program");
+    let mut gfortran = Command::new("gfortran");
+    gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-J").arg(folder);
+    gfortran.arg(capi().join("fortran/fieldstone.f90")).arg(capi().join(source)).arg("-o").arg(&program);
+    gfortran.arg("-L").arg(common::library()).args(shared());
+    succeed(&mut gfortran);
+    program
+}
+
+#[test]
+fn the_heat_example_writes_what_rust_reads() {
+    if !have("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("examples/heat.f90", folder.path(), &["-std=f2018", "-O2"]);
+    let text = printed(Command::new(program).current_dir(folder.path()));
+    check_heat(&folder.path().join("heat.store"), "heat-fortran");
+    let last = &common::heat()[common::STEPS];
+    let row = |y: usize| (30..34).map(|x| format!("{:9.3}", last[y * common::NX + x])).collect::<String>();
+    let rows = format!("{}\n{}\n", row(12), row(13));
+    assert_eq!(text, format!("{rows}the field is 96 by 64\nno step beyond the last\n"));
+}
+
+#[test]
+fn every_procedure_does_what_it_says() {
+    if !have("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // -cpp for the line numbers of failed checks; the run-time checks make a wrong index an error; what
+    // comes back must equal what went in, also where it is real.
+    let flags = ["-cpp", "-g", "-fcheck=all,no-array-temps", "-Wno-compare-reals"];
+    let program = compile("tests/fortran/calls.f90", folder.path(), &flags);
+    let done = Command::new(program).arg(folder.path()).output().unwrap();
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    // Its last call is one that must stop it, with the number of NotFound and the message.
+    assert_eq!(done.status.code(), Some(3), "{complaint}");
+    assert!(complaint.contains("fieldstone: ") && complaint.contains("discarded"), "{complaint}");
+
+    let store = open(&folder.path().join("store"));
+    let key = [("run", "fortran"), ("step", "0"), ("variable", "grid")];
+    let field = store.get(&key, &Default::default()).unwrap();
+    assert_eq!(field.shape().unwrap(), Some(vec![4, 3]), "the order of dimensions is turned round");
+    let numbers: Vec<u8> = (1..=12).flat_map(i32::to_ne_bytes).collect();
+    assert_eq!(field.read().unwrap(), numbers, "and the memory is as it was");
+    assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
+}

@@ -1,0 +1,60 @@
+//! `include/fieldstone.h` is what cbindgen makes of `src/`, and a C compiler takes it as it is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+/// The files with something for the header, in the header's order.
+const SOURCES: [&str; 8] = ["status", "arguments", "handles", "key", "store", "archive", "read", "list"];
+
+fn generated() -> String {
+    let config = cbindgen::Config::from_file(common::capi().join("cbindgen.toml")).unwrap();
+    let builder = cbindgen::Builder::new().with_config(config);
+    let sources = SOURCES.iter().map(|name| common::capi().join(format!("src/{name}.rs")));
+    let mut header = Vec::new();
+    sources.fold(builder, |builder, source| builder.with_src(source)).generate().unwrap().write(&mut header);
+    String::from_utf8(header).unwrap()
+}
+
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let (path, header) = (common::capi().join("include/fieldstone.h"), generated());
+    if std::env::var("UPDATE_HEADER").is_ok_and(|value| value == "1") {
+        fs::write(&path, &header).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == header,
+        "include/fieldstone.h is not what src/ says; write it anew with \
+         UPDATE_HEADER=1 cargo test -p fieldstone-capi --test header"
+    );
+}
+
+#[test]
+fn the_header_names_every_exported_function() {
+    let header = generated();
+    let mut functions = 0;
+    for file in fs::read_dir(common::capi().join("src")).unwrap() {
+        let code = fs::read_to_string(file.unwrap().path()).unwrap();
+        for after in code.split("#[unsafe(no_mangle)]").skip(1) {
+            let name = after.split("fn ").nth(1).unwrap().split('(').next().unwrap();
+            assert!(header.contains(&format!("{name}(")), "{name} is not in the header");
+            functions += 1;
+        }
+    }
+    assert!(functions > 20, "only {functions} functions were found");
+}
+
+#[test]
+fn a_strict_compiler_takes_the_header_alone() {
+    if !common::have("gcc") {
+        return;
+    }
+    let header = common::capi().join("include/fieldstone.h");
+    for standard in ["-std=c99", "-std=c11"] {
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-fsyntax-only", "-x", "c", standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+        common::succeed(gcc.arg(&header));
+    }
+}
