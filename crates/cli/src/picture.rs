@@ -1,0 +1,281 @@
+//! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
+//! where the store has them.
+//!
+//! Three kinds of fields have a picture: arrays; arrays of an ingested netCDF file, whose header (the
+//! field `@header` of the same run, `spec/netcdf-header.md`) knows packing, fill and coordinates; and
+//! GRIB messages, which the helper process decodes.
+
+use fieldstone::{DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result};
+use serde_json::{Value, json};
+
+use crate::elements::as_floats;
+use crate::helper;
+use crate::region::Region;
+
+/// Positions along an axis, or of every point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it is, with its unit.
+    pub label: String,
+    /// Extents: one dimension, or those of the picture.
+    pub shape: Vec<usize>,
+    /// The positions.
+    pub values: Vec<f64>,
+}
+
+/// Numbers to draw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// The numbers, NaN where there is none, in C order.
+    pub values: Vec<f64>,
+    /// One or two extents.
+    pub shape: Vec<usize>,
+    /// What they are, with their unit.
+    pub label: String,
+    /// Positions across.
+    pub x: Option<Axis>,
+    /// Positions down.
+    pub y: Option<Axis>,
+    /// Which part of a larger array was taken without being asked for.
+    pub taken: Option<String>,
+}
+
+impl Picture {
+    /// The picture of a field, or of the part of it that `region` leaves.
+    pub fn of(store: &dyn FieldStore, field: &Field, region: Option<&Region>) -> Result<Picture> {
+        let key = field.key()?;
+        let picture = match (field.dtype()?, field.shape()?) {
+            (Some(dtype), Some(shape)) => of_array(store, field, &key, dtype, &shape, region),
+            _ if region.is_some() => Err(Error::invalid("it is opaque bytes, and only an array has a box")),
+            _ => of_grib(&field.read()?),
+        };
+        picture.map_err(|e| e.context(&key))
+    }
+
+    /// Its PNG, from the helper process.
+    pub fn png(&self, title: &str, size: [u32; 2]) -> Result<Vec<u8>> {
+        let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let mut parts = vec![bytes(&self.values)];
+        let mut coords = Vec::new();
+        for (name, axis) in [("x", &self.x), ("y", &self.y)] {
+            if let Some(axis) = axis {
+                coords.push(json!({"name": name, "dtype": "<f8", "shape": axis.shape, "label": axis.label}));
+                parts.push(bytes(&axis.values));
+            }
+        }
+        let request = helper::plot_request(&self.shape, title, &self.label, size, &coords);
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let frames = helper::ask(&request, &parts)?;
+        let image = frames.into_iter().find(|(header, _)| header["kind"] == "image");
+        image.map(|(_, png)| png).ok_or_else(|| Error::internal("the helper drew nothing"))
+    }
+}
+
+fn of_array(
+    store: &dyn FieldStore,
+    field: &Field,
+    key: &FieldKey,
+    dtype: DType,
+    shape: &[u64],
+    region: Option<&Region>,
+) -> Result<Picture> {
+    let mut taken = None;
+    let region = match region {
+        Some(region) => region.clone(),
+        // Of more than two dimensions the last two are drawn, at the first index of the others.
+        None => {
+            let text: Vec<&str> =
+                (0..shape.len()).map(|d| if d + 2 < shape.len() { "0" } else { ":" }).collect();
+            taken = (shape.len() > 2).then(|| text.join(","));
+            match text.is_empty() {
+                true => Region::default(),
+                false => Region::parse(&text.join(","))?,
+            }
+        }
+    };
+    let (inside, kept) = region.within(shape)?;
+    let mut extents = kept.iter().map(|&n| n as usize).collect::<Vec<_>>();
+    if extents.len() > 2 {
+        return Err(Error::invalid(format!(
+            "the box leaves {} dimensions, and at most 2 are drawn",
+            kept.len()
+        ))
+        .with_hint("give an index for each further dimension, such as --box 0,3,:,:"));
+    }
+    if extents.is_empty() {
+        extents.push(1);
+    }
+    let raw = field.read_box(Some(&inside))?;
+    let mut values = as_floats(dtype, &raw)?;
+    let mut picture =
+        Picture { values: Vec::new(), shape: extents, label: String::new(), x: None, y: None, taken };
+    if let Some(variable) = Variable::of(store, key) {
+        variable.unpack(&mut values);
+        picture.label = variable.label();
+        // Dimensions that the array has: a split variable lost its first.
+        let all = variable.dims();
+        let dims = &all[all.len().saturating_sub(shape.len())..];
+        let text = inside.start().iter().zip(inside.count()).zip(dims);
+        let drawn: Vec<_> = text.filter(|((_, count), _)| **count > 1 || kept.len() == shape.len()).collect();
+        let axis =
+            |&((start, count), dim): &((&u64, &u64), &String)| variable.axis(store, key, dim, *start, *count);
+        if drawn.len() == picture.shape.len() {
+            picture.x = drawn.last().and_then(axis);
+            picture.y = (drawn.len() == 2).then(|| drawn.first().and_then(axis)).flatten();
+        }
+    }
+    picture.values = values;
+    Ok(picture)
+}
+
+/// What a netCDF header says about one variable.
+struct Variable {
+    header: Value,
+    group: usize,
+    place: usize,
+}
+
+impl Variable {
+    /// Where the key's run was ingested from a netCDF file. Any doubt means that it was not.
+    fn of(store: &dyn FieldStore, key: &FieldKey) -> Option<Variable> {
+        let name = key.get("variable")?.text().into_owned();
+        let header = read_beside(store, key, "@header")?.read().ok()?;
+        let header: Value = serde_json::from_slice(&header).ok()?;
+        if header["fieldstone"] != "netcdf-header" || header["version"] != 1 {
+            return None;
+        }
+        let (path, own) = name.rsplit_once('/').unwrap_or(("", &name));
+        let group = header["groups"].as_array()?.iter().position(|g| g["path"] == path)?;
+        let place = header["groups"][group]["variables"].as_array()?.iter().position(|v| v["name"] == own)?;
+        Some(Variable { header, group, place })
+    }
+
+    fn facts(&self) -> &Value {
+        &self.header["groups"][self.group]["variables"][self.place]
+    }
+
+    fn attribute(&self, name: &str) -> Option<&Value> {
+        let pairs = self.facts()["attrs"].as_array()?;
+        pairs.iter().find(|pair| pair[0] == name).map(|pair| &pair[1])
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.attribute(name)?["text"].as_str()
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.attribute(name)?["values"][0].as_f64()
+    }
+
+    /// Names what has no value and undoes the packing.
+    fn unpack(&self, values: &mut [f64]) {
+        let fills = [self.number("_FillValue"), self.number("missing_value")];
+        let (scale, offset) =
+            (self.number("scale_factor").unwrap_or(1.0), self.number("add_offset").unwrap_or(0.0));
+        for value in values {
+            *value = match fills.contains(&Some(*value)) {
+                true => f64::NAN,
+                false => *value * scale + offset,
+            };
+        }
+    }
+
+    fn label(&self) -> String {
+        let name = self.text("long_name").or_else(|| self.text("standard_name"));
+        let name = name.or_else(|| self.facts()["name"].as_str()).unwrap_or_default();
+        match self.text("units") {
+            Some(unit) => format!("{name} ({unit})"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Paths of its dimensions.
+    fn dims(&self) -> Vec<String> {
+        let dims = self.facts()["dims"].as_array();
+        dims.map(|d| d.iter().filter_map(|d| Some(d.as_str()?.to_owned())).collect()).unwrap_or_default()
+    }
+
+    /// Part of the coordinate variable of a dimension, where there is one.
+    fn axis(
+        &self,
+        store: &dyn FieldStore,
+        key: &FieldKey,
+        dim: &str,
+        start: u64,
+        count: u64,
+    ) -> Option<Axis> {
+        let field = read_beside(store, key, dim)?;
+        let (dtype, shape) = (field.dtype().ok()??, field.shape().ok()??);
+        let region = Region::parse(&format!("{start}:{}", start.checked_add(count)?)).ok()?;
+        let (inside, _) = (shape.len() == 1).then(|| region.within(&shape).ok()).flatten()?;
+        let mut values = as_floats(dtype, &field.read_box(Some(&inside)).ok()?).ok()?;
+        let coordinate = self.sibling(dim)?;
+        coordinate.unpack(&mut values);
+        values.iter().all(|v| v.is_finite()).then(|| Axis {
+            label: coordinate.label(),
+            shape: vec![values.len()],
+            values,
+        })
+    }
+
+    fn sibling(&self, name: &str) -> Option<Variable> {
+        let (path, own) = name.rsplit_once('/').unwrap_or(("", name));
+        let group = self.header["groups"].as_array()?.iter().position(|g| g["path"] == path)?;
+        let place =
+            self.header["groups"][group]["variables"].as_array()?.iter().position(|v| v["name"] == own)?;
+        Some(Variable { header: self.header.clone(), group, place })
+    }
+}
+
+/// The field of another variable of the same run, without a step.
+fn read_beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option<Field> {
+    let others = key.iter().filter(|(name, _)| !["variable", "step"].contains(&&***name));
+    let mut pairs: Vec<(String, String)> =
+        others.map(|(n, v)| (n.to_string(), v.text().into_owned())).collect();
+    pairs.push(("variable".into(), variable.into()));
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    store.get(&pairs, &ReadOptions::default()).ok()
+}
+
+/// The values of a GRIB message.
+fn of_grib(message: &[u8]) -> Result<Picture> {
+    if !message.starts_with(b"GRIB") {
+        return Err(Error::invalid("it is opaque bytes and no GRIB message: there is nothing to draw"));
+    }
+    let frames = helper::ask(&json!({"op": "decode"}), &[message])?;
+    let wrong = || Error::internal("the helper's answer to decode is not what the protocol says");
+    let (facts, payload) =
+        frames.into_iter().find(|(header, _)| header["kind"] == "field").ok_or_else(wrong)?;
+    let mut rest = &payload[..];
+    let mut take = |facts: &Value| -> Option<(Vec<usize>, Vec<f64>)> {
+        let shape: Option<Vec<usize>> =
+            facts["shape"].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect();
+        let (shape, dtype) = (shape?, DType::parse(facts["dtype"].as_str()?).ok()?);
+        let bytes = shape.iter().try_fold(dtype.size(), |n, extent| n.checked_mul(*extent))?;
+        let (own, others) = rest.split_at_checked(bytes)?;
+        rest = others;
+        Some((shape, as_floats(dtype, own).ok()?))
+    };
+    let (shape, values) = take(&facts).ok_or_else(wrong)?;
+    if shape.is_empty() || shape.len() > 2 {
+        return Err(wrong());
+    }
+    let (mut x, mut y) = (None, None);
+    for coordinate in facts["coords"].as_array().into_iter().flatten() {
+        let (shape, values) = take(coordinate).ok_or_else(wrong)?;
+        let name = coordinate["name"].as_str().unwrap_or_default();
+        let axis = Axis { label: name.to_owned(), shape, values };
+        match name {
+            "longitude" => x = Some(axis),
+            "latitude" => y = Some(axis),
+            _ => {}
+        }
+    }
+    let attribute = |name: &str| facts["attrs"][name].as_str();
+    let name = attribute("long_name").or(attribute("short_name")).unwrap_or_default();
+    let label = match attribute("units") {
+        Some(unit) => format!("{name} ({unit})"),
+        None => name.to_owned(),
+    };
+    Ok(Picture { values, shape, label, x, y, taken: None })
+}

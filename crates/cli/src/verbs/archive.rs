@@ -1,0 +1,153 @@
+//! `fieldstone archive`: one value under one key, durable and visible when the program ends.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fieldstone::{ArchiveOptions, DType, Error, IndexBox, Request, Result, Value};
+use serde_json::json;
+
+use crate::arguments::{Writing, join, numbers};
+use crate::output::{Done, Out, file_error};
+use crate::{json, npy};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone archive store run=a variable=t step=6 t6.grib
+  some-model | fieldstone archive store run=a,variable=t,step=6
+  fieldstone archive store run=a variable=p step=6 --npy pressure.npy
+  fieldstone archive store run=a variable=p step=6 --npy rank3.npy --start 0,64 --shape 128,128
+  fieldstone archive store run=a variable=q step=6 q.bin --dtype f4 --shape 180,360
+  fieldstone archive store --key run=a,variable=t,step=6 'name=with=signs.grib'";
+
+/// Archive the bytes of a file, of stdin, or an array under a key
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Writing,
+    /// The key as keyword=value, and at most one file (- or none: stdin)
+    #[arg(value_name = "KEY|FILE")]
+    words: Vec<String>,
+    /// The key; what stands in KEY|FILE is then the file
+    #[arg(long)]
+    key: Option<String>,
+    /// Archive the array in this .npy file
+    #[arg(long, value_name = "FILE")]
+    npy: Option<PathBuf>,
+    /// The bytes are an array of this element type, in C order: f4, <i2, M8[s] …
+    #[arg(long, requires = "shape", conflicts_with = "npy")]
+    dtype: Option<String>,
+    /// The whole array's extents
+    #[arg(long, value_name = "N,N…")]
+    shape: Option<String>,
+    /// The bytes are the piece of the array that starts here
+    #[arg(long, value_name = "N,N…", requires = "shape")]
+    start: Option<String>,
+    /// Extents of the piece; a .npy file has its own
+    #[arg(long, value_name = "N,N…", requires = "start", conflicts_with = "npy")]
+    count: Option<String>,
+    /// Extents of the chunks that the array is stored in
+    #[arg(long, value_name = "N,N…")]
+    chunks: Option<String>,
+}
+
+/// Archives and flushes.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let (key, file) = arguments.key_and_file()?;
+    let pairs = Request::parse(&key)?.single_pairs()?;
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let list =
+        |option: &str, text: &Option<String>| text.as_deref().map(|text| numbers(option, text)).transpose();
+    let shape = list("--shape", &arguments.shape)?;
+    let start = list("--start", &arguments.start)?;
+    let count = list("--count", &arguments.count)?;
+    let options = ArchiveOptions { chunks: list("--chunks", &arguments.chunks)?, ..Default::default() };
+
+    let store = arguments.store.open()?;
+    // A wrong key is told before stdin is waited for.
+    let resolved = store.schema().resolve(&pairs)?;
+    let bytes = match &arguments.npy {
+        Some(path) => read(Some(path))?,
+        None => read(file.as_deref())?,
+    };
+    let array = match (&arguments.npy, arguments.dtype.as_deref()) {
+        (Some(path), _) => {
+            let (dtype, own, data) = npy::parse(&bytes).map_err(|e| e.context(path.display()))?;
+            Some((dtype, own, data))
+        }
+        (None, Some(dtype)) => {
+            let extents = count.as_ref().or(shape.as_ref()).cloned().unwrap_or_default();
+            Some((DType::parse(dtype)?, extents, &bytes[..]))
+        }
+        (None, None) if shape.is_some() => {
+            return Err(Error::invalid("--shape needs --dtype or --npy").into());
+        }
+        (None, None) => None,
+    };
+    let value = match (&array, &start, &shape) {
+        (None, ..) => Value::Bytes(&bytes),
+        (Some((dtype, own, data)), Some(start), Some(shape)) => {
+            IndexBox::new(start.clone(), own.clone(), shape)?;
+            Value::Piece { data, dtype: *dtype, start, count: own, shape }
+        }
+        (Some((_, own, _)), None, Some(shape)) if own != shape => {
+            return Err(Error::invalid(format!("the array has shape {own:?}, --shape says {shape:?}"))
+                .with_hint("give --start for a piece of a larger array")
+                .into());
+        }
+        (Some((dtype, own, data)), ..) => Value::Array { data, dtype: *dtype, shape: own },
+    };
+    store.archive(&pairs, value, &options)?;
+    store.flush(None)?;
+    let nbytes = array.as_ref().map_or(bytes.len(), |(_, _, data)| data.len());
+    if out.json() {
+        out.document(&json!({
+            "key": json::key(&resolved, 3),
+            "nbytes": nbytes,
+            "version": store.version()?,
+        }))?;
+    } else {
+        out.note(format_args!("archived {resolved} ({nbytes} bytes)"));
+    }
+    Ok(store.close()?)
+}
+
+impl Arguments {
+    /// Words with a `=` are the key, the one without is the file; with `--key` the word is the file.
+    fn key_and_file(&self) -> Result<(String, Option<PathBuf>)> {
+        let (pairs, files): (Vec<&String>, Vec<&String>) =
+            self.words.iter().partition(|word| self.key.is_none() && word.contains('='));
+        let key = match &self.key {
+            Some(key) => key.clone(),
+            None => join(&pairs),
+        };
+        if key.is_empty() {
+            return Err(Error::invalid("there is no key to archive under")
+                .with_hint("give it as keyword=value, such as run=a variable=t step=6"));
+        }
+        let file = match &files[..] {
+            [] => None,
+            [file] if self.npy.is_none() => Some(PathBuf::from(file)),
+            [file] => return Err(Error::invalid(format!("both --npy and '{file}' are given"))),
+            [a, b, ..] => {
+                return Err(Error::invalid(format!("'{a}' and '{b}' are two files for one key"))
+                    .with_hint("a keyword and its value are joined by ="));
+            }
+        };
+        Ok((key, file.filter(|path| path != Path::new("-"))))
+    }
+}
+
+fn read(path: Option<&Path>) -> Done<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match path {
+        Some(path) => bytes = std::fs::read(path).map_err(|e| file_error("read", path, e))?,
+        None => {
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .map_err(|e| file_error("read", Path::new("stdin"), e))?;
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,34 @@
+//! `fieldstone dump`: the store's structures as text.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::{Reading, Selecting};
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone dump store | less
+  fieldstone dump store run=a,variable=t";
+
+/// Show logs, commits, index runs and entries as text
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    #[command(flatten)]
+    selecting: Selecting,
+}
+
+/// Prints line by line.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let request = arguments.selecting.parse()?;
+    let lines = arguments.store.open()?.dump(&request)?;
+    if out.json() {
+        return out.document(&json!({ "lines": lines }));
+    }
+    lines.iter().try_for_each(|line| Ok(writeln!(out, "{line}")?))
+}

@@ -1,0 +1,244 @@
+//! `fieldstone get`: the bytes of what a request names, in request order.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fieldstone::{DType, Error, ErrorKind, Field, Fields, IndexBox, Result, RetrieveOptions};
+use serde_json::{Value, json};
+
+use crate::arguments::{Reading, Selecting};
+use crate::npy;
+use crate::output::{Done, Out, Stop, file_error};
+use crate::region::{Region, slabs};
+
+/// Bytes of an opaque field that are held at once.
+const PART: u64 = 32 << 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone get store run=a variable=t step=6 > t6.grib
+  fieldstone get store run=a,variable=t/u,step=0/to/24/by/6 -o all.grib
+  fieldstone get store run=a variable=p step=6 --npy -o p.npy
+  fieldstone get store run=a variable=p step=6 --box 0:10,:,3 | xxd | head
+  fieldstone get store run=a variable=t step=0/to/48/by/6 --lenient -o found.grib
+
+A box has a half-open range, an index or a colon per dimension.";
+
+/// Write the fields that a request names to stdout or a file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    #[command(flatten)]
+    selecting: Selecting,
+    /// Write to this file; it appears when it is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only this part of each array, such as 0:10,:,3
+    #[arg(long = "box", value_name = "BOX")]
+    region: Option<String>,
+    /// Write a .npy file; several arrays of one type and shape are stacked along a new first dimension
+    #[arg(long)]
+    npy: bool,
+    /// Take what exists, and fill the parts of arrays that nobody wrote
+    #[arg(long)]
+    lenient: bool,
+}
+
+/// What is written of a field: all of it, or a box of an array.
+struct Piece {
+    field: Field,
+    array: Option<(DType, IndexBox, Vec<u64>)>,
+}
+
+/// Gets.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let target = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+    if out.json() && target.is_none() {
+        return Err(Error::invalid("the fields themselves are not JSON")
+            .with_hint("add -o FILE, and --json reports what was written; or see list --json")
+            .into());
+    }
+    let region = arguments.region.as_deref().map(Region::parse).transpose()?;
+    let request = arguments.selecting.parse()?;
+    let store = arguments.store.open()?;
+    let options = RetrieveOptions { strict: !arguments.lenient, transaction: None };
+    let see = || match arguments.selecting.advice(&*store) {
+        Some(advice) => advice,
+        None => "see what exists with fieldstone axes or list; --lenient takes what there is".to_owned(),
+    };
+    let fields = store.retrieve(&request, &options).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => e.with_hint(see()),
+        _ => e,
+    })?;
+    if fields.is_empty() && !arguments.lenient {
+        return Err(Error::not_found(match request.is_empty() {
+            true => format!("the store {} holds no field", store.url()),
+            false => format!("no field {request}"),
+        })
+        .with_hint(see())
+        .into());
+    }
+    if fields.missing_count() > 0 {
+        let named = fields.missing(3).join("; ");
+        out.note(format_args!("{} fields do not exist: {named} …", fields.missing_count()));
+    }
+    let head = arguments.npy.then(|| npy_head(&fields, region.as_ref())).transpose()?;
+    let mut written = 0;
+    let mut copy = |to: &mut dyn Write| -> Done {
+        if let Some(head) = &head {
+            to.write_all(head)?;
+        }
+        for field in fields.iter() {
+            let piece = Piece::new(field?, region.as_ref())?;
+            written += piece.write(to)?;
+        }
+        Ok(())
+    };
+    match target {
+        Some(path) => whole_file(path, &mut copy)?,
+        None => copy(out)?,
+    }
+    if let Some(path) = target {
+        if out.json() {
+            out.document(&report(&fields, written, path))?;
+        } else {
+            out.note(format_args!("{}: {} fields, {written} bytes", path.display(), fields.len()));
+        }
+    }
+    Ok(())
+}
+
+fn report(fields: &Fields, nbytes: u64, path: &Path) -> Value {
+    json!({
+        "file": path.to_string_lossy(),
+        "fields": fields.len(),
+        "nbytes": nbytes,
+        "missing": fields.missing_count(),
+    })
+}
+
+impl Piece {
+    fn new(field: Field, region: Option<&Region>) -> Result<Piece> {
+        let array = match (field.dtype()?, field.shape()?, region) {
+            (Some(dtype), Some(shape), region) => {
+                let region = region.cloned().unwrap_or_default();
+                let (region, kept) = region.within(&shape).map_err(|e| in_field(&field, e))?;
+                Some((dtype, region, kept))
+            }
+            (.., None) => None,
+            (.., Some(_)) => {
+                let opaque = Error::invalid("it is opaque bytes, and only an array has a box");
+                return Err(in_field(&field, opaque));
+            }
+        };
+        Ok(Piece { field, array })
+    }
+
+    /// Writes its bytes part by part, and returns how many.
+    fn write(&self, to: &mut dyn Write) -> Done<u64> {
+        let mut buffer = Vec::new();
+        let mut written = 0;
+        if let Some((dtype, region, _)) = &self.array {
+            for slab in slabs(region, dtype.size())? {
+                let bytes = slab.element_count()?.saturating_mul(dtype.size() as u64);
+                resize(&mut buffer, bytes)?;
+                self.field.read_box_into(&slab, &mut buffer)?;
+                to.write_all(&buffer)?;
+                written += bytes;
+            }
+            return Ok(written);
+        }
+        let nbytes = self.field.nbytes()?;
+        while written < nbytes {
+            let bytes = PART.min(nbytes - written);
+            resize(&mut buffer, bytes)?;
+            self.field.read_range(written, &mut buffer)?;
+            to.write_all(&buffer)?;
+            written += bytes;
+        }
+        Ok(written)
+    }
+}
+
+fn in_field(field: &Field, error: Error) -> Error {
+    match field.key() {
+        Ok(key) => error.context(key),
+        Err(_) => error,
+    }
+}
+
+fn resize(buffer: &mut Vec<u8>, bytes: u64) -> Result<()> {
+    let length = usize::try_from(bytes).ok();
+    match length.filter(|&n| buffer.try_reserve(n.saturating_sub(buffer.len())).is_ok()) {
+        Some(n) => buffer.resize(n, 0),
+        None => return Err(Error::unavailable(format!("a part of {bytes} bytes does not fit into memory"))),
+    }
+    Ok(())
+}
+
+/// The head of one array, or of several stacked; they must be alike.
+fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
+    let mut first: Option<(DType, Vec<u64>)> = None;
+    for field in fields.iter() {
+        let piece = Piece::new(field?, region)?;
+        let Some((dtype, _, shape)) = piece.array else {
+            return Err(in_field(&piece.field, Error::invalid("it is opaque bytes, and .npy holds arrays")));
+        };
+        match &first {
+            None => first = Some((dtype, shape)),
+            Some(known) if *known == (dtype, shape.clone()) => {}
+            Some((other, extents)) => {
+                let differ =
+                    format!("{dtype} {shape:?}, and {other} {extents:?} before it, cannot be stacked");
+                return Err(in_field(&piece.field, Error::invalid(differ)));
+            }
+        }
+    }
+    let Some((dtype, mut shape)) = first else {
+        return Err(Error::not_found("no field to write"));
+    };
+    if fields.len() > 1 {
+        shape.insert(0, fields.len() as u64);
+    }
+    Ok(npy::head(dtype, &shape))
+}
+
+/// Writes a file that is complete or not there: under a name of its own first. What is no plain file
+/// (a device, a pipe) is written directly.
+fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Done {
+    let failed = |action: &'static str| move |e| file_error(action, path, e);
+    let direct = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+    let part = match direct {
+        true => path.to_owned(),
+        false => {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".part-{}", std::process::id()));
+            path.with_file_name(name)
+        }
+    };
+    let file = match direct {
+        true => File::options().write(true).open(&part),
+        false => File::create(&part),
+    };
+    let mut to = BufWriter::with_capacity(1 << 16, file.map_err(failed("write"))?);
+    let done = write(&mut to).map_err(|stop| match stop {
+        // A full disk behind the file, not behind stdout.
+        Stop::Error(error) if error.message().starts_with("cannot write the output") => {
+            Stop::Error(error.context(path.display()))
+        }
+        stop => stop,
+    });
+    let done = done.and_then(|()| to.flush().map_err(failed("write")));
+    let done = done.and_then(|()| match direct {
+        true => Ok(()),
+        false => std::fs::rename(&part, path).map_err(failed("write")),
+    });
+    if done.is_err() && !direct {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}

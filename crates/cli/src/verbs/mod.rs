@@ -1,0 +1,59 @@
+//! The verbs of the program, a file each: `Arguments` (with the help and its examples) and `run`.
+//!
+//! A new verb is a file here, a line in [`Verb`] and a line in [`run`].
+
+mod archive;
+mod axes;
+mod completions;
+mod doctor;
+mod dump;
+mod get;
+mod list;
+mod plot;
+mod stats;
+mod status;
+mod verify;
+mod version;
+mod r#where;
+
+use clap::Subcommand;
+
+use crate::output::{Done, Out};
+
+/// What the program can do.
+#[allow(missing_docs)] // what a verb does is said once, at its arguments, where its help is
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Archive(archive::Arguments),
+    Get(get::Arguments),
+    List(list::Arguments),
+    Axes(axes::Arguments),
+    Where(r#where::Arguments),
+    Plot(plot::Arguments),
+    Stats(stats::Arguments),
+    Status(status::Arguments),
+    Verify(verify::Arguments),
+    Dump(dump::Arguments),
+    Version(version::Arguments),
+    Doctor(doctor::Arguments),
+    Completions(completions::Arguments),
+}
+
+/// Does what a verb says.
+pub fn run(verb: &Verb, out: &mut Out) -> Done {
+    match verb {
+        Verb::Archive(arguments) => archive::run(arguments, out),
+        Verb::Get(arguments) => get::run(arguments, out),
+        Verb::List(arguments) => list::run(arguments, out),
+        Verb::Axes(arguments) => axes::run(arguments, out),
+        Verb::Where(arguments) => r#where::run(arguments, out),
+        Verb::Plot(arguments) => plot::run(arguments, out),
+        Verb::Stats(arguments) => stats::run(arguments, out),
+        Verb::Status(arguments) => status::run(arguments, out),
+        Verb::Verify(arguments) => verify::run(arguments, out),
+        Verb::Dump(arguments) => dump::run(arguments, out),
+        Verb::Version(arguments) => version::run(arguments, out),
+        Verb::Doctor(arguments) => doctor::run(arguments, out),
+        Verb::Completions(arguments) => completions::run(arguments, out),
+    }
+}

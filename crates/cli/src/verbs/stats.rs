@@ -1,0 +1,61 @@
+//! `fieldstone stats`: counts and sizes.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::arguments::{Reading, Selecting};
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone stats store
+  fieldstone stats store run=a --json";
+
+/// Count fields, bytes and files
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    #[command(flatten)]
+    selecting: Selecting,
+}
+
+/// Prints a line per count.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let request = arguments.selecting.parse()?;
+    let stats = arguments.store.open()?.stats(&request)?;
+    let counts = json!({
+        "datasets": stats.datasets,
+        "indexes": stats.indexes,
+        "fields": stats.fields,
+        "bytes": stats.bytes,
+        "stored_bytes": stats.stored_bytes,
+        "masked": stats.masked,
+        "writers": stats.writers,
+        "runs": stats.runs,
+        "files": stats.files,
+        "file_bytes": stats.file_bytes,
+    });
+    if out.json() {
+        return out.document(&counts);
+    }
+    let meanings = [
+        ("datasets", "datasets"),
+        ("indexes", "indexes"),
+        ("fields", "visible fields"),
+        ("bytes", "bytes of the visible fields"),
+        ("stored_bytes", "bytes that they take, compressed"),
+        ("masked", "versions and pieces that newer ones hide"),
+        ("writers", "writers"),
+        ("runs", "index runs"),
+        ("files", "files of the store"),
+        ("file_bytes", "bytes of all its files"),
+    ];
+    for (name, meaning) in meanings {
+        writeln!(out, "{:>16} {meaning}", counts.get(name).and_then(Value::as_u64).unwrap_or(0))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! `fieldstone status`: who writes, what is undecided, what is wrong.
+
+use std::io::Write;
+
+use clap::Args;
+use fieldstone::Status;
+use serde_json::{Value, json};
+
+use crate::arguments::Reading;
+use crate::output::{Done, Out};
+use crate::time;
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone status store
+  fieldstone status store --json | jq .problems";
+
+/// Show writers, undecided transactions and problems
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+}
+
+/// Prints facts about the store, then a line per writer, transaction and problem.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let status = arguments.store.open()?.status()?;
+    if out.json() {
+        return out.document(&document(&status));
+    }
+    writeln!(out, "store    {}", status.url)?;
+    match &status.id {
+        Some(id) => writeln!(out, "id       {id}")?,
+        None => writeln!(out, "id       none before the first flush")?,
+    }
+    writeln!(out, "schema   {}", status.schema)?;
+    writeln!(out, "format   {}", status.format)?;
+    writeln!(out, "version  {}", status.version)?;
+    writeln!(out, "owner    {}", status.owners.join(", "))?;
+    writeln!(out, "free     {} bytes", status.free_bytes)?;
+    for w in &status.writers {
+        let (id, state, user, host, process) = (&w.writer, w.state, &w.user, &w.host, w.process);
+        let last = time::utc(w.last_flush, true);
+        write!(out, "writer   {id} {state} {user}@{host}:{process}, {} commits, last {last}", w.commits)?;
+        if w.tail > 0 {
+            write!(out, ", {} bytes behind the last commit", w.tail)?;
+        }
+        if let Some(off) = w.clock_off {
+            write!(out, ", clock off by {}", time::span(off))?;
+        }
+        out.write_all(b"\n")?;
+    }
+    for t in &status.transactions {
+        let since = time::utc(t.since, true);
+        writeln!(out, "undecided {} since {since}, {} fields by {}", t.id, t.fields, t.owners.join(", "))?;
+    }
+    status.problems.iter().try_for_each(|problem| Ok(writeln!(out, "problem  {problem}")?))
+}
+
+fn document(status: &Status) -> Value {
+    let writer = |w: &fieldstone::WriterStatus| {
+        json!({
+            "writer": w.writer.to_string(),
+            "host": w.host,
+            "process": w.process,
+            "user": w.user,
+            "state": w.state,
+            "commits": w.commits,
+            "runs": w.runs,
+            "last_flush": time::utc(w.last_flush, false),
+            "clock_off_seconds": w.clock_off.map(|ns| ns as f64 / 1e9),
+            "tail": w.tail,
+        })
+    };
+    let transaction = |t: &fieldstone::TransactionStatus| {
+        json!({
+            "id": t.id.to_string(),
+            "owners": t.owners,
+            "fields": t.fields,
+            "since": time::utc(t.since, false),
+        })
+    };
+    json!({
+        "url": status.url,
+        "id": status.id.as_ref().map(ToString::to_string),
+        "schema": status.schema,
+        "format": status.format,
+        "version": status.version,
+        "owners": status.owners,
+        "free_bytes": status.free_bytes,
+        "writers": status.writers.iter().map(writer).collect::<Vec<_>>(),
+        "transactions": status.transactions.iter().map(transaction).collect::<Vec<_>>(),
+        "problems": status.problems,
+    })
+}

@@ -1,0 +1,62 @@
+//! `fieldstone verify`: every stored byte against its checksum.
+
+use std::io::Write;
+
+use clap::Args;
+use fieldstone::Error;
+use serde_json::json;
+
+use crate::arguments::{Reading, Selecting};
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone verify store
+  fieldstone verify store run=a && echo intact
+
+Ends with 5 where something is damaged. What is not named as damaged is readable.";
+
+/// Read and check everything that a request selects, and the store's own structures
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    #[command(flatten)]
+    selecting: Selecting,
+}
+
+/// Verifies; an error of kind Corrupt after the report where something is damaged.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let request = arguments.selecting.parse()?;
+    let store = arguments.store.open()?;
+    let report = store.verify(&request)?;
+    let damaged = report.damaged.len();
+    if out.json() {
+        let damage = |d: &fieldstone::Damage| json!({"key": d.key, "file": d.file, "why": d.why});
+        out.document(&json!({
+            "ok": report.ok(),
+            "fields": report.fields,
+            "bytes": report.bytes,
+            "files": report.files,
+            "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
+            "notes": report.notes,
+        }))?;
+    } else {
+        for d in &report.damaged {
+            writeln!(out, "damaged: {} in {}: {}", d.key.as_deref().unwrap_or("-"), d.file, d.why)?;
+        }
+        for note in &report.notes {
+            writeln!(out, "note: {note}")?;
+        }
+        let (fields, bytes, files) = (report.fields, report.bytes, report.files);
+        let found = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
+        writeln!(out, "{fields} fields, {bytes} bytes, {files} files: {found}")?;
+    }
+    match damaged {
+        0 => Ok(()),
+        n => Err(Error::corrupt(format!("{n} parts of {} are damaged", store.url()))
+            .with_hint("restore the named files from a copy, or archive the named fields again")
+            .into()),
+    }
+}

@@ -1,0 +1,33 @@
+//! `fieldstone version`: the text that names what is visible now.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::Reading;
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  before=$(fieldstone version store)
+  fieldstone list store --at $before
+
+The program's own version is told by fieldstone --version.";
+
+/// Print the store's version, for reading it as it is now later on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+}
+
+/// Prints it.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let version = arguments.store.open()?.version()?;
+    match out.json() {
+        true => out.document(&json!({ "version": version })),
+        false => Ok(writeln!(out, "{version}")?),
+    }
+}

@@ -1,0 +1,177 @@
+//! Exit codes, errors with hints, help, completions, pipes.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod harness;
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use harness::TestStore;
+
+const KEY: &str = "run=a variable=t step=6";
+const VERBS: [&str; 13] = [
+    "archive",
+    "get",
+    "list",
+    "axes",
+    "where",
+    "plot",
+    "stats",
+    "status",
+    "verify",
+    "dump",
+    "version",
+    "doctor",
+    "completions",
+];
+
+#[test]
+fn not_found_is_3() {
+    let t = TestStore::with(&[KEY]);
+    t.run(["list", "nowhere"]).code(3).tells(&["nowhere"]);
+    t.run(["get", "store", "run=a,variable=t,step=7"]).code(3).tells(&["step=7"]);
+    t.run(["get", "store", "run=zz"]).code(3).tells(&["run=zz"]);
+    t.run(["archive", "store", "run=a", "variable=t", "absent.grib"]).code(3).tells(&["absent.grib"]);
+    for verb in ["get", "axes", "where", "plot", "stats", "status", "verify", "dump", "version"] {
+        t.run([verb, "nowhere"]).code(3);
+    }
+    assert!(!t.file("nowhere").exists());
+}
+
+#[test]
+fn invalid_is_2() {
+    let t = TestStore::with(&[KEY]);
+    let t2 = TestStore::empty();
+    t2.run_with(["archive", "store", "runn=a", "--schema", "mars"], b"x").code(2).tells(&["lacks"]);
+    t.run(["list", "store", "run="]).code(2);
+    t.run(["list", "store", "--depth", "4"]).code(2);
+    t.run(["list", "store", "--no-such-option"]).code(2);
+    t.run(["no-such-verb"]).code(2);
+    t.run(["archive", "store"]).code(2).tells(&["no key"]);
+    t.run(["archive", "store", "run=a/b", "variable=t"]).code(2).tells(&["run"]);
+    t.run(["archive", "store", "run=a", "variable=t", "x", "y"]).code(2).tells(&["'x' and 'y'"]);
+    t.run_with(["archive", "store", "run=a", "variable=t", "--shape", "2,x", "--dtype", "f4"], b"")
+        .code(2)
+        .tells(&["'x'"]);
+    t.run(["archive", "store", "run=a", "variable=t", "--shape", "2"]).code(2);
+    t.run(["get", "store", "run=a", "--json"]).code(2).tells(&["-o FILE"]);
+    t.run(["get", "store", "run=a", "--box", "0:1"]).code(2);
+    t.run(["get", "store", "run=a", "--npy"]).code(2);
+    t.run(["list", "store", "--at", "nonsense"]).code(2);
+}
+
+#[test]
+fn conflict_is_4() {
+    let t = TestStore::with(&[KEY]);
+    t.run_with(["archive", "store", "run=a", "variable=t", "--schema", "mars"], b"x")
+        .code(4)
+        .tells(&["schema"]);
+}
+
+#[test]
+fn corrupt_is_5() {
+    let t = TestStore::with(&[KEY, "run=b variable=t"]);
+    t.damage(KEY.as_bytes());
+    t.run(["get", "store", "run=a"]).code(5).tells(&["{run=a}{variable=t}{step=6}"]);
+    t.run(["get", "store", "run=b"]).ok();
+}
+
+#[test]
+fn denied_is_6() {
+    let t = TestStore::with(&[KEY]);
+    std::fs::write(t.file("secret"), b"x").unwrap();
+    std::fs::set_permissions(t.file("secret"), PermissionsExt::from_mode(0o000)).unwrap();
+    std::fs::create_dir(t.file("closed")).unwrap();
+    std::fs::set_permissions(t.file("closed"), PermissionsExt::from_mode(0o555)).unwrap();
+    if std::fs::read(t.file("secret")).is_ok() {
+        return denied_to_another_user(&t); // root may read everything
+    }
+    t.run(["archive", "store", "run=c", "variable=t", "secret"]).code(6).tells(&["secret"]);
+    t.run_with(["archive", "closed/store", "run=c", "variable=t"], b"x").code(6);
+    t.run(["doctor", "closed"]).code(6);
+}
+
+/// As root: the dataset belongs to a log's owner, so that its file is given to somebody else.
+fn denied_to_another_user(t: &TestStore) {
+    for (path, _) in t.files("store") {
+        std::os::unix::fs::chown(path, Some(12_345), None).unwrap();
+    }
+    t.run_with(["archive", "store", "run=a", "variable=t"], b"x").code(6).tells(&["12345"]);
+    t.run(["get", "store", "run=a"]).ok();
+}
+
+#[test]
+fn unavailable_is_7() {
+    let t = TestStore::with(&[KEY]);
+    let mut command = t.command(["list", "store"]);
+    command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: cannot write the output"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly_with_0() {
+    let t = TestStore::empty();
+    t.archive(KEY, &vec![7; 4 << 20]);
+    let mut child =
+        t.command(["get", "store", "run=a"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut first = [0; 10];
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[test]
+fn help_lists_every_verb_and_each_has_examples() {
+    let t = TestStore::empty();
+    let help = t.run(["--help"]).ok().out();
+    for verb in VERBS {
+        assert!(
+            help.lines().any(|line| line.trim_start().starts_with(&format!("{verb} "))),
+            "{verb}\n{help}"
+        );
+        let own = t.run([verb, "--help"]).ok().out();
+        assert!(own.contains("Examples:\n"), "{verb}\n{own}");
+        assert!(own.contains(&format!("fieldstone {verb} ")), "{verb}\n{own}");
+    }
+    let listed =
+        help.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty()).count();
+    assert_eq!(listed, VERBS.len() + 1, "a verb that this test does not know (and help itself)\n{help}");
+    let bare = t.run::<&str>([]).code(2);
+    assert!(bare.out().is_empty() && bare.err().contains("Usage:"));
+    assert!(t.run(["--version"]).ok().out().starts_with("fieldstone 0."));
+}
+
+#[test]
+fn completions_are_scripts_for_each_shell() {
+    let t = TestStore::empty();
+    for (shell, word) in
+        [("bash", "complete -F"), ("zsh", "#compdef fieldstone"), ("fish", "complete -c fieldstone")]
+    {
+        let script = t.run(["completions", shell]).ok().out();
+        assert!(script.contains(word), "{shell}");
+        assert!(VERBS.iter().all(|verb| script.contains(verb)), "{shell}");
+    }
+    let script = t.run(["completions", "bash"]).ok();
+    std::fs::write(t.file("script"), script.bytes()).unwrap();
+    let check = std::process::Command::new("bash").arg("-n").arg(t.file("script")).status().unwrap();
+    assert!(check.success());
+    t.run(["completions", "tcsh"]).code(2);
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_the_right_one() {
+    let t = TestStore::with(&[KEY]);
+    assert!(t.run(["lst", "store"]).code(2).err().contains("list"));
+    // The schema lets keys have further keywords, so that this is no error.
+    let none = t.run(["list", "store", "varable=t"]).ok();
+    assert_eq!(
+        (none.out(), none.err()),
+        ("".into(), "the schema has no keyword `varable`: did you mean `variable`?\n".into())
+    );
+    t.run(["get", "store", "varable=t"]).code(3).tells(&["did you mean `variable`?"]);
+}

@@ -1,0 +1,118 @@
+//! stats, status, verify, dump, doctor: what the program says about a store and a disk.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod harness;
+
+use harness::TestStore;
+use serde_json::json;
+
+const KEY: &str = "run=a variable=t step=6";
+
+#[test]
+fn stats_count() {
+    let t = TestStore::with(&[KEY, "run=b variable=t"]);
+    t.archive(KEY, b"again");
+    let stats = t.run(["stats", "store", "--json"]).ok().json();
+    assert_eq!((&stats["datasets"], &stats["fields"], &stats["masked"]), (&json!(2), &json!(2), &json!(1)));
+    assert_eq!(stats["bytes"], json!(5 + "run=b variable=t".len()));
+    assert_eq!(stats["writers"], json!(3));
+    let text = t.run(["stats", "store", "run=b"]).ok().out();
+    assert!(text.contains(" 1 visible fields\n"), "{text}");
+}
+
+#[test]
+fn status_names_writers_and_schema() {
+    let t = TestStore::with(&[KEY]);
+    let status = t.run(["status", "store", "--json"]).ok().json();
+    assert_eq!(
+        (&status["url"], &status["schema"], &status["format"]),
+        (&json!("store"), &json!("simulation"), &json!(0))
+    );
+    let writer = &status["writers"][0];
+    assert_eq!((&writer["state"], &writer["commits"]), (&json!("closed"), &json!(1)));
+    assert_eq!(status["problems"], json!([]));
+    assert!(writer["last_flush"].as_str().unwrap().starts_with("20"), "{writer}");
+    let text = t.run(["status", "store"]).ok().out();
+    assert!(text.contains("schema   simulation\n") && text.contains("writer   "), "{text}");
+}
+
+#[test]
+fn verify_passes_a_sound_store_and_names_what_is_damaged() {
+    let t = TestStore::with(&[KEY, "run=b variable=t"]);
+    let report = t.run(["verify", "store", "--json"]).ok().json();
+    assert_eq!((&report["ok"], &report["fields"], &report["damaged"]), (&json!(true), &json!(2), &json!([])));
+    assert!(t.run(["verify", "store"]).ok().out().ends_with(": all intact\n"));
+
+    t.damage(KEY.as_bytes());
+    let report = t.run(["verify", "store", "--json"]).code(5);
+    let damaged = &report.json()["damaged"];
+    assert!(damaged.to_string().contains("{run=a}{variable=t}{step=6}"), "{damaged}");
+    let text = t.run(["verify", "store"]).code(5).tells(&["damaged"]);
+    assert!(text.out().starts_with("damaged: "), "{}", text.out());
+    assert_eq!(t.run(["get", "store", "run=b"]).ok().out(), "run=b variable=t");
+}
+
+#[test]
+fn dump_shows_the_structures() {
+    let t = TestStore::with(&[KEY]);
+    let text = t.run(["dump", "store"]).ok().out();
+    assert!(text.contains("{run=a}{variable=t}{step=6}"), "{text}");
+    let lines = t.run(["dump", "store", "--json"]).ok().json();
+    let lines: Vec<&str> = lines["lines"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+    assert_eq!(lines, text.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn doctor_tests_a_disk_and_leaves_nothing() {
+    let t = TestStore::empty();
+    let report = t.run(["doctor", ".", "--json"]).ok().json();
+    assert_eq!(report["ok"], json!(true), "{report}");
+    let tests = report["tests"].as_array().unwrap();
+    let outcome = |name: &str| tests.iter().find(|t| t["name"] == name).unwrap()["outcome"].clone();
+    for name in ["fsync", "fsync folder", "fresh reads", "O_EXCL", "hard link", "rename", "append", "listing"]
+    {
+        assert_eq!(outcome(name), "ok", "{report}");
+    }
+    for name in ["locks", "memory map"] {
+        assert_eq!(outcome(name), "unused");
+    }
+    assert!(tests.iter().all(|t| !t["store"].as_str().unwrap().is_empty()));
+    let text = t.run(["doctor", "."]).ok().out();
+    assert!(text.contains("O_EXCL") && text.contains("file system"), "{text}");
+    assert_eq!(std::fs::read_dir(t.path()).unwrap().count(), 0);
+    t.run(["doctor", "absent"]).code(3).tells(&["absent"]);
+    std::fs::write(t.file("file"), b"").unwrap();
+    t.run(["doctor", "file"]).code(2).tells(&["no folder"]);
+}
+
+#[test]
+fn arrays_are_drawn_as_text() {
+    let t = TestStore::empty();
+    let values: Vec<f32> = (0..40).map(|i| (i % 10) as f32).collect();
+    t.archive_floats(KEY, &values, "2,2,10");
+    let drawn = t.run(["plot", "store", "run=a"]).ok();
+    assert_eq!(drawn.out(), " .:-=+*#%@\n{run=a}{variable=t}{step=6}: 0 to 9\n");
+    assert!(drawn.err().contains("drawing [0,:,:]"), "{}", drawn.err());
+    let drawn = t.run(["plot", "store", "run=a", "--box", "0,1,:", "--width", "5"]).ok().out();
+    assert_eq!(drawn.lines().count(), 13, "{drawn}");
+    assert!(drawn.lines().take(12).all(|line| line.chars().count() == 5), "{drawn}");
+    let json = t.run(["plot", "store", "run=a", "--box", "0,1,2:4", "--json"]).ok().json();
+    assert_eq!((&json["shape"], &json["min"], &json["max"]), (&json!([2]), &json!(2.0), &json!(3.0)));
+    t.archive("run=b variable=t", b"no picture");
+    t.run(["plot", "store", "run=b"]).code(2);
+    t.run(["plot", "store", "run=a", "--box", "0,2,0:1"]).code(2);
+}
+
+#[test]
+fn a_helper_that_cannot_start_is_told() {
+    let t = TestStore::empty();
+    t.archive_floats(KEY, &[1.0, 2.0], "2");
+    let plot = |python: &str| {
+        let mut command = t.command(["plot", "store", "run=a", "-o", "a.png"]);
+        command.env("FIELDSTONE_PYTHON", python);
+        harness::finish(command, b"")
+    };
+    plot("/no/such/python").code(7).tells(&["/no/such/python", "FIELDSTONE_PYTHON"]);
+    plot("/bin/false").code(7).tells(&["/bin/false"]);
+    assert!(!t.file("a.png").exists());
+}
