@@ -24,6 +24,9 @@ use crate::run::BlockCache;
 use crate::snapshot::{Refresher, Snapshot};
 use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
 
+/// Longest schema: every log's header repeats it.
+const SCHEMA_MAX: usize = 1 << 20;
+
 /// How a [`LocalStore`] is opened.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
@@ -91,6 +94,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
+        if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
+            return Err(Error::invalid(format!("the schema is longer than {SCHEMA_MAX} bytes"))
+                .with_hint("every log repeats it: keep it to rules and types"));
+        }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
         let state = State::new(&env, &layout);
