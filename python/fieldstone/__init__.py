@@ -1,5 +1,54 @@
-"""Fieldstone: one store for a simulation's fields, their metadata and their provenance."""
+"""Fieldstone: one store for a simulation's fields, their metadata and their provenance.
 
-from ._native import __version__
+::
 
-__all__ = ["__version__"]
+    import fieldstone as fst
+
+    with fst.open("forecast.store") as store:
+        store.archive({"run": "a", "variable": "t", "step": 6}, array)
+
+    fst.open("forecast.store", mode="r").get({"run": "a", "variable": "t", "step": 6})
+
+Requests are MARS text (``"run=a,step=0/to/24/by/6"``) or mappings of keywords to values, lists and
+ranges. Errors are ``fieldstone.Error`` with a kind and a hint.
+"""
+
+from collections.abc import Mapping as _Mapping
+
+from . import _exit
+from ._fields import FieldWriter
+from ._native import Entry, Field, Fields, Key, Listing, Request, Store, __version__, open
+from ._transaction import Transaction
+from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
+from .reports import Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus
+
+__all__ = [
+    "Conflict",
+    "Corrupt",
+    "Damage",
+    "Denied",
+    "Entry",
+    "Error",
+    "Field",
+    "FieldWriter",
+    "Fields",
+    "Internal",
+    "Invalid",
+    "Key",
+    "Listing",
+    "NotFound",
+    "Request",
+    "Stats",
+    "Status",
+    "Store",
+    "Transaction",
+    "TransactionStatus",
+    "Unavailable",
+    "VerifyReport",
+    "WriterStatus",
+    "__version__",
+    "open",
+]
+
+_Mapping.register(Key)
+_exit.install()

@@ -1,15 +1,50 @@
 //! The module `fieldstone._native`: parses what Python hands over, calls the facade, converts what
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
+//!
+//! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `store`,
+//! `fields` and `listing` are the classes, `reports` and `errors` make what Python defines, `registry`
+//! remembers open stores for the end of the program. Every call that may wait releases the
+//! interpreter's lock; no lock of ours is waited for while holding the interpreter's.
+
+mod data;
+mod errors;
+mod fields;
+mod keys;
+mod listing;
+mod registry;
+mod reports;
+mod request;
+mod store;
 
 use pyo3::prelude::*;
+
+/// HTML of an object for notebooks, by the function `name` of `fieldstone._html`.
+fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("fieldstone._html")?.getattr(name)?.call1((object.as_any(),))
+}
 
 /// The native half of the package `fieldstone`.
 #[pymodule(name = "_native")]
 mod native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::fields::{FieldsIterator, PyField, PyFields, Reader};
+    #[pymodule_export]
+    use super::keys::Key;
+    #[pymodule_export]
+    use super::listing::{Entry, PyListing};
+    #[pymodule_export]
+    use super::registry::finish;
+    #[pymodule_export]
+    use super::request::PyRequest;
+    #[pymodule_export]
+    use super::store::{Store, open};
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let kinds: Vec<&str> = fieldstone::ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
+        module.add("ERROR_KINDS", kinds)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

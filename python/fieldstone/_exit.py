@@ -1,0 +1,57 @@
+"""What happens to unflushed fields when a process ends.
+
+A normal end flushes every open store; a program that ends by an uncaught exception discards. A child
+of ``multiprocessing`` ends without Python's exit functions, so there it is one of multiprocessing's
+finalizers; a child flushes only what it archived itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from ._native import _finish
+
+
+def install() -> None:
+    """Has the end of this process, and of its children, taken care of."""
+    atexit.register(_at_exit)
+    os.register_at_fork(after_in_child=_in_child)
+    if _is_child():
+        _finalize_child()
+
+
+def _at_exit() -> None:
+    interactive = bool(sys.flags.interactive) or hasattr(sys, "ps1")
+    uncaught = getattr(sys, "last_exc", None) is not None or getattr(sys, "last_type", None) is not None
+    _finish(discard=uncaught and not interactive)
+
+
+def _is_child() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _in_child() -> None:
+    # An error of the parent is no error of the child.
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # A child forgets its parent's finalizers before it runs what was registered for after the fork.
+        util.register_after_fork(_in_child, lambda _: _finalize_child())
+
+
+def _finalize_child() -> None:
+    from multiprocessing import util
+
+    util.Finalize(None, _child_ends, exitpriority=0)
+
+
+def _child_ends() -> None:
+    # Runs in a `finally` clause: an exception on its way out is the one that ends the child.
+    error = sys.exc_info()[0]
+    _finish(discard=error is not None and not issubclass(error, SystemExit))

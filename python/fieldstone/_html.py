@@ -1,0 +1,60 @@
+"""Small, escaped HTML of objects for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+_ROWS = 20
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[Any]], more: str = "") -> str:
+    cells = "".join(f"<th>{escape(str(cell))}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    foot = f"<p>{escape(more)}</p>" if more else ""
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+
+def text(value: Any) -> str:
+    """The repr."""
+    return f"<code>{escape(repr(value))}</code>"
+
+
+def key(value: Any) -> str:
+    """A key as a table of keywords and values."""
+    return _table(("keyword", "value"), value.items())
+
+
+def entry(value: Any) -> str:
+    """An entry of a list, or a field."""
+    rows = [*value.key.items(), ("bytes", value.nbytes)]
+    if value.dtype is not None:
+        rows += [("dtype", value.dtype), ("shape", value.shape)]
+    if not value.complete:
+        rows.append(("complete", False))
+    return _table(("keyword", "value"), rows)
+
+
+def fields(value: Any) -> str:
+    """The first fields of a retrieve."""
+    shown = [(f.key, f.nbytes, f.dtype or "", f.shape or "") for f in (value[i] for i in _first(len(value)))]
+    more = f"… {len(value) - _ROWS} more" if len(value) > _ROWS else ""
+    return _table(("key", "bytes", "dtype", "shape"), shown, more)
+
+
+def store(value: Any) -> str:
+    """A store: where, how, and the values present."""
+    if value.closed:
+        return text(value)
+    rows = [("url", value.url), ("mode", value.mode), ("unflushed", value.unflushed)]
+    for keyword, values in value.axes().items():
+        more = f" … ({len(values)})" if len(values) > _ROWS else ""
+        rows.append((keyword, "/".join(values[:_ROWS]) + more))
+    return _table(("store", ""), rows)
+
+
+def _first(n: int) -> range:
+    return range(min(n, _ROWS))

@@ -1,0 +1,110 @@
+"""Transactions: what becomes visible together, from any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Literal
+
+from ._fields import FieldWriter
+from ._native import Fields, Listing, Store
+from .errors import Invalid
+
+
+class Transaction:
+    """What is archived through it becomes visible together, or not at all. Made by ``store.transaction``.
+
+    Only calls on the transaction belong to it; its own reads see what was flushed into it, by any process.
+    ``with store.transaction() as tx:`` commits at the end, and an exception aborts. Another process joins
+    by ``store.transaction(id=tx.id)``, or by unpickling it; leaving a joined one flushes (durable and
+    invisible), and an exception discards what was not flushed. The opener decides for all.
+    """
+
+    def __init__(self, store: Store, id: str, joined: bool) -> None:
+        self.store = store
+        self.id = id
+        self.joined = joined
+        self._decided: Literal["committed", "aborted"] | None = None
+
+    def archive(self, key: Any, data: Any, **options: Any) -> None:
+        """As ``store.archive``, within the transaction."""
+        self.store.archive(key, data, txn=self._open(), **options)
+
+    def archive_many(self, keys: Iterable[Any], datas: Iterable[Any], **options: Any) -> None:
+        """As ``store.archive_many``, within the transaction."""
+        self.store.archive_many(keys, datas, txn=self._open(), **options)
+
+    def create_field(self, key: Any, dtype: Any, shape: Any, **options: Any) -> FieldWriter:
+        """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
+        return self.store.create_field(key, dtype, shape, txn=self._open(), **options)
+
+    def flush(self) -> None:
+        """Makes what this process archived here durable; it stays invisible until the commit."""
+        self.store.flush(txn=self._open())
+
+    def get(self, key: Any, start: Any = None, count: Any = None) -> Any:
+        """As ``store.get``; sees what was flushed into the transaction."""
+        return self.store.get(key, start, count, txn=self._reading())
+
+    def retrieve(self, request: Any = None, *, strict: bool = True) -> Fields:
+        """As ``store.retrieve``; sees what was flushed into the transaction."""
+        return self.store.retrieve(request, strict=strict, txn=self._reading())
+
+    def list(self, request: Any = None, *, depth: int = 3, masked: bool = False) -> Listing:
+        """As ``store.list``; sees what was flushed into the transaction."""
+        return self.store.list(request, depth=depth, masked=masked, txn=self._reading())
+
+    def axes(self, request: Any = None) -> dict[str, list[str]]:
+        """As ``store.axes``; sees what was flushed into the transaction."""
+        return self.store.axes(request, txn=self._reading())
+
+    def commit(self) -> None:
+        """Flushes, and makes all that was flushed into the transaction visible, from every process.
+
+        Raises Conflict where it was aborted. Committing again does nothing.
+        """
+        self._decide("committed")
+
+    def abort(self) -> None:
+        """Forgets all that was archived into the transaction, by every process.
+
+        Raises Conflict where it was committed. Aborting again does nothing.
+        """
+        self._decide("aborted")
+
+    def _decide(self, verdict: Literal["committed", "aborted"]) -> None:
+        self.store._decide(self.id, verdict == "committed")
+        self._decided = verdict
+
+    def _open(self) -> str:
+        if self._decided is not None:
+            raise Invalid(
+                f"transaction {self.id} is {self._decided}", "begin a new one with store.transaction()"
+            )
+        return self.id
+
+    def _reading(self) -> str | None:
+        """After the decision there is nothing hidden left to see."""
+        return self.id if self._decided is None else None
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._decided is not None:
+            return
+        if not self.joined:
+            self._decide("committed" if kind is None else "aborted")
+        elif kind is None:
+            self.flush()
+        else:
+            self.store.discard(txn=self.id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Transaction, (self.store, self.id, True)
+
+    def __repr__(self) -> str:
+        state = self._decided or ("joined" if self.joined else "open")
+        return f"<fieldstone.Transaction {self.id} {state}>"

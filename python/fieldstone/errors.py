@@ -1,0 +1,65 @@
+"""The exceptions of Fieldstone: one tree, a class per kind. A kind says what the caller can do."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Error(Exception):
+    """Any error of Fieldstone; the message names what is at fault.
+
+    ``kind`` is the name of the kind, the same in every language; ``hint`` says the next step, where one
+    is known; ``message`` is the text without the hint.
+    """
+
+    kind: ClassVar[str] = "Internal"
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message} (hint: {self.hint})"
+
+
+class NotFound(Error, KeyError):
+    """What was asked for does not exist: ask for something else, or read with ``strict=False``."""
+
+    kind = "NotFound"
+
+
+class Invalid(Error, ValueError):
+    """The call itself is wrong (type, range, keyword, syntax): correct it."""
+
+    kind = "Invalid"
+
+
+class Conflict(Error):
+    """Two statements contradict each other: look at both and decide."""
+
+    kind = "Conflict"
+
+
+class Corrupt(Error):
+    """Stored bytes fail their checksum or grammar: restore the named file; the rest is readable."""
+
+    kind = "Corrupt"
+
+
+class Denied(Error, PermissionError):
+    """The caller may not do this: ask the owner named in the message."""
+
+    kind = "Denied"
+
+
+class Unavailable(Error):
+    """The medium failed or is full: mend it and try again."""
+
+    kind = "Unavailable"
+
+
+class Internal(Error):
+    """A defect of Fieldstone: report it."""
+
+    kind = "Internal"

@@ -1,0 +1,116 @@
+"""What the calls that look at a whole store give back: frozen records, bounded in their repr."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+_SHOWN = 5
+
+
+def _bounded(name: str, values: tuple[object, ...]) -> str:
+    more = f", … {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+    return f"{name}=({', '.join(map(repr, values[:_SHOWN]))}{more})"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something that ``verify`` found: the field's key where it belongs to one, the file, and why."""
+
+    key: str | None
+    file: str
+    why: str
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyReport:
+    """What ``store.verify`` read (fields, bytes, files), what is damaged, and notes that are no damage."""
+
+    fields: int
+    bytes: int
+    files: int
+    damaged: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damaged
+
+    def __repr__(self) -> str:
+        read = f"fields={self.fields}, bytes={self.bytes}, files={self.files}"
+        return (
+            f"VerifyReport(ok={self.ok}, {read}, {_bounded('damaged', self.damaged)}, "
+            f"{_bounded('notes', self.notes)})"
+        )
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counts of what a request selects: bytes before compression, stored bytes after; and of the store."""
+
+    datasets: int
+    indexes: int
+    fields: int
+    bytes: int
+    stored_bytes: int
+    masked: int
+    writers: int
+    runs: int
+    file_bytes: int
+    files: int
+
+
+@dataclass(frozen=True)
+class WriterStatus:
+    """One writer: its id, host, process and user; state is "open", "closed" or "gone".
+
+    ``clock_off``: seconds its clock is ahead, where it is off by a minute or more; ``tail``: bytes behind
+    its last commit.
+    """
+
+    writer: str
+    host: str
+    process: int
+    user: str
+    state: str
+    commits: int
+    runs: int
+    last_flush: datetime
+    clock_off: float | None
+    tail: int
+
+
+@dataclass(frozen=True)
+class TransactionStatus:
+    """An undecided transaction: who flushed into it, how many fields, since when."""
+
+    id: str
+    owners: tuple[str, ...]
+    fields: int
+    since: datetime
+
+
+@dataclass(frozen=True, repr=False)
+class Status:
+    """What ``store.status`` shows; ``id`` is None before the first flush."""
+
+    url: str
+    id: str | None
+    schema: str
+    format: int
+    version: str
+    writers: tuple[WriterStatus, ...] = field(default=())
+    transactions: tuple[TransactionStatus, ...] = field(default=())
+    owners: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    free_bytes: int = 0
+    unflushed: int = 0
+
+    def __repr__(self) -> str:
+        many = ("writers", "transactions", "owners", "problems")
+        shown = ", ".join(_bounded(name, getattr(self, name)) for name in many)
+        return (
+            f"Status(url={self.url!r}, id={self.id!r}, schema={self.schema!r}, format={self.format}, "
+            f"{shown}, free_bytes={self.free_bytes}, unflushed={self.unflushed})"
+        )

@@ -1,0 +1,355 @@
+//! Bytes and arrays between Python and the store, without copies where that is possible.
+//!
+//! This is the module's only `unsafe` file. Memory of Python objects is lent to the store while the
+//! interpreter's lock is released. That is sound under the rule every extension module lives by: the
+//! object is kept alive for the whole call, and the caller does not write to it meanwhile. Memory that
+//! we allocate ourselves has no other owner yet.
+
+use std::slice;
+
+use fieldstone::{DType, IndexBox, Result};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyMemoryError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+
+use crate::errors::{Raise, invalid};
+use crate::request::type_name;
+
+const TAKEN: &str = "give bytes-like data, or a numpy array (numpy.asarray makes one)";
+
+struct Numpy {
+    ndarray: Py<PyType>,
+    generic: Py<PyType>,
+    dtype: Py<PyType>,
+    empty: Py<PyAny>,
+    asarray: Py<PyAny>,
+    ascontiguousarray: Py<PyAny>,
+    is_masked: Py<PyAny>,
+}
+
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
+fn numpy(py: Python<'_>) -> PyResult<&Numpy> {
+    NUMPY.get_or_try_init(py, || {
+        let module = py.import("numpy")?;
+        let class = |name: &str| -> PyResult<Py<PyType>> {
+            Ok(module.getattr(name)?.cast_into::<PyType>()?.unbind())
+        };
+        let function = |name: &str| -> PyResult<Py<PyAny>> { Ok(module.getattr(name)?.unbind()) };
+        Ok(Numpy {
+            ndarray: class("ndarray")?,
+            generic: class("generic")?,
+            dtype: class("dtype")?,
+            empty: function("empty")?,
+            asarray: function("asarray")?,
+            ascontiguousarray: function("ascontiguousarray")?,
+            is_masked: module.getattr("ma")?.getattr("is_masked")?.unbind(),
+        })
+    })
+}
+
+/// numpy, where the program uses it: what is made without it is no array.
+fn numpy_in_use(py: Python<'_>) -> PyResult<Option<&Numpy>> {
+    if let Some(numpy) = NUMPY.get(py) {
+        return Ok(Some(numpy));
+    }
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    match modules.contains("numpy")? {
+        true => numpy(py).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Whether a value is one of numpy's scalars, or an array of no dimension.
+pub fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let Some(numpy) = numpy_in_use(py)? else { return Ok(false) };
+    Ok(value.is_instance(numpy.generic.bind(py))?
+        || value.is_instance(numpy.ndarray.bind(py))? && value.getattr("ndim")?.eq(0)?)
+}
+
+/// The numpy dtype of an element type.
+pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
+    Ok(numpy(py)?.dtype.bind(py).call1((dtype.to_string(),))?.unbind())
+}
+
+/// The element type that an argument names: text, a numpy dtype or a type such as `float`.
+pub fn parse_dtype(argument: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Ok(text) = argument.cast::<PyString>() {
+        return DType::parse(text.to_str()?).or_raise();
+    }
+    let py = argument.py();
+    let dtype = numpy(py)?.dtype.bind(py).call1((argument,)).map_err(|_| {
+        invalid(format!("{} is no dtype", type_name(argument)), "write it as numpy does, such as 'f4'")
+    })?;
+    DType::parse(dtype.getattr("str")?.cast::<PyString>()?.to_str()?).or_raise()
+}
+
+/// Memory of a Python object: an address and a length that stay valid while the owner lives.
+struct Memory {
+    address: usize,
+    len: usize,
+}
+
+impl Memory {
+    /// SAFETY: the caller keeps the owner of the memory alive for `'a`, and nobody writes to it.
+    unsafe fn slice<'a>(&self) -> &'a [u8] {
+        match self.len {
+            0 => &[],
+            // SAFETY: the owner vouches for `len` readable bytes; nobody writes to them (see above).
+            len => unsafe { slice::from_raw_parts(self.address as *const u8, len) },
+        }
+    }
+
+    /// SAFETY: the caller keeps the owner alive for `'a`, and nobody else reads or writes the memory.
+    unsafe fn slice_mut<'a>(&self) -> &'a mut [u8] {
+        match self.len {
+            0 => &mut [],
+            // SAFETY: the owner vouches for `len` writable bytes that nobody else uses (see above).
+            len => unsafe { slice::from_raw_parts_mut(self.address as *mut u8, len) },
+        }
+    }
+}
+
+/// An array's description by numpy's array interface.
+struct Interface {
+    memory: Memory,
+    read_only: bool,
+    contiguous: bool,
+    dtype: DType,
+    shape: Vec<u64>,
+}
+
+fn part<'py>(all: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    all.get_item(name)?.ok_or_else(|| invalid(format!("an array interface without {name}"), TAKEN))
+}
+
+impl Interface {
+    fn of(array: &Bound<'_, PyAny>) -> PyResult<Interface> {
+        let py = array.py();
+        let all = array.getattr(pyo3::intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
+        let (address, read_only) = part(&all, pyo3::intern!(py, "data"))?.extract::<(usize, bool)>()?;
+        let shape: Vec<u64> = part(&all, pyo3::intern!(py, "shape"))?.extract()?;
+        let dtype = part(&all, pyo3::intern!(py, "typestr"))?;
+        let dtype = DType::parse(dtype.cast::<PyString>()?.to_str()?).or_raise()?;
+        let bytes = fieldstone::element_count(&shape).or_raise()?.checked_mul(dtype.size() as u64);
+        let len = bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .ok_or_else(|| invalid("the array is larger than memory", "archive it in pieces"))?;
+        let contiguous = all.get_item(pyo3::intern!(py, "strides"))?.is_none_or(|strides| strides.is_none());
+        Ok(Interface { memory: Memory { address, len }, read_only, contiguous, dtype, shape })
+    }
+}
+
+/// What a caller archives: opaque bytes, or an array in C order.
+pub struct Data<'py> {
+    memory: Memory,
+    /// Type and shape of an array.
+    pub array: Option<(DType, Vec<u64>)>,
+    /// Keeps the memory alive.
+    _owner: Owner<'py>,
+}
+
+enum Owner<'py> {
+    Object(#[allow(dead_code, reason = "held, never read")] Bound<'py, PyAny>),
+    Buffer(#[allow(dead_code, reason = "held, never read")] PyUntypedBuffer),
+}
+
+impl<'py> Data<'py> {
+    /// Takes bytes-like objects as opaque bytes, numpy's arrays and scalars and what turns itself into
+    /// one as arrays. Copies only arrays that are not in C order.
+    pub fn new(data: &Bound<'py, PyAny>) -> PyResult<Data<'py>> {
+        let py = data.py();
+        if let Ok(bytes) = data.cast_exact::<PyBytes>() {
+            let bytes = bytes.as_bytes();
+            let memory = Memory { address: bytes.as_ptr() as usize, len: bytes.len() };
+            return Ok(Data { memory, array: None, _owner: Owner::Object(data.clone()) });
+        }
+        if let Some(numpy) = numpy_in_use(py)? {
+            let class = numpy.ndarray.bind(py);
+            if data.get_type().is(class) {
+                return Data::array(numpy, data.clone());
+            }
+            if data.is_instance(class)? || data.is_instance(numpy.generic.bind(py))? {
+                if numpy.is_masked.bind(py).call1((data,))?.is_truthy()? {
+                    return Err(invalid(
+                        "the array has masked elements, which would be lost",
+                        "give data.filled(value)",
+                    ));
+                }
+                return Data::array(numpy, numpy.asarray.bind(py).call1((data,))?);
+            }
+        }
+        if let Ok(buffer) = PyUntypedBuffer::get(data) {
+            if !buffer.is_c_contiguous() {
+                return Err(invalid("the buffer is not contiguous", "give bytes(data) or a numpy array"));
+            }
+            let memory = Memory { address: buffer.buf_ptr() as usize, len: buffer.len_bytes() };
+            return Ok(Data { memory, array: None, _owner: Owner::Buffer(buffer) });
+        }
+        if data.hasattr("__array__")? {
+            let numpy = numpy(py)?;
+            return Data::array(numpy, numpy.asarray.bind(py).call1((data,))?);
+        }
+        let hint = match data.is_instance_of::<PyString>() {
+            true => "text has no bytes of its own: give text.encode()",
+            false => TAKEN,
+        };
+        Err(invalid(format!("{} cannot be archived", type_name(data)), hint))
+    }
+
+    fn array(numpy: &Numpy, array: Bound<'py, PyAny>) -> PyResult<Data<'py>> {
+        let interface = Interface::of(&array)?;
+        let (array, interface) = match interface.contiguous {
+            true => (array, interface),
+            false => {
+                let array = numpy.ascontiguousarray.bind(array.py()).call1((array,))?;
+                let interface = Interface::of(&array)?;
+                (array, interface)
+            }
+        };
+        let Interface { memory, dtype, shape, .. } = interface;
+        Ok(Data { memory, array: Some((dtype, shape)), _owner: Owner::Object(array) })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `_owner` keeps the memory alive as long as `self`; that the caller does not write to
+        // what it archives during the call is the rule at the head of this file.
+        unsafe { self.memory.slice() }
+    }
+}
+
+/// A buffer of the caller that is to be filled.
+pub struct Target<'py> {
+    memory: Memory,
+    _owner: Owner<'py>,
+}
+
+impl<'py> Target<'py> {
+    /// Takes writable, contiguous buffers: bytearray, memoryview, array.array, numpy arrays of any type.
+    pub fn new(buffer: &Bound<'py, PyAny>) -> PyResult<Target<'py>> {
+        let py = buffer.py();
+        let writable = "give a writable, contiguous buffer, such as a bytearray or a numpy array";
+        if let Some(numpy) = numpy_in_use(py)?
+            && buffer.is_instance(numpy.ndarray.bind(py))?
+        {
+            let interface = Interface::of(buffer)?;
+            if interface.read_only || !interface.contiguous {
+                return Err(invalid("the array is read-only or not contiguous", writable));
+            }
+            return Ok(Target { memory: interface.memory, _owner: Owner::Object(buffer.clone()) });
+        }
+        match PyUntypedBuffer::get(buffer) {
+            Ok(view) if !view.readonly() && view.is_c_contiguous() => {
+                let memory = Memory { address: view.buf_ptr() as usize, len: view.len_bytes() };
+                Ok(Target { memory, _owner: Owner::Buffer(view) })
+            }
+            _ => Err(invalid(format!("{} cannot be read into", type_name(buffer)), writable)),
+        }
+    }
+
+    /// The bytes to fill.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: `_owner` keeps the memory alive as long as `self` and was checked to be writable;
+        // that nobody else uses it during the call is the rule at the head of this file.
+        unsafe { self.memory.slice_mut() }
+    }
+}
+
+/// A new `bytes` of `len` bytes that `fill` writes with the interpreter's lock released.
+pub fn new_bytes<'py>(
+    py: Python<'py>,
+    len: u64,
+    fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    // Python shares the objects of no byte and of one, so that nobody may write to them.
+    if let 0 | 1 = len {
+        let mut few = [0];
+        let few = &mut few[..len as usize];
+        py.detach(|| fill(few)).or_raise()?;
+        return Ok(PyBytes::new(py, few));
+    }
+    let too_large = || PyMemoryError::new_err(format!("{len} bytes are more than this machine's memory"));
+    let size = ffi::Py_ssize_t::try_from(len).map_err(|_| too_large())?;
+    // SAFETY: with a null pointer and a size that is not negative this allocates an object, or returns
+    // null with an exception set, which `from_owned_ptr_or_err` takes.
+    let object =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))? };
+    // SAFETY: the object is a `bytes`, and alive.
+    let address = unsafe { ffi::PyBytes_AsString(object.as_ptr()) } as usize;
+    let memory = Memory { address, len: len as usize };
+    // SAFETY: `object` lives to the end of this function, and until then only we know of it. Its bytes
+    // are allocated but not set; every pattern of bits is a `u8`, `fill` only writes, and where it fails
+    // the object is dropped unseen.
+    let out = unsafe { memory.slice_mut() };
+    py.detach(|| fill(out)).or_raise()?;
+    Ok(object.cast_into::<PyBytes>()?)
+}
+
+/// A new array that `fill` writes in C order with the interpreter's lock released.
+pub fn new_array<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[u64],
+    fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shape = PyTuple::new(py, shape)?;
+    let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string()))?;
+    let interface = Interface::of(&array)?;
+    // SAFETY: the array is new, so that it is in C order, writable and known to us alone, and it lives
+    // to the end of this function. For its bytes not being set see `new_bytes`.
+    let out = unsafe { interface.memory.slice_mut() };
+    py.detach(|| fill(out)).or_raise()?;
+    Ok(array)
+}
+
+/// Numbers of an argument, one per dimension; a single number stands for one dimension.
+pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<u64>>> {
+    let Some(argument) = argument.filter(|a| !a.is_none()) else { return Ok(None) };
+    if let Ok(number) = argument.extract::<u64>() {
+        return Ok(Some(vec![number]));
+    }
+    let wrong = || {
+        let shown = argument.repr().map_or_else(|_| type_name(argument), |text| text.to_string());
+        let shown: String = shown.chars().take(60).collect();
+        invalid(format!("{what}={shown}"), "give one whole number from 0 on per dimension, such as (0, 64)")
+    };
+    if argument.is_instance_of::<PyString>() {
+        return Err(wrong());
+    }
+    let mut numbers = Vec::new();
+    for number in argument.try_iter().map_err(|_| wrong())? {
+        numbers.push(number?.extract::<u64>().map_err(|_| wrong())?);
+    }
+    Ok(Some(numbers))
+}
+
+/// The box of an array that `start` and `count` name, either of which may be absent.
+pub fn box_of(shape: &[u64], start: Option<Vec<u64>>, count: Option<Vec<u64>>) -> PyResult<Option<IndexBox>> {
+    if start.is_none() && count.is_none() {
+        return Ok(None);
+    }
+    let start = start.unwrap_or_else(|| vec![0; shape.len()]);
+    let count = count.unwrap_or_else(|| {
+        shape
+            .iter()
+            .zip(start.iter().chain(std::iter::repeat(&0)))
+            .map(|(n, s)| n.saturating_sub(*s))
+            .collect()
+    });
+    IndexBox::new(start, count, shape).or_raise().map(Some)
+}
+
+/// A whole number of the unit of a time type as numpy's scalar.
+pub fn time_scalar<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    number: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = numpy(py)?.asarray.bind(py).call1((number, "i8"))?;
+    array.call_method1("view", (dtype.to_native().to_string(),))?.get_item(PyTuple::empty(py))
+}

@@ -1,0 +1,241 @@
+//! Listings: a stream of entries, fetched in growing batches with the interpreter's lock released.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use fieldstone::{DType, DTypeKind, ListEntry, Listing, Place, Scalar, Schema, Summary};
+use pyo3::prelude::*;
+use pyo3::sync::{MutexExt, PyOnceLock};
+use pyo3::types::{PyString, PyTuple};
+
+use crate::data;
+use crate::errors::exception;
+use crate::keys::{Interner, Key};
+
+/// The first batch is small so that the first entry comes at once; each is larger than the one before.
+const FIRST_BATCH: usize = 16;
+const LAST_BATCH: usize = 1024;
+
+/// What ``store.list`` gives: an iterator of entries in key order. It holds one block per index run and
+/// one batch of entries, however long the list is, and stays with the snapshot it began with.
+#[pyclass(frozen, name = "Listing", module = "fieldstone")]
+pub struct PyListing {
+    state: Mutex<State>,
+    request: String,
+}
+
+struct State {
+    streams: VecDeque<Listing>,
+    batch: std::vec::IntoIter<fieldstone::Result<ListEntry>>,
+    next_batch: usize,
+    interner: Interner,
+    owner: Option<(std::sync::Arc<str>, Py<PyString>)>,
+    dtype: Option<(DType, Py<PyAny>)>,
+}
+
+impl PyListing {
+    pub fn new(streams: Vec<Listing>, schema: Schema, request: String) -> PyListing {
+        let state = State {
+            streams: streams.into(),
+            batch: Vec::new().into_iter(),
+            next_batch: FIRST_BATCH,
+            interner: Interner::new(Some(schema)),
+            owner: None,
+            dtype: None,
+        };
+        PyListing { state: Mutex::new(state), request }
+    }
+}
+
+#[pymethods]
+impl PyListing {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Entry>> {
+        let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
+        if state.batch.len() == 0 {
+            py.detach(|| state.fetch());
+        }
+        match state.batch.next() {
+            Some(entry) => state.entry(py, entry.map_err(exception)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<fieldstone.Listing of '{}'>", self.request)
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        crate::html(slf.py(), "text", slf)
+    }
+}
+
+impl State {
+    fn fetch(&mut self) {
+        let mut batch = Vec::with_capacity(self.next_batch);
+        while let Some(stream) = self.streams.front_mut() {
+            batch.extend(stream.by_ref().take(self.next_batch - batch.len()));
+            if batch.len() == self.next_batch {
+                break;
+            }
+            self.streams.pop_front();
+        }
+        self.next_batch = (self.next_batch * 4).min(LAST_BATCH);
+        self.batch = batch.into_iter();
+    }
+
+    fn entry(&mut self, py: Python<'_>, entry: ListEntry) -> PyResult<Entry> {
+        let owner = match &self.owner {
+            Some((last, text)) if *last == entry.owner => text.clone_ref(py),
+            _ => {
+                let text = PyString::new(py, &entry.owner).unbind();
+                self.owner = Some((entry.owner.clone(), text.clone_ref(py)));
+                text
+            }
+        };
+        let dtype = match (entry.dtype, &self.dtype) {
+            (None, _) => None,
+            (Some(dtype), Some((last, object))) if dtype == *last => Some((dtype, object.clone_ref(py))),
+            (Some(dtype), _) => {
+                let object = data::dtype_object(py, dtype)?;
+                self.dtype = Some((dtype, object.clone_ref(py)));
+                Some((dtype, object))
+            }
+        };
+        Ok(Entry {
+            key: Py::new(py, self.interner.key(py, entry.key, usize::from(entry.depth))?)?,
+            nbytes: entry.nbytes,
+            dtype,
+            shape: entry.shape,
+            complete: entry.complete,
+            masked: entry.masked,
+            place: entry.place,
+            time: entry.time,
+            owner,
+            summary: entry.summary,
+        })
+    }
+}
+
+/// One line of a list: a field, or, at depth 1 and 2, the first field of a dataset or index.
+#[pyclass(frozen, name = "Entry", module = "fieldstone")]
+pub struct Entry {
+    /// The key: an immutable mapping from keyword to canonical text.
+    #[pyo3(get)]
+    key: Py<Key>,
+    /// Bytes of the field when whole, before compression.
+    #[pyo3(get)]
+    nbytes: u64,
+    dtype: Option<(DType, Py<PyAny>)>,
+    shape: Option<std::sync::Arc<[u64]>>,
+    /// Whether every element is there; False until the pieces of an array cover its shape.
+    #[pyo3(get)]
+    complete: bool,
+    /// Whether a newer version hides this one; listed only with ``masked=True``.
+    #[pyo3(get)]
+    masked: bool,
+    place: Option<Place>,
+    time: i64,
+    /// The user who wrote it.
+    #[pyo3(get)]
+    owner: Py<PyString>,
+    summary: Option<Summary>,
+}
+
+#[pymethods]
+impl Entry {
+    /// The numpy dtype of an array, in the byte order it was archived in; None for opaque bytes.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.dtype.as_ref().map(|(_, object)| object.clone_ref(py))
+    }
+
+    /// Extents of an array; None for opaque bytes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.shape.as_ref().map(|shape| PyTuple::new(py, shape.iter())).transpose()
+    }
+
+    /// "file:offset" of the newest part, the file relative to the store's folder; None before a piece
+    /// of a created field was written.
+    #[getter]
+    fn location(&self) -> Option<String> {
+        self.place.as_ref().map(|place| place.to_string())
+    }
+
+    /// When it was flushed, by the writer's clock: a datetime.datetime in UTC.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        time_object(py, self.time)
+    }
+
+    /// Smallest element that is not missing, from the index; None where that is not known.
+    #[getter]
+    fn min<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.scalar(py, self.summary.as_ref().and_then(|summary| summary.min))
+    }
+
+    /// Largest element that is not missing, from the index; None where that is not known.
+    #[getter]
+    fn max<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.scalar(py, self.summary.as_ref().and_then(|summary| summary.max))
+    }
+
+    /// Elements that are NaN, "not a time" or the fill value; None where that is not known.
+    #[getter]
+    fn missing(&self) -> Option<u64> {
+        self.summary.as_ref().map(|summary| summary.missing)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let key = self.key.bind(py).str()?;
+        let what = match (&self.dtype, &self.shape) {
+            (Some((dtype, _)), Some(shape)) => format!(" {dtype} {shape:?}"),
+            _ => String::new(),
+        };
+        let state = match (self.masked, self.complete) {
+            (true, _) => " masked",
+            (_, false) => " incomplete",
+            _ => "",
+        };
+        Ok(format!("<fieldstone.Entry {key} {} bytes{what}{state}>", self.nbytes))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        crate::html(slf.py(), "entry", slf)
+    }
+}
+
+impl Entry {
+    fn scalar<'py>(&self, py: Python<'py>, value: Option<Scalar>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(value) = value else { return Ok(None) };
+        let number = match value {
+            Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
+            Scalar::UInt(u) => u.into_pyobject(py)?.into_any(),
+            Scalar::Float(x) => x.into_pyobject(py)?.into_any(),
+        };
+        match &self.dtype {
+            Some((dtype, _)) if matches!(dtype.kind(), DTypeKind::DateTime | DTypeKind::TimeDelta) => {
+                data::time_scalar(py, *dtype, number).map(Some)
+            }
+            _ => Ok(Some(number)),
+        }
+    }
+}
+
+/// Nanoseconds since 1970 as a datetime in UTC, to the microsecond.
+pub fn time_object(py: Python<'_>, nanoseconds: i64) -> PyResult<Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let (epoch, timedelta) = EPOCH.get_or_try_init(py, || -> PyResult<_> {
+        let module = py.import("datetime")?;
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = module.getattr("datetime")?.call_method1("fromtimestamp", (0, utc))?;
+        Ok((epoch.unbind(), module.getattr("timedelta")?.unbind()))
+    })?;
+    let since = timedelta.bind(py).call1((0, 0, nanoseconds.div_euclid(1000)))?;
+    epoch.bind(py).add(since)
+}

@@ -1,0 +1,95 @@
+//! Reports as the dataclasses of `fieldstone.reports`.
+
+use fieldstone::{Stats, Status, VerifyReport};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::listing::time_object;
+
+/// A dataclass made of keyword arguments.
+macro_rules! report {
+    ($py:expr, $class:literal, { $($name:ident: $value:expr),* $(,)? }) => {{
+        let fields = PyDict::new($py);
+        $(fields.set_item(stringify!($name), $value)?;)*
+        $py.import("fieldstone.reports")?.getattr($class)?.call((), Some(&fields))
+    }};
+}
+
+/// What `verify` found, over all requests.
+pub fn verify(py: Python<'_>, reports: Vec<VerifyReport>) -> PyResult<Bound<'_, PyAny>> {
+    let mut sum = VerifyReport::default();
+    for report in reports {
+        sum.fields += report.fields;
+        sum.bytes += report.bytes;
+        sum.files = sum.files.max(report.files);
+        sum.damaged
+            .extend(report.damaged.into_iter().filter(|d| !sum.damaged.contains(d)).collect::<Vec<_>>());
+        sum.notes.extend(report.notes.into_iter().filter(|n| !sum.notes.contains(n)).collect::<Vec<_>>());
+    }
+    let damaged = sum
+        .damaged
+        .into_iter()
+        .map(|damage| report!(py, "Damage", { key: damage.key, file: damage.file, why: damage.why }));
+    let damaged = PyTuple::new(py, damaged.collect::<PyResult<Vec<_>>>()?)?;
+    let notes = PyTuple::new(py, sum.notes)?;
+    report!(py, "VerifyReport", {
+        fields: sum.fields, bytes: sum.bytes, files: sum.files, damaged: damaged, notes: notes,
+    })
+}
+
+/// Counts.
+pub fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
+    report!(py, "Stats", {
+        datasets: stats.datasets,
+        indexes: stats.indexes,
+        fields: stats.fields,
+        bytes: stats.bytes,
+        stored_bytes: stats.stored_bytes,
+        masked: stats.masked,
+        writers: stats.writers,
+        runs: stats.runs,
+        file_bytes: stats.file_bytes,
+        files: stats.files,
+    })
+}
+
+/// Writers, transactions, problems.
+pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
+    let writers = status.writers.iter().map(|writer| {
+        report!(py, "WriterStatus", {
+            writer: writer.writer.to_string(),
+            host: &writer.host,
+            process: writer.process,
+            user: &writer.user,
+            state: writer.state,
+            commits: writer.commits,
+            runs: writer.runs,
+            last_flush: time_object(py, writer.last_flush)?,
+            clock_off: writer.clock_off.map(|nanoseconds| nanoseconds as f64 / 1e9),
+            tail: writer.tail,
+        })
+    });
+    let writers = PyTuple::new(py, writers.collect::<PyResult<Vec<_>>>()?)?;
+    let transactions = status.transactions.iter().map(|transaction| {
+        report!(py, "TransactionStatus", {
+            id: transaction.id.to_string(),
+            owners: PyTuple::new(py, &transaction.owners)?,
+            fields: transaction.fields,
+            since: time_object(py, transaction.since)?,
+        })
+    });
+    let transactions = PyTuple::new(py, transactions.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "Status", {
+        url: status.url,
+        id: status.id.map(|id| id.to_string()),
+        schema: status.schema,
+        format: status.format,
+        version: status.version,
+        writers: writers,
+        transactions: transactions,
+        owners: PyTuple::new(py, status.owners)?,
+        problems: PyTuple::new(py, status.problems)?,
+        free_bytes: status.free_bytes,
+        unflushed: status.unflushed,
+    })
+}

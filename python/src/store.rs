@@ -1,0 +1,637 @@
+//! The class `Store`: each method converts its arguments, releases the interpreter's lock, calls the
+//! facade and converts what comes back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone::{
+    ArchiveOptions, Compression, FieldSpec, FieldStore, FieldStoreExt, Id, ListOptions, Mode, OpenOptions,
+    ReadOptions, RetrieveOptions, Value,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+use crate::data::{self, Data};
+use crate::errors::{Raise, invalid};
+use crate::fields::{self, Origin, PyFields};
+use crate::keys::{Interner, Key};
+use crate::listing::PyListing;
+use crate::request::{KeyText, requests};
+use crate::{registry, reports};
+
+/// How a store was opened, so that another process can do the same.
+pub struct Opening {
+    /// As the caller wrote it.
+    url: String,
+    /// With an absolute path, for processes that run elsewhere; `None` for a store in memory.
+    absolute: Option<String>,
+    mode: String,
+    schema: Option<String>,
+    at: Option<String>,
+    compression: Option<String>,
+}
+
+impl Opening {
+    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
+    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match &self.absolute {
+            Some(url) => (url, &self.schema, &self.compression).into_pyobject(py),
+            None => Err(invalid(
+                "a store in memory cannot be pickled: it lives in this process alone",
+                "use a folder, or pass the data itself",
+            )),
+        }
+    }
+
+    /// The store again, for reading, at a version.
+    pub fn reopen(&self, py: Python<'_>, version: String) -> PyResult<Py<Store>> {
+        let url = self
+            .absolute
+            .as_ref()
+            .ok_or_else(|| invalid("a store in memory cannot be opened again", "use store.to_xarray"))?;
+        Store::open(py, url.clone(), "r".to_owned(), None, Some(version), None)
+    }
+}
+
+/// A store of fields. Made by ``fieldstone.open``.
+///
+/// ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what
+/// was not flushed. A program that ends normally flushes what is open. Any number of threads may share
+/// a store; a forked child writes for itself.
+#[pyclass(frozen, weakref, name = "Store", module = "fieldstone")]
+pub struct Store {
+    handle: Mutex<Option<Arc<dyn FieldStore>>>,
+    opening: Arc<Opening>,
+}
+
+impl Store {
+    pub fn open(
+        py: Python<'_>,
+        url: String,
+        mode: String,
+        schema: Option<String>,
+        at: Option<String>,
+        compression: Option<String>,
+    ) -> PyResult<Py<Store>> {
+        let options = OpenOptions {
+            mode: Mode::parse(&mode).or_raise()?,
+            schema: schema.clone(),
+            at: at.clone(),
+            compression: compression.as_deref().map(Compression::parse).transpose().or_raise()?,
+        };
+        let handle = py.detach(|| fieldstone::open(&url, &options)).or_raise()?;
+        let absolute = match &*url {
+            "memory:" => None,
+            path => {
+                let path =
+                    path.strip_prefix("file://").or_else(|| path.strip_prefix("file:")).unwrap_or(path);
+                Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract::<String>()?)
+            }
+        };
+        registry::add(&handle);
+        let opening = Arc::new(Opening { url, absolute, mode, schema, at, compression });
+        Py::new(py, Store { handle: Mutex::new(Some(handle)), opening })
+    }
+
+    fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        handle
+            .clone()
+            .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))
+    }
+
+    fn end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
+        let Some(handle) = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        let ended = py.detach(|| {
+            if discard {
+                handle.discard(None)?;
+            }
+            handle.close()
+        });
+        if ended.is_err() {
+            // What could not be flushed stays with the caller, who may mend the medium and try again.
+            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        }
+        ended.or_raise()
+    }
+}
+
+/// A store that is dropped without being closed keeps what it did not flush until the program ends.
+impl Drop for Store {
+    fn drop(&mut self) {
+        let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handle) = handle.filter(|handle| handle.unflushed() > 0) {
+            registry::keep(handle);
+        }
+    }
+}
+
+fn transaction(txn: Option<&str>) -> PyResult<Option<Id>> {
+    let parse = |text: &str| {
+        Id::parse(text).ok_or_else(|| {
+            invalid(format!("txn={text:?} is no id of a transaction"), "give tx.id of a transaction")
+        })
+    };
+    txn.map(parse).transpose()
+}
+
+/// Start and shape of a piece, where either is given.
+fn piece(
+    data: &Data<'_>,
+    start: Option<&Bound<'_, PyAny>>,
+    shape: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<(Vec<u64>, Vec<u64>)>> {
+    match (data::numbers("start", start)?, data::numbers("shape", shape)?, &data.array) {
+        (None, None, _) => Ok(None),
+        (_, _, None) => Err(invalid(
+            "opaque bytes have no start and shape",
+            "give a numpy array, or leave start and shape out",
+        )),
+        (Some(start), Some(shape), Some(_)) => Ok(Some((start, shape))),
+        (Some(_), None, _) => {
+            Err(invalid("a piece has a start and no shape", "give shape=, of the whole array"))
+        }
+        (None, Some(_), _) => {
+            Err(invalid("a piece has a shape and no start", "give start=, its place in the array"))
+        }
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The URL, as it was opened.
+    #[getter]
+    fn url(&self) -> &str {
+        &self.opening.url
+    }
+
+    /// The mode it was opened with: "a", "r" or "x".
+    #[getter]
+    fn mode(&self) -> &str {
+        &self.opening.mode
+    }
+
+    /// The text of the schema in force.
+    #[getter]
+    fn schema(&self) -> PyResult<String> {
+        Ok(self.handle()?.schema().text().to_owned())
+    }
+
+    /// Whether the store was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// The text that names what is visible now; ``open(url, at=version)`` reads it again later.
+    #[getter]
+    fn version(&self, py: Python<'_>) -> PyResult<String> {
+        let handle = self.handle()?;
+        py.detach(|| handle.version()).or_raise()
+    }
+
+    /// Fields that this process archived here and did not flush.
+    #[getter]
+    fn unflushed(&self, py: Python<'_>) -> PyResult<u64> {
+        let handle = self.handle()?;
+        Ok(py.detach(|| handle.unflushed()))
+    }
+
+    /// Takes `data` under `key`; it is visible to nobody before ``flush()``.
+    ///
+    /// `key` is a mapping with one value per keyword (None: absent), or text. `data` is bytes-like
+    /// (opaque bytes) or a numpy array of any fixed-size type, byte order and layout: dtype and shape
+    /// are kept. With `start` and `shape` (in elements, per dimension) the array is a piece of a larger
+    /// one whose other pieces come from elsewhere. `chunks` are the extents in which an array is stored;
+    /// `compression` is "none", "zstd" or "zstd:LEVEL"; `txn` the id of a transaction to belong to.
+    ///
+    /// The store has its own copy when this returns. Raises Invalid for a key or data that cannot be
+    /// stored, Denied where the dataset has another owner or the store is open for reading.
+    #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, txn=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn archive(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        shape: Option<&Bound<'_, PyAny>>,
+        chunks: Option<&Bound<'_, PyAny>>,
+        compression: Option<&str>,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let handle = self.handle()?;
+        let key = KeyText::new(key)?;
+        let pairs = key.pairs()?;
+        let data = Data::new(data)?;
+        let piece = piece(&data, start, shape)?;
+        let options = ArchiveOptions {
+            transaction: transaction(txn)?,
+            compression: compression.map(Compression::parse).transpose().or_raise()?,
+            chunks: data::numbers("chunks", chunks)?,
+        };
+        let bytes = data.bytes();
+        let value = match (&data.array, &piece) {
+            (None, _) => Value::Bytes(bytes),
+            (Some((dtype, shape)), None) => Value::Array { data: bytes, dtype: *dtype, shape },
+            (Some((dtype, count)), Some((start, shape))) => {
+                Value::Piece { data: bytes, dtype: *dtype, start, count, shape }
+            }
+        };
+        py.detach(|| handle.archive(&pairs, value, &options)).or_raise()
+    }
+
+    /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
+    /// All keys are checked before the first value is taken. Costs less per field than ``archive``.
+    #[pyo3(signature = (keys, datas, *, compression=None, txn=None))]
+    fn archive_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        datas: &Bound<'_, PyAny>,
+        compression: Option<&str>,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let handle = self.handle()?;
+        let keys = keys.try_iter()?.map(|key| KeyText::new(&key?)).collect::<PyResult<Vec<_>>>()?;
+        let datas = datas.try_iter()?.map(|data| Data::new(&data?)).collect::<PyResult<Vec<_>>>()?;
+        if keys.len() != datas.len() {
+            return Err(invalid(
+                format!("there are {} keys and {} values", keys.len(), datas.len()),
+                "give as many keys as values",
+            ));
+        }
+        let options = ArchiveOptions {
+            transaction: transaction(txn)?,
+            compression: compression.map(Compression::parse).transpose().or_raise()?,
+            chunks: None,
+        };
+        let pairs = keys.iter().map(|key| key.pairs()).collect::<PyResult<Vec<_>>>()?;
+        let values = datas.iter().map(|data| match &data.array {
+            None => Value::Bytes(data.bytes()),
+            Some((dtype, shape)) => Value::Array { data: data.bytes(), dtype: *dtype, shape },
+        });
+        let items: Vec<_> = pairs.iter().map(|pairs| &pairs[..]).zip(values).collect();
+        py.detach(|| handle.archive_many(&items, &options)).or_raise()
+    }
+
+    /// Starts a new generation of an array field: all older pieces are hidden once this is flushed, and
+    /// anybody adds pieces. Returns a picklable FieldWriter with ``write(piece, start=)``.
+    ///
+    /// `fill` stands where nobody wrote when read with ``strict=False`` (NaN, NaT or zero if absent);
+    /// `chunks` are the extents in which pieces are stored.
+    #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, txn=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn create_field<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyAny>,
+        shape: &Bound<'py, PyAny>,
+        fill: Option<&Bound<'py, PyAny>>,
+        chunks: Option<&Bound<'py, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let handle = slf.get().handle()?;
+        let key = KeyText::new(key)?;
+        let pairs = key.pairs()?;
+        let dtype = data::parse_dtype(dtype)?;
+        let shape = data::numbers("shape", Some(shape))?
+            .ok_or_else(|| invalid("create_field needs a shape", "give the extents of the whole array"))?;
+        let chunks = data::numbers("chunks", chunks)?;
+        let writers = py.import("fieldstone._fields")?;
+        let object = data::dtype_object(py, dtype)?;
+        let fill = match fill.filter(|fill| !fill.is_none()) {
+            Some(fill) => Some(writers.getattr("fill_bytes")?.call1((fill, &object))?.extract::<Vec<u8>>()?),
+            None => None,
+        };
+        let spec = FieldSpec { dtype, shape: &shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
+        let options = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
+        let schema = handle.schema();
+        let resolved = schema.resolve(&pairs).or_raise()?;
+        py.detach(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
+        let key: Key = Interner::new(Some(schema)).key(py, resolved, 3)?;
+        let shape = PyTuple::new(py, shape)?;
+        let chunks = chunks.map(|chunks| PyTuple::new(py, chunks)).transpose()?;
+        writers.getattr("FieldWriter")?.call1((slf, Py::new(py, key)?, object, shape, chunks, txn))
+    }
+
+    /// Makes everything that this process archived here durable, indexed and visible, all or nothing.
+    /// With `txn`: what was archived into that transaction becomes durable and stays invisible.
+    #[pyo3(signature = (*, txn=None))]
+    fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
+        let (handle, txn) = (self.handle()?, transaction(txn)?);
+        py.detach(|| handle.flush(txn)).or_raise()
+    }
+
+    /// Forgets what this process archived here and did not flush.
+    #[pyo3(signature = (*, txn=None))]
+    fn discard(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
+        let (handle, txn) = (self.handle()?, transaction(txn)?);
+        py.detach(|| handle.discard(txn)).or_raise()
+    }
+
+    /// Looks for newer commits now. Every read does so by itself.
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        let handle = self.handle()?;
+        py.detach(|| handle.refresh()).or_raise()
+    }
+
+    /// Exactly one field: bytes for opaque data, a numpy array otherwise. With `start` and `count` (in
+    /// elements per dimension, half-open; in bytes for opaque data) that box of it: only the blocks that
+    /// it touches are read.
+    ///
+    /// Raises NotFound where no field has this key or pieces are missing, Invalid where the key names
+    /// several fields or the box lies outside, Corrupt where the stored bytes are damaged.
+    #[pyo3(signature = (key, start=None, count=None, *, txn=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        start: Option<&Bound<'py, PyAny>>,
+        count: Option<&Bound<'py, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let handle = self.handle()?;
+        let key = KeyText::new(key)?;
+        let pairs = key.pairs()?;
+        let options = ReadOptions { transaction: transaction(txn)? };
+        let field = py.detach(|| handle.get(&pairs, &options)).or_raise()?;
+        fields::value(py, &field, start, count)
+    }
+
+    /// The fields that `request` names, in request order, as a pinned snapshot that reads lazily.
+    ///
+    /// With ``strict=True`` each listed value or combination without a field raises NotFound before any
+    /// byte is read; with ``strict=False`` you get what exists, ``fields.missing`` lists the rest, and
+    /// missing pieces of arrays are filled.
+    #[pyo3(signature = (request=None, *, strict=true, txn=None))]
+    fn retrieve(
+        &self,
+        py: Python<'_>,
+        request: Option<&Bound<'_, PyAny>>,
+        strict: bool,
+        txn: Option<&str>,
+    ) -> PyResult<PyFields> {
+        let (handle, transaction) = (self.handle()?, transaction(txn)?);
+        let requests = requests(request)?;
+        let options = RetrieveOptions { strict, transaction };
+        let found = py.detach(|| {
+            let found =
+                requests.iter().map(|request| Ok((request.to_string(), handle.retrieve(request, &options)?)));
+            found.collect::<fieldstone::Result<Vec<_>>>()
+        });
+        let origin = Origin { opening: self.opening.clone(), schema: handle.schema(), transaction, strict };
+        PyFields::new(origin, found.or_raise()?)
+    }
+
+    /// What exists, as an iterator of entries in key order: ``e.key``, ``e.nbytes``, ``e.dtype``,
+    /// ``e.shape``, ``e.complete``, ``e.location``, ``e.time``, ``e.owner``.
+    ///
+    /// `depth` 1 lists datasets, 2 indexes, 3 fields; ``masked=True`` also lists versions that newer
+    /// ones hide.
+    #[pyo3(signature = (request=None, *, depth=3, masked=false, txn=None))]
+    fn list(
+        &self,
+        py: Python<'_>,
+        request: Option<&Bound<'_, PyAny>>,
+        depth: u8,
+        masked: bool,
+        txn: Option<&str>,
+    ) -> PyResult<PyListing> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let options = ListOptions { depth, masked, transaction: transaction(txn)? };
+        let streams = py.detach(|| {
+            requests
+                .iter()
+                .map(|request| handle.list(request, &options))
+                .collect::<fieldstone::Result<Vec<_>>>()
+        });
+        let text = requests.first().map_or_else(String::new, |request| request.to_string());
+        Ok(PyListing::new(streams.or_raise()?, handle.schema(), text.chars().take(200).collect()))
+    }
+
+    /// The values present, per keyword: a dict of lists of text in typed order.
+    #[pyo3(signature = (request=None, *, txn=None))]
+    fn axes<'py>(
+        &self,
+        py: Python<'py>,
+        request: Option<&Bound<'py, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let options = ReadOptions { transaction: transaction(txn)? };
+        let axes = py.detach(|| {
+            let mut all: Vec<(Arc<str>, Vec<fieldstone::KeyValue>)> = Vec::new();
+            for request in &requests {
+                for (keyword, values) in handle.axes(request, &options)? {
+                    match all.iter_mut().find(|(known, _)| *known == keyword) {
+                        Some((_, known)) => known.extend(values),
+                        None => all.push((keyword, values)),
+                    }
+                }
+            }
+            if requests.len() > 1 {
+                for (_, values) in &mut all {
+                    values.sort_unstable();
+                    values.dedup();
+                }
+            }
+            Ok(all)
+        });
+        let dict = PyDict::new(py);
+        for (keyword, values) in axes.or_raise()? {
+            dict.set_item(&*keyword, PyList::new(py, values.iter().map(|value| value.text()))?)?;
+        }
+        Ok(dict)
+    }
+
+    /// Where the bytes of fields begin, in the order of ``list``: "file:offset", files relative to the
+    /// store's folder. Created fields without a piece are nowhere, and left out.
+    #[pyo3(name = "where", signature = (request=None, *, txn=None))]
+    fn locations(
+        &self,
+        py: Python<'_>,
+        request: Option<&Bound<'_, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Vec<String>> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let options = ListOptions { transaction: transaction(txn)?, ..ListOptions::default() };
+        let found = py.detach(|| {
+            let mut found = Vec::new();
+            for request in &requests {
+                for entry in handle.list(request, &options)? {
+                    found.extend(entry?.place.map(|place| place.to_string()));
+                }
+            }
+            Ok(found)
+        });
+        found.or_raise()
+    }
+
+    /// The store's structures as lines of text: logs, commits, index runs, entries.
+    #[pyo3(signature = (request=None))]
+    fn dump(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let lines = py.detach(|| {
+            let mut lines = Vec::new();
+            for request in &requests {
+                lines.extend(handle.dump(request)?);
+            }
+            Ok(lines)
+        });
+        lines.or_raise()
+    }
+
+    /// Counts of what one request selects, and of the store's files: a Stats.
+    #[pyo3(signature = (request=None))]
+    fn stats<'py>(
+        &self,
+        py: Python<'py>,
+        request: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let [request] = &requests[..] else {
+            return Err(invalid("stats takes one request", "ask for each request by itself"));
+        };
+        let stats = py.detach(|| handle.stats(request)).or_raise()?;
+        reports::stats(py, &stats)
+    }
+
+    /// Writers, undecided transactions and what is wrong with the store: a Status.
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let handle = self.handle()?;
+        let status = py.detach(|| handle.status()).or_raise()?;
+        reports::status(py, status)
+    }
+
+    /// Reads everything that `request` selects and the store's own structures, and compares it with
+    /// its checksums. Returns a VerifyReport with ``.ok`` and ``.damaged`` (key, file, why); does not
+    /// raise for what it finds.
+    #[pyo3(signature = (request=None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        request: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let handle = self.handle()?;
+        let requests = requests(request)?;
+        let reports = py.detach(|| {
+            requests.iter().map(|request| handle.verify(request)).collect::<fieldstone::Result<Vec<_>>>()
+        });
+        reports::verify(py, reports.or_raise()?)
+    }
+
+    /// What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``).
+    #[pyo3(signature = (request=None))]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, Self>,
+        request: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let engine = slf.py().import("fieldstone.xarray_engine")?;
+        engine.getattr("to_xarray")?.call1((slf, request))
+    }
+
+    /// A transaction: what is written through it becomes visible together, or not at all.
+    ///
+    /// ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join
+    /// one that another process opened: leaving it flushes, and the opener decides for all.
+    #[pyo3(signature = (id=None))]
+    fn transaction<'py>(slf: &Bound<'py, Self>, id: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let handle = slf.get().handle()?;
+        let id = match id {
+            Some(joined) => {
+                transaction(Some(joined))?;
+                (PyString::new(py, joined), true)
+            }
+            None => (PyString::new(py, &py.detach(|| handle.begin()).or_raise()?.to_string()), false),
+        };
+        let class = py.import("fieldstone._transaction")?.getattr("Transaction")?;
+        class.call1((slf, id.0, id.1))
+    }
+
+    /// Decides a transaction; Transaction calls it.
+    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+        let handle = self.handle()?;
+        let Some(id) = transaction(Some(id))? else { return Ok(()) };
+        py.detach(|| handle.decide(id, commit)).or_raise()
+    }
+
+    /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.
+    /// Fields that were retrieved stay readable.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.end(py, false)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        self.end(py, !kind.is_none())?;
+        Ok(false)
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.closed() { " closed" } else { "" };
+        let at = self.opening.at.as_ref().map_or("", |_| " at an older version");
+        format!("<fieldstone.Store '{}' mode='{}'{at}{closed}>", self.opening.url, self.opening.mode)
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        crate::html(slf.py(), "store", slf)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (url, schema, compression) =
+            self.opening.arguments(py)?.extract::<(String, Option<String>, Option<String>)>()?;
+        // What "x" made is there now.
+        let mode = if self.opening.mode == "x" { "a" } else { &self.opening.mode };
+        let row = (url, mode, schema, &self.opening.at, compression);
+        let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
+        Ok((restore, row.into_pyobject(py)?))
+    }
+}
+
+/// Opens the store at `url`: a folder's path, or "memory:" for a new store in memory.
+///
+/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
+/// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
+/// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
+/// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
+///
+/// Nothing is created before the first flush.
+#[pyfunction]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None))]
+pub fn open(
+    py: Python<'_>,
+    url: &Bound<'_, PyAny>,
+    mode: &str,
+    schema: Option<&Bound<'_, PyAny>>,
+    at: Option<String>,
+    compression: Option<String>,
+) -> PyResult<Py<Store>> {
+    let fspath = py.import("os")?.getattr("fspath")?;
+    let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
+        let text = fspath.call1((argument,)).and_then(|text| text.extract::<String>());
+        text.map_err(|_| {
+            invalid(format!("{} is no {what}", crate::request::type_name(argument)), "give text or a path")
+        })
+    };
+    let schema =
+        schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
+    Store::open(py, path(url, "URL")?, mode.to_owned(), schema, at, compression)
+}
