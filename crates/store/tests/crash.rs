@@ -5,11 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+mod faults;
 
 use std::collections::BTreeMap;
 
-use common::{Model, Work, check, full, open, visible};
+use faults::{Model, Work, check, full, open, visible};
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_store::local::LocalStore;
 
@@ -64,8 +64,8 @@ fn stage(scene: Scene, seed: u64) -> (SimWorld, LocalStore, Model) {
     if let Some(host) = other {
         let store = open(&world.process(host)).unwrap();
         let mut work = Work::new(&store, &mut model, "before", seed ^ 1);
-        work.step(common::Step::Small).unwrap();
-        work.step(common::Step::Pieces).unwrap();
+        work.step(faults::Step::Small).unwrap();
+        work.step(faults::Step::Pieces).unwrap();
     }
     let watcher = open(&world.process("a")).unwrap();
     assert_eq!(visible(&watcher).unwrap(), model.before);
@@ -107,7 +107,7 @@ fn kill(scene: Scene, seed: u64, kind: OpKind, n: u64, draw: u64) {
     let place = || format!("{scene:?}, seed {seed}, killed at {kind:?} {n}, draw {draw}");
     // A handle that was open all the time sees the same.
     let seen = visible(&watcher).unwrap_or_else(|e| panic!("{}: watcher: {e}", place()));
-    assert!(model.allows(&seen), "{}: the watcher sees {:?}", place(), common::describe(&seen));
+    assert!(model.allows(&seen), "{}: the watcher sees {:?}", place(), faults::describe(&seen));
     if let Err(wrong) = check(&world, "a", &model) {
         panic!("{}: {wrong}", place());
     }
@@ -125,7 +125,7 @@ fn a_kill_in_any_call_loses_nothing_flushed_and_shows_nothing_else() {
             panic!("no scene makes a call of kind {kind:?}");
         }
         let mut done = 0;
-        let mut random = common::Random(kind as u64);
+        let mut random = faults::Random(kind as u64);
         while done < per_kind {
             let (scene, calls) = places[done as usize % places.len()];
             // The first calls of a kind are the rare ones: each is struck, then others at random.

@@ -5,9 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+mod faults;
 
-use common::{Model, Step, Work, check, full, open, visible};
+use faults::{Model, Step, Work, check, full, open, visible};
 use fieldstone_core::env::sim::SimWorld;
 
 /// Works as `steps` say until call `n`, where the process dies; the world as it is then, and the model.
@@ -66,7 +66,7 @@ fn a_power_cut_at_any_call_keeps_what_was_flushed_and_no_more() {
 
 #[test]
 fn what_was_there_before_survives_a_second_cut() {
-    let mut random = common::Random(77);
+    let mut random = faults::Random(77);
     for round in 0..if full() { 200 } else { 20 } {
         let (world, mut model, _) = until(round, &[Step::Small, Step::Overwrite], 40 + random.below(120));
         let mut world = world.power_cut(round);
@@ -74,7 +74,7 @@ fn what_was_there_before_survives_a_second_cut() {
             world.set_tracing(false);
             let store = open(&world.process("a")).unwrap();
             let seen = visible(&store).unwrap();
-            assert!(model.allows(&seen), "round {round}, cut {cut}: {:?}", common::describe(&seen));
+            assert!(model.allows(&seen), "round {round}, cut {cut}: {:?}", faults::describe(&seen));
             // What survived counts from now on.
             model.before = seen.clone();
             model.after = seen;
@@ -91,7 +91,7 @@ fn what_was_there_before_survives_a_second_cut() {
 /// Two hosts write one store; the power goes for both. Each one's work is judged by its own run.
 #[test]
 fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
-    let mut random = common::Random(5);
+    let mut random = faults::Random(5);
     for round in 0..if full() { 300 } else { 25 } {
         let world = SimWorld::new(round);
         world.set_tracing(false);
@@ -108,7 +108,7 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
             let mut alive = [true, true];
             for turn in 0..14 {
                 let who = random.below(2) as usize;
-                alive[who] = alive[who] && works[who].step(common::STEPS[turn % 7]).is_ok();
+                alive[who] = alive[who] && works[who].step(faults::STEPS[turn % 7]).is_ok();
             }
         }
         stores.into_iter().for_each(std::mem::forget);
@@ -121,7 +121,7 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
                 assert!(
                     model.allows(&own),
                     "round {round}, image {image}, {run}: {:?}",
-                    common::describe(&own)
+                    faults::describe(&own)
                 );
             }
             let rest = Model { before: seen.clone(), after: seen, acknowledged: 0 };

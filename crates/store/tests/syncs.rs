@@ -4,11 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
+mod faults;
 
 use std::path::Path;
 
-use common::{Model, ROOT, Step, Work, check, full, open};
+use faults::{Model, ROOT, Step, Work, check, full, open};
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{OpKind, SimWorld, SyncKind};
