@@ -198,17 +198,21 @@ impl Refresher {
             boards.push((name.clone(), bytes));
         }
         let moved = !boards.iter().map(|(_, bytes)| bytes).eq(&self.seen.boards);
-        if moved {
-            self.seen.torn_slots.clear();
+        if !moved {
+            return Ok(false);
         }
-        for (name, bytes) in boards.iter().filter(|_| moved) {
+        self.seen.torn_slots.clear();
+        // A slot that is gone or torn vouches for nothing any more: its log is looked at each time.
+        let known = std::mem::take(&mut self.slots);
+        for (name, bytes) in &boards {
             for (i, slot) in bytes.chunks(SLOT).enumerate() {
                 match Slot::decode(slot) {
                     // A slot only ever grows: an older reading (another host's cache) is not news.
-                    Ok(slot) if self.slots.get(&slot.writer).is_none_or(|s| s.sequence <= slot.sequence) => {
-                        self.slots.insert(slot.writer, slot);
+                    Ok(slot) => {
+                        let seen = self.slots.get(&slot.writer).or(known.get(&slot.writer)).copied();
+                        let newest = seen.filter(|seen| seen.sequence > slot.sequence).unwrap_or(slot);
+                        self.slots.insert(slot.writer, newest);
                     }
-                    Ok(_) => {}
                     // A slot of zeros is one being claimed.
                     Err(_) if slot.iter().all(|&b| b == 0) => {}
                     // Nothing depends on it, and a writer that dies in its last write leaves the same.
@@ -224,7 +228,7 @@ impl Refresher {
             }
         }
         self.seen.boards = boards.into_iter().map(|(_, bytes)| bytes).collect();
-        Ok(moved)
+        Ok(true)
     }
 
     /// Brings the view of one log up to date; whether it moved.
@@ -329,7 +333,7 @@ impl Refresher {
             if record.previous == 0 || record.previous >= ends.frame {
                 return Err(super::gone(log.writer));
             }
-            (ends, record) = walker.frame(record.previous)?;
+            (ends, record) = walker.back_to(record.previous, ends.frame, &record)?;
         }
         let (decisions, broken) = walker.decisions(&ends, &record, None);
         if let Some(e) = broken {
@@ -440,6 +444,23 @@ impl Walker<'_> {
         let ends = self.head(at)?;
         let record = self.record(&ends)?;
         Ok((ends, record))
+    }
+
+    /// The frame at `target`, found by going back from commit to commit from the one at `from`, whose
+    /// record is given: then a frame's foot is found too, where its head is damaged.
+    fn back_to(&self, target: u64, from: u64, record: &CommitRecord) -> Result<(Ends, CommitRecord)> {
+        let (mut next, mut previous) = (from, record.previous);
+        loop {
+            if previous < target || previous >= next {
+                return Err(self.named(next, Error::corrupt("the chain of commits does not lead back")));
+            }
+            let ends = self.ends(previous, Some(next))?;
+            let record = self.record(&ends)?;
+            if previous == target {
+                return Ok((ends, record));
+            }
+            (next, previous) = (previous, record.previous);
+        }
     }
 
     /// Compares every part of a frame with its checksum.
@@ -554,7 +575,7 @@ impl Walker<'_> {
                 break;
             }
             let found = match before < at {
-                true => self.frame(before),
+                true => self.frame(before).or_else(|_| self.back_to(before, at, &record)),
                 false => Err(Error::corrupt("the chain of decisions does not lead back")),
             };
             match found {
