@@ -1,0 +1,301 @@
+"""A tour on real data: `make demo`.
+
+Takes netCDF files of several centres and GRIB messages into two stores, finds and reads fields, replaces one
+and goes back, kills a writer, damages a copy, opens the stores in xarray and plots. Everything that comes
+back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network.
+What it makes is in demo-out/.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import eccodes
+import fieldstone as fst
+import iris_sample_data
+import netCDF4
+import numpy as np
+import xarray
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "demo-out"
+CLIMATE, FORECAST = OUT / "climate", OUT / "forecast"
+SAMPLES = Path(iris_sample_data.path)
+PROGRAM = Path(sys.executable).parent / "fieldstone"
+
+AIR = "A1B_north_america"  # 240 years of air temperature over North America, from a climate model
+NETCDF = [f"{AIR}.nc", "ostia_monthly.nc", "orca2_votemper.nc", "hybrid_height.nc", "rotated_pole.nc"]
+GRIB_YEARS = 20
+
+
+# ---- how the tour talks
+
+
+@contextmanager
+def chapter(number: int, title: str) -> Iterator[None]:
+    print(f"\n{number}. {title}\n{'-' * (len(title) + 3)}")
+    begun = time.perf_counter()
+    yield
+    print(f"   ({time.perf_counter() - begun:.2f} s)")
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        print(f"   {line}")
+
+
+def shell(verb: str, store: Path, *arguments: str, expect: int = 0, show: int = 8) -> None:
+    """Runs the program as a user would, from the root of the checkout, and shows what it says."""
+    words = [verb, str(store.relative_to(ROOT)), *arguments]
+    say(f"$ fieldstone {' '.join(words)}")
+    done = subprocess.run(
+        [PROGRAM, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    lines = done.stdout.splitlines()
+    shown = [line if len(line) <= 110 else f"{line[:109]}…" for line in lines[:show]]
+    say(*(f"  {line}" for line in shown))
+    if len(lines) > show:
+        say(f"  … {len(lines) - show} more lines")
+    if done.returncode != expect:
+        raise SystemExit(f"exit {done.returncode}, not {expect}:\n{done.stdout}")
+
+
+def check(holds: object, what: str) -> None:
+    """Says what was compared; ends the tour where it does not hold."""
+    if not holds:
+        raise SystemExit(f"   NOT SO: {what}")
+    say(f"ok: {what}")
+
+
+def air_temperature(step: int) -> dict[str, object]:
+    return {"run": AIR, "variable": "air_temperature", "step": step}
+
+
+def source_values() -> np.ndarray:
+    """Air temperature (year, latitude, longitude), read from the file and not from the store."""
+    with netCDF4.Dataset(SAMPLES / f"{AIR}.nc") as dataset:
+        return np.asarray(dataset["air_temperature"][:])
+
+
+# ---- the chapters
+
+
+def take_netcdf() -> None:
+    paths = [SAMPLES / name for name in NETCDF]
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models and of satellites:")
+    with fst.open(CLIMATE, schema="simulation") as store:
+        report = fst.ingest(store, paths, progress=False)
+        for taken in report.taken:
+            say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
+        for skipped in report.skipped:
+            say(f"  not taken: {skipped}")
+        again = fst.ingest(store, paths, progress=False)
+    check(sum(taken.fields for taken in again.taken) == 0, "taking the same files again adds nothing")
+
+
+def find() -> None:
+    shell("list", CLIMATE, f"run={AIR},variable=air_temperature,step=0/to/239/by/60")
+    shell("axes", CLIMATE, "run=hybrid_height")
+    shell("stats", CLIMATE)
+
+
+def read(source: np.ndarray) -> None:
+    store = fst.open(CLIMATE, mode="r")
+    field = store.get(air_temperature(100))
+    check(
+        field.dtype == source.dtype and np.array_equal(field, source[100]),
+        f"one field ({field.dtype}, {field.shape}) is that of the file, bit for bit",
+    )
+    box = store.get(air_temperature(100), start=(10, 20), count=(4, 5))
+    check(np.array_equal(box, source[100, 10:14, 20:25]), "a box of it is, too; only its blocks were read")
+    years = store.retrieve(f"run={AIR},variable=air_temperature,step=239/120/0")
+    same = all(np.array_equal(f.array(), source[int(f.key["step"])]) for f in years)
+    check(same and years[0].key["step"] == "239", "several fields come in the request's order")
+    try:
+        store.retrieve(f"run={AIR},variable=air_temperature,step=239/240")
+        raise SystemExit("   NOT SO: a field that is not there is named")
+    except fst.NotFound as error:
+        say(f"what is not there is named: {error.message}")
+
+
+def overwrite(source: np.ndarray) -> None:
+    with fst.open(CLIMATE) as store:
+        before = store.version
+        store.archive(air_temperature(0), source[0] - np.float32(273.15))
+        check(store.get(air_temperature(0)).min() > 100, "until the flush, everybody reads kelvins")
+        store.flush()
+        check(store.get(air_temperature(0)).min() < 100, "after it, degrees Celsius")
+    older = fst.open(CLIMATE, mode="r", at=before)
+    check(np.array_equal(older.get(air_temperature(0)), source[0]), "opened as of before, it is in kelvins")
+    shell("list", CLIMATE, f"run={AIR},variable=air_temperature,step=0", "--masked")
+    with fst.open(CLIMATE) as store:
+        store.archive(air_temperature(0), source[0])
+    say("(and back to kelvins, as a third version)")
+
+
+WRITER = """
+import sys, numpy as np, fieldstone as fst
+store = fst.open(sys.argv[1])
+for step in range(100_000):
+    for level in range(8):
+        key = {"run": "killed", "variable": "u", "step": step, "level": level}
+        store.archive(key, np.full((64, 64), step * 8 + level, "f4"))
+    store.flush()
+    print(step, flush=True)
+"""
+
+
+def kill_a_writer() -> None:
+    say("A child process archives 8 levels a step and flushes after each step; we kill -9 it on the way.")
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, CLIMATE], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    flushed = -1
+    while flushed < 60:
+        flushed = int(writer.stdout.readline())
+    os.kill(writer.pid, signal.SIGKILL)
+    flushed = max([flushed, *map(int, writer.stdout.read().split())])
+    writer.wait()
+    store = fst.open(CLIMATE, mode="r")
+    levels = [0] * (flushed + 2)
+    intact = True
+    for field in store.retrieve("run=killed,variable=u", strict=False):
+        step, level = int(field.key["step"]), int(field.key["level"])
+        levels[step] += 1
+        intact = intact and bool((field.array() == step * 8 + level).all())
+    check(levels[: flushed + 1] == [8] * (flushed + 1), f"all {flushed + 1} steps it had flushed are there")
+    check(levels[flushed + 1] in (0, 8), "the step it was at is there as a whole, or not at all")
+    check(intact, "every value is the one that was archived")
+    shell("verify", CLIMATE)
+
+
+def damage_a_copy() -> None:
+    copy = OUT / "damaged"
+    shutil.copytree(CLIMATE, copy)
+    (place,) = fst.open(copy, mode="r").where(air_temperature(7))
+    name, offset = place.rsplit(":", 1)
+    with (copy / name).open("r+b") as file:
+        file.seek(int(offset) + 100)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+    say("In a copy, one bit of one field is flipped:")
+    shell("verify", copy, expect=5)
+    store = fst.open(copy, mode="r")
+    try:
+        store.get(air_temperature(7))
+        raise SystemExit("   NOT SO: a damaged field is refused")
+    except fst.Corrupt:
+        next_one = store.get(air_temperature(8))
+        check(next_one.shape == (37, 49), "the damaged field is refused, and the next one is read")
+
+
+def make_grib(source: np.ndarray) -> Path:
+    """The last years of the air temperature as GRIB2 messages, as an experiment of a weather centre."""
+    with netCDF4.Dataset(SAMPLES / f"{AIR}.nc") as dataset:
+        times = dataset["time"]
+        dates = netCDF4.num2date(times[-GRIB_YEARS:], times.units, times.calendar)
+    path = OUT / "temperature.grib"
+    with path.open("wb") as file:
+        for date, values in zip(dates, source[-GRIB_YEARS:], strict=True):
+            handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+            keys = {"setLocalDefinition": 1, "class": "rd", "expver": "demo", "stream": "oper", "type": "fc"}
+            keys |= {"dataDate": date.year * 10000 + 101, "dataTime": 0, "step": 0, "paramId": 167}
+            keys |= {"Ni": 49, "Nj": 37, "jScansPositively": 1, "bitsPerValue": 16}
+            keys |= {"iDirectionIncrementInDegrees": 1.875, "jDirectionIncrementInDegrees": 1.25}
+            corner = {"latitudeOfFirst": 15.0, "latitudeOfLast": 60.0}
+            corner |= {"longitudeOfFirst": 225.0, "longitudeOfLast": 315.0}
+            keys |= {f"{name}GridPointInDegrees": degrees for name, degrees in corner.items()}
+            for name, value in keys.items():
+                eccodes.codes_set(handle, name, value)
+            eccodes.codes_set_values(handle, values.astype("f8").ravel())
+            eccodes.codes_write(handle, file)
+            eccodes.codes_release(handle)
+    return path
+
+
+def take_grib(source: np.ndarray) -> None:
+    made = make_grib(source)
+    canada = next(SAMPLES.rglob("polar_stereo.grib2"))
+    say(f"{GRIB_YEARS} messages made from the air temperature, and a real one of the Canadian centre:")
+    with fst.open(FORECAST, schema="mars") as store:
+        report = fst.ingest(store, [made, canada], progress=False)
+        for taken in report.taken:
+            say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
+        shell("list", FORECAST, show=3)
+        shell("list", FORECAST, "centre=cwao")
+        request = "class=rd,expver=demo,param=2t"
+        found = store.retrieve(request).read()
+        check(found == made.read_bytes(), f"retrieved by {request}, they are the file byte for byte")
+        decade = store.retrieve("class=rd,expver=demo,date=20900101/20950101")
+        check(len(decade) == 2, "one request names fields of two dates, which are two datasets")
+
+
+def open_in_xarray(source: np.ndarray) -> None:
+    dataset = xarray.open_dataset(CLIMATE, engine="fieldstone", request={"run": AIR})
+    with xarray.open_dataset(SAMPLES / f"{AIR}.nc") as file:
+        check(dataset.load().identical(file.load()), "the ingested netCDF file opens as the file it was")
+    means = dataset["air_temperature"].mean(["latitude", "longitude"])
+    first, last = float(means[:10].mean()), float(means[-10:].mean())
+    say(f"mean of the first ten years {first:.2f} K, of the last ten {last:.2f} K: {last - first:+.2f} K")
+    grib = xarray.open_dataset(FORECAST, engine="fieldstone", request="class=rd,expver=demo")
+    (name,) = grib.data_vars
+    values = grib[name].values.reshape(GRIB_YEARS, 37, 49)
+    worst = float(np.abs(values - source[-GRIB_YEARS:]).max())
+    sizes = ", ".join(f"{dim} {n}" for dim, n in grib[name].sizes.items())
+    check(worst < 0.01, f"the GRIB fields open as {name} ({sizes}), within their packing: {worst:.4f} K")
+
+
+def plot() -> None:
+    request = f"run={AIR},variable=air_temperature,step=239"
+    picture = OUT / "temperature-2099.png"
+    shell("plot", CLIMATE, request, "-o", str(picture.relative_to(ROOT)))
+    check(picture.read_bytes().startswith(b"\x89PNG"), f"{picture.name} is a picture")
+    shell("plot", CLIMATE, request, "--width", "64", show=40)
+
+
+def main() -> None:
+    begun = time.perf_counter()
+    # What the program asks of Python, it asks of this one.
+    os.environ |= {"FIELDSTONE_PYTHON": sys.executable, "MPLBACKEND": "agg"}
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    source = source_values()
+    print(f"Fieldstone {fst.__version__}: a tour on real data. Everything that comes back is compared.")
+    with chapter(1, "Real netCDF files become fields"):
+        take_netcdf()
+    with chapter(2, "Find them by meaning, in the shell"):
+        find()
+    with chapter(3, "Read them in Python"):
+        read(source)
+    with chapter(4, "Replace a field, and go back"):
+        overwrite(source)
+    with chapter(5, "Kill a writer"):
+        kill_a_writer()
+    with chapter(6, "Damage is found and named"):
+        damage_a_copy()
+    with chapter(7, "GRIB messages, by their MARS keys"):
+        take_grib(source)
+    with chapter(8, "Open in xarray"):
+        open_in_xarray(source)
+    with chapter(9, "Plot"):
+        plot()
+    print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
+    for path in sorted(OUT.iterdir()):
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        size = sum(file.stat().st_size for file in files) / 1e6
+        kind = "" if path.is_file() else f", a store of {len(files)} files"
+        say(f"{path.relative_to(ROOT)}: {size:.2f} MB{kind}")
+    say("Go on: .venv/bin/fieldstone list demo-out/climate   or   docs/guide/README.md")
+
+
+if __name__ == "__main__":
+    main()
