@@ -12,6 +12,8 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+pub mod helper;
+mod ingest;
 mod open;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -26,4 +28,5 @@ pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
 pub use fieldstone_store::{Field, Fields, FieldsReader};
 
+pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
 pub use open::{Mode, OpenOptions, open, open_in};

@@ -22,6 +22,12 @@ GRIB_START = re.compile(rb"GRIB...[\x01\x02]", re.DOTALL)
 def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     """Answers one request, with ``error`` for whatever goes wrong inside it."""
     try:
+        if (spoken := header.get("protocol", PROTOCOL)) != PROTOCOL:
+            raise RequestError(
+                "Unavailable",
+                f"the helper speaks version {PROTOCOL} of its protocol, not {spoken}",
+                "install the program and the Python package from one release",
+            )
         match header.get("op"):
             case "version":
                 channel.send(version())

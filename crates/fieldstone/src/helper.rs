@@ -1,0 +1,278 @@
+//! The helper process, `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
+//! asked of it over a pipe, so that a library that crashes on a damaged file takes down nobody else.
+//!
+//! Invariants:
+//! * a helper that dies, says nothing for too long or sends what is no frame is told as
+//!   [`Heard::Died`] with its last words; it is never waited for without end;
+//! * the process ends with its [`Helper`];
+//! * at most two frames are in memory, the one being looked at and the one being read.
+//!
+//! ```no_run
+//! use fieldstone::helper::{Helper, HelperOptions};
+//!
+//! let mut helper = Helper::start(&HelperOptions::default())?;
+//! let (facts, values) = helper.decode(&std::fs::read("one.grib").unwrap())?;
+//! println!("{:?} {} bytes", facts.shape, values.len());
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fieldstone_core::{Error, Result};
+pub use fieldstone_format::helper::{Content, Coordinate, Decoded, FieldFrame, Name, Reply, Texts};
+use fieldstone_format::helper::{Request, read_reply, write_request};
+use serde_json::{Map, Value};
+
+/// How much of what a helper says on stderr is kept.
+const LAST_WORDS: usize = 4096;
+/// How long a helper that closed its pipe may take to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// What to do where Python or a package is missing.
+const INSTALL: &str =
+    "pip install 'fieldstone[netcdf,grib]', or name a Python that has it in FIELDSTONE_PYTHON";
+
+/// How a helper is started.
+#[derive(Debug, Clone)]
+pub struct HelperOptions {
+    /// The Python to run. Where absent: `FIELDSTONE_PYTHON`, else `python3` or `python` beside this
+    /// program, else `python3`.
+    pub python: Option<PathBuf>,
+    /// How long it may say nothing before it is given up.
+    pub patience: Duration,
+}
+
+impl Default for HelperOptions {
+    fn default() -> Self {
+        HelperOptions { python: None, patience: Duration::from_secs(600) }
+    }
+}
+
+/// What came of waiting for an answer.
+#[derive(Debug)]
+pub enum Heard {
+    /// A frame and its payload.
+    Reply(Reply, Vec<u8>),
+    /// The helper is gone; how it went: "crashed (signal 11)".
+    Died(String),
+}
+
+/// A running helper.
+#[derive(Debug)]
+pub struct Helper {
+    python: PathBuf,
+    child: Child,
+    to: Option<ChildStdin>,
+    frames: Receiver<Result<Option<(Reply, Vec<u8>)>>>,
+    words: Arc<Mutex<Vec<u8>>>,
+    patience: Duration,
+    /// Whether it ever answered: one that never did could not start.
+    answered: bool,
+}
+
+impl Helper {
+    /// Starts a helper. Its libraries are loaded when a request needs them.
+    pub fn start(options: &HelperOptions) -> Result<Helper> {
+        let python = options.python.clone().unwrap_or_else(find_python);
+        let mut child = Command::new(&python)
+            // -P: a file in the current folder never stands in for a module.
+            .args(["-P", "-m", "fieldstone._helper"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| {
+                Error::unavailable(format!("cannot start the helper with {}: {e}", python.display()))
+                    .with_hint(INSTALL)
+            })?;
+        let (Some(to), Some(from), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Error::internal("the helper has no pipes"));
+        };
+        let words = Arc::new(Mutex::new(Vec::new()));
+        let kept = words.clone();
+        let thread = |name: &str| std::thread::Builder::new().name(format!("fieldstone-helper-{name}"));
+        let failed = |e| Error::unavailable(format!("cannot start a thread: {e}"));
+        thread("stderr").spawn(move || keep_last(stderr, &kept)).map_err(failed)?;
+        let (tell, frames) = sync_channel(0);
+        let reader = move || {
+            let mut from = BufReader::with_capacity(1 << 16, from);
+            loop {
+                let frame = read_reply(&mut from);
+                let last = !matches!(frame, Ok(Some(_)));
+                if tell.send(frame).is_err() || last {
+                    return;
+                }
+            }
+        };
+        thread("frames").spawn(reader).map_err(failed)?;
+        let patience = options.patience;
+        Ok(Helper { python, child, to: Some(to), frames, words, patience, answered: false })
+    }
+
+    /// Sends a request. A helper that is gone is told by [`Helper::next`], not here.
+    pub fn send(&mut self, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
+        let Some(to) = &mut self.to else { return Ok(()) };
+        match write_request(to, request, payload) {
+            Err(error) if error.kind() == fieldstone_core::ErrorKind::Unavailable => {
+                self.to = None;
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Waits for the next frame. Unavailable where the helper could not even start.
+    #[expect(clippy::should_implement_trait, reason = "an answer is awaited; there is no iteration")]
+    pub fn next(&mut self) -> Result<Heard> {
+        let why = match self.frames.recv_timeout(self.patience) {
+            Ok(Ok(Some((reply, payload)))) => {
+                self.answered = true;
+                return Ok(Heard::Reply(reply, payload));
+            }
+            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => None,
+            Ok(Err(error)) => Some(error.message().to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = self.child.kill();
+                Some(format!("said nothing for {} s and was ended", self.patience.as_secs()))
+            }
+        };
+        self.to = None;
+        let status = self.end();
+        let words = self.last_words();
+        if let Some(signal) = status.and_then(signal_of)
+            && (why.is_none() || signal != KILLED)
+        {
+            return Ok(Heard::Died(format!("crashed (signal {signal})")));
+        }
+        let code = status.and_then(|status| status.code());
+        if !self.answered && code.is_some_and(|code| code != 0) {
+            return Err(Error::unavailable(format!(
+                "cannot start the helper {} -m fieldstone._helper: {}",
+                self.python.display(),
+                words.as_deref().unwrap_or("it said nothing")
+            ))
+            .with_hint(INSTALL));
+        }
+        let mut told = why.unwrap_or_else(|| format!("ended (exit code {})", code.unwrap_or(0)));
+        if let Some(words) = words {
+            told = format!("{told}: {words}");
+        }
+        Ok(Heard::Died(told))
+    }
+
+    /// The values of one GRIB message, little-endian in C order, and then each coordinate.
+    pub fn decode(&mut self, message: &[u8]) -> Result<(Decoded, Vec<u8>)> {
+        self.send(&Request::Decode, &[message])?;
+        let mut found = None;
+        self.until_done(|reply, payload| {
+            if let Reply::Decoded(facts) = reply {
+                found = Some((facts, payload));
+            }
+        })?;
+        found.ok_or_else(|| Error::internal("the helper decoded nothing"))
+    }
+
+    /// A PNG of the arrays in `payload`; `what` has the keywords of `plot` in `spec/helper-protocol.md`.
+    pub fn plot(&mut self, what: &Map<String, Value>, payload: &[&[u8]]) -> Result<Vec<u8>> {
+        self.send(&Request::Plot(what), payload)?;
+        let mut found = None;
+        self.until_done(|reply, payload| {
+            if reply == Reply::Image {
+                found = Some(payload);
+            }
+        })?;
+        found.ok_or_else(|| Error::internal("the helper drew nothing"))
+    }
+
+    fn until_done(&mut self, mut take: impl FnMut(Reply, Vec<u8>)) -> Result<()> {
+        loop {
+            match self.next()? {
+                Heard::Reply(Reply::Done, _) => return Ok(()),
+                Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
+                    return Err(failure(kind, message, hint));
+                }
+                Heard::Reply(reply, payload) => take(reply, payload),
+                Heard::Died(how) => return Err(Error::unavailable(format!("the helper {how}"))),
+            }
+        }
+    }
+
+    /// Waits a little for a process that closed its pipe, then ends it.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let step = Duration::from_millis(5);
+        for _ in 0..FAREWELL.as_millis() / step.as_millis() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(step);
+        }
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+
+    /// The last line that it wrote to stderr.
+    fn last_words(&self) -> Option<String> {
+        let kept = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It holds nothing of its own: no need to let it finish.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The error that a `Failed` reply tells.
+pub fn failure(kind: fieldstone_core::ErrorKind, message: String, hint: Option<String>) -> Error {
+    let error = Error::new(kind, message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+const KILLED: i32 = 9;
+
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// Reads a stream to its end and keeps the last of it.
+fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut part = [0; 1024];
+    while let Ok(n @ 1..) = from.read(&mut part) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&part[..n]);
+        let excess = kept.len().saturating_sub(LAST_WORDS);
+        kept.drain(..excess);
+    }
+}
+
+/// `FIELDSTONE_PYTHON`, else the Python beside this program, else `python3`.
+fn find_python() -> PathBuf {
+    if let Some(named) = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()) {
+        return named.into();
+    }
+    let program = std::env::current_exe().ok();
+    let folder = program.as_deref().and_then(Path::parent);
+    let beside = folder.and_then(|folder| {
+        ["python3", "python"].into_iter().map(|name| folder.join(name)).find(|path| path.exists())
+    });
+    beside.unwrap_or_else(|| "python3".into())
+}

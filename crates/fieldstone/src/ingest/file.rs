@@ -1,0 +1,277 @@
+//! One file: the conversation with the helper, and the transaction that its fields go into.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::helper::Request;
+use fieldstone_store::api::{ArchiveOptions, FieldStore, Value};
+
+use super::grib::{Messages, Verdict};
+use super::netcdf::{Offer, place};
+use super::{IngestOptions, Skipped, Started, Taken, WHOLE_FILE, borrowed, merge};
+use crate::helper::{Content, FieldFrame, Heard, Name, Reply, Texts, failure};
+
+/// Lines of a report for one file; beyond it they are counted.
+const MAX_SKIPPED: usize = 100;
+
+/// What an ingest keeps from file to file.
+pub struct State<'a> {
+    store: &'a dyn FieldStore,
+    options: &'a IngestOptions<'a>,
+    helper: Started<'a>,
+    messages: Messages<'a>,
+    /// Whether a helper has ever answered: where none can start, no file can be read.
+    answered: bool,
+}
+
+/// How reading a file ended.
+enum End {
+    /// Its fields are in the transaction.
+    Whole,
+    /// Nothing of it is to be taken.
+    Refused(Error),
+}
+
+/// What one file brought so far.
+struct Harvest<'r> {
+    transaction: Id,
+    taken: Taken,
+    /// The key of the last field, to count one that comes in pieces once.
+    last: Texts,
+    /// The further keywords of a netCDF file, once it has its place.
+    base: Texts,
+    skips: Skips<'r>,
+}
+
+impl<'a> State<'a> {
+    pub fn new(store: &'a dyn FieldStore, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
+        Ok(State {
+            store,
+            options,
+            helper: Started { options: &options.helper, helper: None },
+            messages: Messages::new(store)?,
+            answered: false,
+        })
+    }
+
+    /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
+    pub fn take(
+        &mut self,
+        path: &Path,
+        progress: &dyn Fn(f64) -> Result<()>,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<Option<Taken>> {
+        let transaction = self.store.begin()?;
+        let taken = Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0 };
+        let skips = Skips { path, into: skipped, counted: 0, last_why: String::new(), same: 0 };
+        let mut harvest = Harvest { transaction, taken, last: Texts::new(), base: Texts::new(), skips };
+        let outcome = self.read(path, progress, &mut harvest);
+        if !matches!(outcome, Ok(End::Whole)) {
+            // The helper may be in the middle of an answer.
+            self.helper.helper = None;
+        }
+        let outcome = match outcome {
+            // Where the commit fails nothing of the file is kept, and the store says why. Where there is
+            // nothing new, nothing is written.
+            Ok(End::Whole) => self.store.decide(transaction, harvest.taken.fields > 0).map(|()| None),
+            Ok(End::Refused(why)) => self.store.decide(transaction, false).map(|()| Some(why)),
+            Err(error) => {
+                let _ = self.store.decide(transaction, false);
+                Err(error)
+            }
+        };
+        if !matches!(outcome, Ok(None)) {
+            self.messages.forget();
+        }
+        self.messages.next_file();
+        if let Some(why) = outcome? {
+            harvest.skips.whole(&why);
+            return Ok(None);
+        }
+        harvest.skips.finish();
+        let taken = harvest.taken;
+        Ok((taken.fields + taken.unchanged > 0).then_some(taken))
+    }
+
+    fn read(
+        &mut self,
+        path: &Path,
+        progress: &dyn Fn(f64) -> Result<()>,
+        harvest: &mut Harvest<'_>,
+    ) -> Result<End> {
+        let absolute = match std::path::absolute(path) {
+            Ok(absolute) => absolute,
+            Err(e) => return Ok(End::Refused(Error::invalid(e.to_string()))),
+        };
+        let request = Request::Ingest { path: absolute.as_os_str().as_bytes(), offer: true };
+        let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
+        if let Err(error) = started {
+            return self.cannot_start(error);
+        }
+        loop {
+            let heard = match self.helper.get()?.next() {
+                Ok(heard) => heard,
+                Err(error) => return self.cannot_start(error),
+            };
+            self.answered = true;
+            let (reply, payload) = match heard {
+                Heard::Reply(reply, payload) => (reply, payload),
+                Heard::Died(how) => {
+                    let what = Error::corrupt(format!("reader {how}"));
+                    return Ok(End::Refused(what.with_hint("nothing of this file was taken")));
+                }
+            };
+            match reply {
+                Reply::Offer { run, sha256 } => match place(self.store, run, &sha256, &self.options.key) {
+                    Ok(Offer::New(base)) => {
+                        harvest.base = base;
+                        self.helper.get()?.send(&Request::Go, &[])?;
+                    }
+                    Ok(Offer::Held(fields)) => {
+                        harvest.taken.unchanged = fields;
+                        self.helper.get()?.send(&Request::Stop, &[])?;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Invalid => return Ok(End::Refused(error)),
+                    Err(error) => return Err(error),
+                },
+                Reply::Field(field) => {
+                    if let Some(refused) = self.field(field, &payload, harvest)? {
+                        return Ok(End::Refused(refused));
+                    }
+                }
+                Reply::Skipped { what, why } => harvest.skips.add(what, why),
+                Reply::Progress { done, of } => {
+                    progress(if of == 0 { 0.0 } else { done as f64 / of as f64 })?
+                }
+                Reply::Done => return Ok(End::Whole),
+                Reply::Failed { kind, message, hint } => {
+                    return Ok(End::Refused(failure(kind, message, hint)));
+                }
+                Reply::Decoded(_) | Reply::Image => {
+                    return Ok(End::Refused(Error::internal("the helper answered another question")));
+                }
+            }
+        }
+    }
+
+    /// Where no file could be read the ingest is an error; later only this file is skipped.
+    fn cannot_start(&mut self, error: Error) -> Result<End> {
+        if self.answered { Ok(End::Refused(error)) } else { Err(error) }
+    }
+
+    /// Archives a field; tells why the whole file cannot be taken.
+    fn field(
+        &mut self,
+        field: FieldFrame,
+        payload: &[u8],
+        harvest: &mut Harvest<'_>,
+    ) -> Result<Option<Error>> {
+        match field.name {
+            Name::Grib { key, apart, offset } => {
+                let verdict =
+                    merge(key, &self.options.key).and_then(|key| self.messages.place(key, &apart, payload));
+                match verdict {
+                    Ok(Verdict::Held) => harvest.taken.unchanged += 1,
+                    Ok(Verdict::New(key)) => self.archive(&key, &field.content, payload, harvest)?,
+                    Err(error) if error.kind() == ErrorKind::Invalid => {
+                        harvest.skips.add(format!("message at byte {offset}"), error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
+                Ok(None)
+            }
+            Name::Key(mut key) => {
+                key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
+                let key = merge(key, &harvest.base);
+                let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
+                match outcome {
+                    // A part of the file that does not fit its place leaves no file to give back.
+                    Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(error)),
+                    outcome => outcome.map(|()| None),
+                }
+            }
+        }
+    }
+
+    fn archive(
+        &self,
+        key: &Texts,
+        content: &Content,
+        payload: &[u8],
+        harvest: &mut Harvest<'_>,
+    ) -> Result<()> {
+        let value = match content {
+            Content::Opaque => Value::Bytes(payload),
+            Content::Array { dtype, shape } => Value::Array { data: payload, dtype: *dtype, shape },
+            Content::Piece { dtype, shape, start, count } => {
+                Value::Piece { data: payload, dtype: *dtype, start, count, shape }
+            }
+        };
+        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
+        self.store.archive(&borrowed(key), value, &options)?;
+        if harvest.last != *key {
+            harvest.taken.fields += 1;
+            harvest.last.clone_from(key);
+        }
+        harvest.taken.bytes += payload.len() as u64;
+        Ok(())
+    }
+}
+
+/// The skipped parts of one file: equal reasons are told once with their number, many are counted.
+struct Skips<'r> {
+    path: &'r Path,
+    into: &'r mut Vec<Skipped>,
+    counted: usize,
+    last_why: String,
+    /// How many more parts than the last one told have its reason.
+    same: usize,
+}
+
+impl Skips<'_> {
+    fn add(&mut self, what: String, why: String) {
+        if self.counted > 0 && why == self.last_why {
+            self.same += 1;
+            return;
+        }
+        self.settle();
+        self.counted += 1;
+        if self.counted <= MAX_SKIPPED {
+            self.into.push(Skipped { path: self.path.to_owned(), what, why: why.clone() });
+        }
+        self.last_why = why;
+    }
+
+    /// Adds the number of equal ones to the line that stands for them.
+    fn settle(&mut self) {
+        if self.same > 0
+            && self.counted <= MAX_SKIPPED
+            && let Some(last) = self.into.last_mut()
+        {
+            last.what = format!("{} and {} more", last.what, self.same);
+        }
+        self.same = 0;
+    }
+
+    fn finish(&mut self) {
+        self.settle();
+        if let Some(more) = self.counted.checked_sub(MAX_SKIPPED).filter(|more| *more > 0) {
+            let what = format!("{more} more parts");
+            self.into.push(Skipped {
+                path: self.path.to_owned(),
+                what,
+                why: "for further reasons".to_owned(),
+            });
+        }
+    }
+
+    /// The whole file: what was skipped of it does not matter any more.
+    fn whole(&mut self, why: &Error) {
+        let told = self.counted.min(MAX_SKIPPED);
+        self.into.truncate(self.into.len().saturating_sub(told));
+        let what = WHOLE_FILE.to_owned();
+        self.into.push(Skipped { path: self.path.to_owned(), what, why: why.to_string() });
+    }
+}

@@ -1,0 +1,220 @@
+//! Taking files into a store: netCDF and GRIB, read by the helper process.
+//!
+//! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that
+//! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
+//! byte, under the keywords of the `mars` schema (`spec/helper-protocol.md`, "GRIB keys").
+//!
+//! Invariants:
+//! * a file is taken whole (but for the parts that the report names) or not at all: it is a transaction;
+//! * nothing that one call took is replaced by the same call, and a file taken twice adds nothing;
+//! * what is wrong with a file is told in the report; only what is wrong with the store, or with the
+//!   Python that is to read, is an error;
+//! * memory holds one GRIB message, or two parts of an array, and 128 bytes per message seen.
+//!
+//! ```no_run
+//! use fieldstone::{IngestOptions, OpenOptions};
+//!
+//! let files = ["era5.nc", "ocean.nc"];
+//! let schema = Some(fieldstone::suggest_schema(&files).to_owned());
+//! let store = fieldstone::open("store", &OpenOptions { schema, ..Default::default() })?;
+//! let report = fieldstone::ingest(&*store, &files, &IngestOptions::default())?;
+//! for skipped in &report.skipped {
+//!     eprintln!("{skipped}");
+//! }
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+mod file;
+mod grib;
+mod netcdf;
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::{Error, Result};
+use fieldstone_store::api::FieldStore;
+
+use crate::helper::{Helper, HelperOptions, Texts};
+
+/// How far an ingest is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// The file being read.
+    pub path: &'a Path,
+    /// Its place among the files, from 0.
+    pub index: usize,
+    /// How many files there are.
+    pub files: usize,
+    /// Bytes of all files that are done.
+    pub done: u64,
+    /// Bytes of all files.
+    pub of: u64,
+}
+
+/// Called as an ingest goes on, at most ten times a second and at the end of every file. An error ends
+/// the ingest: what the current file brought is dropped, files before it stay.
+pub type OnProgress<'a> = dyn Fn(&Progress<'_>) -> Result<()> + 'a;
+
+/// Options of [`ingest`].
+#[derive(Clone, Default)]
+pub struct IngestOptions<'a> {
+    /// Further keywords for every field. `run` takes the place of a netCDF file's name; any other one
+    /// may not contradict what the file says.
+    pub key: Texts,
+    /// How the helper is started.
+    pub helper: HelperOptions,
+    /// What is told about progress.
+    pub progress: Option<&'a OnProgress<'a>>,
+}
+
+impl fmt::Debug for IngestOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IngestOptions")
+            .field("key", &self.key)
+            .field("helper", &self.helper)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// A file that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The file.
+    pub path: PathBuf,
+    /// Fields that the store has now and had not before.
+    pub fields: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Fields that the store had already, equal in every byte.
+    pub unchanged: u64,
+}
+
+/// Something that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file.
+    pub path: PathBuf,
+    /// The part of it (a variable, a message), or `the file`.
+    pub what: String,
+    /// The reason, with what can be done about it.
+    pub why: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.path.display(), self.what, self.why)
+    }
+}
+
+/// What [`ingest`] did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IngestReport {
+    /// Files that were taken, whole or in part, in the order given.
+    pub taken: Vec<Taken>,
+    /// Files and parts of files that were not, with the reasons.
+    pub skipped: Vec<Skipped>,
+}
+
+/// What stands for a whole file in [`Skipped::what`].
+const WHOLE_FILE: &str = "the file";
+
+/// Takes files into a store, one after another.
+///
+/// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, a schema of your
+/// own what it has the keywords for; see [`suggest_schema`] for a store that is yet to be made.
+pub fn ingest<P: AsRef<Path>>(
+    store: &dyn FieldStore,
+    paths: &[P],
+    options: &IngestOptions<'_>,
+) -> Result<IngestReport> {
+    let sizes: Vec<u64> =
+        paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
+    let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
+    let mut report = IngestReport::default();
+    let mut state = file::State::new(store, options)?;
+    let mut before = 0u64;
+    for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
+        let path = path.as_ref();
+        let tell = |part: f64| match options.progress {
+            // In floating point: a part of a file is no exact number of its bytes.
+            Some(progress) => {
+                let done = before.saturating_add((*size as f64 * part) as u64);
+                progress(&Progress { path, index, files: paths.len(), done: done.min(of), of })
+            }
+            None => Ok(()),
+        };
+        let outcome = state.take(path, &tell, &mut report.skipped);
+        let outcome = outcome.and_then(|taken| tell(1.0).map(|()| taken));
+        let taken = outcome.map_err(|e| match report.taken.len() {
+            0 => e.context(path.display()),
+            n => e.context(format!("{} ({n} files were taken before it)", path.display())),
+        })?;
+        report.taken.extend(taken);
+        before = before.saturating_add(*size);
+    }
+    Ok(report)
+}
+
+/// The schema for a new store that is to take these files: `mars` where the first file that can be read
+/// is GRIB, `simulation` otherwise.
+pub fn suggest_schema<P: AsRef<Path>>(paths: &[P]) -> &'static str {
+    for path in paths {
+        if let Ok(head) = read_head(path.as_ref()) {
+            return if looks_like_grib(&head) { "mars" } else { "simulation" };
+        }
+    }
+    "simulation"
+}
+
+/// How much of a file is searched for the first GRIB message: bulletins may stand before it.
+const GRIB_SEARCH: u64 = 64 << 10;
+
+fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    std::fs::File::open(path)?.take(GRIB_SEARCH).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn looks_like_grib(head: &[u8]) -> bool {
+    let netcdf = [&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"\x89HDF\r\n\x1a\n"];
+    !netcdf.iter().any(|magic| head.starts_with(magic))
+        && head.windows(8).any(|at| at.starts_with(b"GRIB") && (at[7] == 1 || at[7] == 2))
+}
+
+/// The pairs of `key` with those that the caller wants everywhere. Invalid where they contradict.
+fn merge(mut key: Texts, extra: &Texts) -> Result<Texts> {
+    for (keyword, value) in extra {
+        match key.iter().find(|(known, _)| known == keyword) {
+            None => key.push((keyword.clone(), value.clone())),
+            Some((_, own)) if own == value => {}
+            Some((_, own)) => {
+                return Err(Error::invalid(format!(
+                    "its {keyword} is {own}, not {value} as the key given says"
+                )));
+            }
+        }
+    }
+    Ok(key)
+}
+
+/// Pairs in the form that calls of a store take.
+fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
+}
+
+/// A helper that is started when it is first needed, and again after it died.
+struct Started<'a> {
+    options: &'a HelperOptions,
+    helper: Option<Helper>,
+}
+
+impl Started<'_> {
+    fn get(&mut self) -> Result<&mut Helper> {
+        match &mut self.helper {
+            Some(helper) => Ok(helper),
+            none => Ok(none.insert(Helper::start(self.options)?)),
+        }
+    }
+}
