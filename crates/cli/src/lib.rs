@@ -12,7 +12,6 @@
 pub mod arguments;
 pub mod draw;
 pub mod elements;
-pub mod helper;
 pub mod json;
 pub mod npy;
 pub mod output;

@@ -121,6 +121,13 @@ impl Out {
         }
     }
 
+    /// A line on stderr in place of the one that was shown so before: for a terminal.
+    pub fn status(&self, message: impl fmt::Display) {
+        if !self.quiet {
+            let _ = write!(io::stderr(), "\r\x1b[K{message}");
+        }
+    }
+
     /// Prints what is still buffered.
     pub fn finish(&mut self) -> Done {
         Ok(self.to.flush()?)
@@ -135,6 +142,11 @@ impl Write for Out {
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
+}
+
+/// `1 field`, `2 fields`.
+pub fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Prints an error and its hint on stderr.

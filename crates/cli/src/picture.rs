@@ -5,11 +5,11 @@
 //! field `@header` of the same run, `spec/netcdf-header.md`) knows packing, fill and coordinates; and
 //! GRIB messages, which the helper process decodes.
 
-use fieldstone::{DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result};
+use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::{DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, element_count};
 use serde_json::{Value, json};
 
 use crate::elements::as_floats;
-use crate::helper;
 use crate::region::Region;
 
 /// Positions along an axis, or of every point.
@@ -63,11 +63,17 @@ impl Picture {
                 parts.push(bytes(&axis.values));
             }
         }
-        let request = helper::plot_request(&self.shape, title, &self.label, size, &coords);
+        let what = [
+            ("dtype", "<f8".into()),
+            ("shape", json!(self.shape)),
+            ("title", title.into()),
+            ("label", self.label.as_str().into()),
+            ("size", json!(size)),
+            ("coords", coords.into()),
+        ];
+        let what = what.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        let frames = helper::ask(&request, &parts)?;
-        let image = frames.into_iter().find(|(header, _)| header["kind"] == "image");
-        image.map(|(_, png)| png).ok_or_else(|| Error::internal("the helper drew nothing"))
+        Helper::start(&HelperOptions::default())?.plot(&what, &parts)
     }
 }
 
@@ -242,36 +248,30 @@ fn of_grib(message: &[u8]) -> Result<Picture> {
     if !message.starts_with(b"GRIB") {
         return Err(Error::invalid("it is opaque bytes and no GRIB message: there is nothing to draw"));
     }
-    let frames = helper::ask(&json!({"op": "decode"}), &[message])?;
+    let (facts, payload) = Helper::start(&HelperOptions::default())?.decode(message)?;
     let wrong = || Error::internal("the helper's answer to decode is not what the protocol says");
-    let (facts, payload) =
-        frames.into_iter().find(|(header, _)| header["kind"] == "field").ok_or_else(wrong)?;
     let mut rest = &payload[..];
-    let mut take = |facts: &Value| -> Option<(Vec<usize>, Vec<f64>)> {
-        let shape: Option<Vec<usize>> =
-            facts["shape"].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect();
-        let (shape, dtype) = (shape?, DType::parse(facts["dtype"].as_str()?).ok()?);
-        let bytes = shape.iter().try_fold(dtype.size(), |n, extent| n.checked_mul(*extent))?;
-        let (own, others) = rest.split_at_checked(bytes)?;
+    let mut take = |dtype: DType, shape: &[u64]| -> Option<(Vec<usize>, Vec<f64>)> {
+        let bytes = element_count(shape).ok()?.checked_mul(dtype.size() as u64)?;
+        let (own, others) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
         rest = others;
-        Some((shape, as_floats(dtype, own).ok()?))
+        Some((shape.iter().map(|&n| n as usize).collect(), as_floats(dtype, own).ok()?))
     };
-    let (shape, values) = take(&facts).ok_or_else(wrong)?;
+    let (shape, values) = take(facts.dtype, &facts.shape).ok_or_else(wrong)?;
     if shape.is_empty() || shape.len() > 2 {
         return Err(wrong());
     }
     let (mut x, mut y) = (None, None);
-    for coordinate in facts["coords"].as_array().into_iter().flatten() {
-        let (shape, values) = take(coordinate).ok_or_else(wrong)?;
-        let name = coordinate["name"].as_str().unwrap_or_default();
-        let axis = Axis { label: name.to_owned(), shape, values };
-        match name {
+    for coordinate in &facts.coords {
+        let (shape, values) = take(coordinate.dtype, &coordinate.shape).ok_or_else(wrong)?;
+        let axis = Axis { label: coordinate.name.clone(), shape, values };
+        match coordinate.name.as_str() {
             "longitude" => x = Some(axis),
             "latitude" => y = Some(axis),
             _ => {}
         }
     }
-    let attribute = |name: &str| facts["attrs"][name].as_str();
+    let attribute = |name: &str| facts.attrs.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
     let name = attribute("long_name").or(attribute("short_name")).unwrap_or_default();
     let label = match attribute("units") {
         Some(unit) => format!("{name} ({unit})"),

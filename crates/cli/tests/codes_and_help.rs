@@ -10,12 +10,13 @@ use std::process::Stdio;
 use harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "archive",
     "get",
     "list",
     "axes",
     "where",
+    "ingest",
     "plot",
     "stats",
     "status",

@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
 use crate::npy;
-use crate::output::{Done, Out, Stop, file_error};
+use crate::output::{Done, Out, Stop, count, file_error};
 use crate::region::{Region, slabs};
 
 /// Bytes of an opaque field that are held at once.
 const PART: u64 = 32 << 20;
+
+/// Missing fields that are named.
+const NAMED: usize = 3;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,9 +85,12 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         .with_hint(see())
         .into());
     }
-    if fields.missing_count() > 0 {
-        let named = fields.missing(3).join("; ");
-        out.note(format_args!("{} fields do not exist: {named} …", fields.missing_count()));
+    let missing = fields.missing_count();
+    if missing > 0 {
+        let named = fields.missing(NAMED).join("; ");
+        let more = missing.saturating_sub(NAMED as u64);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        out.note(format_args!("not there: {named}{more}"));
     }
     let head = arguments.npy.then(|| npy_head(&fields, region.as_ref())).transpose()?;
     let mut written = 0;
@@ -106,7 +112,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         if out.json() {
             out.document(&report(&fields, written, path))?;
         } else {
-            out.note(format_args!("{}: {} fields, {written} bytes", path.display(), fields.len()));
+            out.note(format_args!(
+                "{}: {}, {written} bytes",
+                path.display(),
+                count(fields.len() as u64, "field")
+            ));
         }
     }
     Ok(())

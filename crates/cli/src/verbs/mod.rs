@@ -8,6 +8,7 @@ mod completions;
 mod doctor;
 mod dump;
 mod get;
+mod ingest;
 mod list;
 mod plot;
 mod stats;
@@ -29,6 +30,7 @@ pub enum Verb {
     List(list::Arguments),
     Axes(axes::Arguments),
     Where(r#where::Arguments),
+    Ingest(ingest::Arguments),
     Plot(plot::Arguments),
     Stats(stats::Arguments),
     Status(status::Arguments),
@@ -47,6 +49,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::List(arguments) => list::run(arguments, out),
         Verb::Axes(arguments) => axes::run(arguments, out),
         Verb::Where(arguments) => r#where::run(arguments, out),
+        Verb::Ingest(arguments) => ingest::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),
         Verb::Status(arguments) => status::run(arguments, out),

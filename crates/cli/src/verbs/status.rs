@@ -7,7 +7,7 @@ use fieldstone::Status;
 use serde_json::{Value, json};
 
 use crate::arguments::Reading;
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, count};
 use crate::time;
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     for w in &status.writers {
         let (id, state, user, host, process) = (&w.writer, w.state, &w.user, &w.host, w.process);
         let last = time::utc(w.last_flush, true);
-        write!(out, "writer   {id} {state} {user}@{host}:{process}, {} commits, last {last}", w.commits)?;
+        write!(
+            out,
+            "writer   {id} {state} {user}@{host}:{process}, {}, last {last}",
+            count(w.commits, "commit")
+        )?;
         if w.tail > 0 {
             write!(out, ", {} bytes behind the last commit", w.tail)?;
         }
@@ -53,7 +57,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     for t in &status.transactions {
         let since = time::utc(t.since, true);
-        writeln!(out, "undecided {} since {since}, {} fields by {}", t.id, t.fields, t.owners.join(", "))?;
+        writeln!(
+            out,
+            "undecided {} since {since}, {} by {}",
+            t.id,
+            count(t.fields, "field"),
+            t.owners.join(", ")
+        )?;
     }
     status.problems.iter().try_for_each(|problem| Ok(writeln!(out, "problem  {problem}")?))
 }

@@ -7,7 +7,7 @@ use fieldstone::Error;
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,13 +49,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         for note in &report.notes {
             writeln!(out, "note: {note}")?;
         }
-        let (fields, bytes, files) = (report.fields, report.bytes, report.files);
+        let (fields, bytes, files) =
+            (count(report.fields, "field"), report.bytes, count(report.files, "file"));
         let found = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
-        writeln!(out, "{fields} fields, {bytes} bytes, {files} files: {found}")?;
+        writeln!(out, "{fields}, {bytes} bytes, {files}: {found}")?;
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Error::corrupt(format!("{n} parts of {} are damaged", store.url()))
+        n => Err(Error::corrupt(format!("{} damaged in {}", count(n as u64, "part"), store.url()))
             .with_hint("restore the named files from a copy, or archive the named fields again")
             .into()),
     }

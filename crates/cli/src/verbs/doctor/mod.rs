@@ -13,7 +13,7 @@ use clap::Args;
 use fieldstone::{Env, Error};
 use serde_json::json;
 
-use crate::output::{Done, Out, file_error};
+use crate::output::{Done, Out, count, file_error};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,9 +105,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     match failed {
         0 => Ok(()),
-        n => Err(Error::unavailable(format!("{n} tests failed: a store in {} is not safe", path.display()))
-            .with_hint("use another file system, or ask its administrator about the failed tests")
-            .into()),
+        n => Err(Error::unavailable(format!(
+            "{} failed: a store in {} is not safe",
+            count(n as u64, "test"),
+            path.display()
+        ))
+        .with_hint("use another file system, or ask its administrator about the failed tests")
+        .into()),
     }
 }
 
