@@ -301,7 +301,9 @@ impl FieldStore for LocalStore {
         let flushed = {
             let mut writer = lock(&state.writer);
             for prefix in writer.datasets(transaction) {
-                self.check_owner(&prefix, &snapshot)?;
+                self.check_owner(&prefix, &snapshot).inspect_err(|_| {
+                    lock(&state.own_datasets).remove(&prefix);
+                })?;
             }
             writer.flush(transaction, horizon, &|| Ok(self.identity()))?
         };

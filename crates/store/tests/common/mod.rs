@@ -1,313 +1,124 @@
-//! What the fault tests share: opening stores in a simulated world, a workload that uses every way of
-//! writing, and a plain model of what must be visible.
+//! What the tests of whole stores share: handles in simulated worlds, short calls, numbers from a seed.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use fieldstone_core::Result;
-use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
-use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
 use fieldstone_core::request::Request;
+use fieldstone_core::{Error, Result};
 use fieldstone_store::api::*;
-use fieldstone_store::local::{LocalOptions, LocalStore};
+use fieldstone_store::conformance::Opening;
+use fieldstone_store::local::LocalStore;
 
-/// Where the store is: two folders above it are made with it.
-pub const ROOT: &str = "/scratch/project/store";
+pub const SECOND: u64 = 1_000_000_000;
+pub const HOUR: i64 = 3_600 * SECOND as i64;
+/// From 2024, where simulated worlds begin, to 2099.
+pub const TO_2099: i64 = 75 * 365 * 24 * HOUR;
+pub const ROOT: &str = "/shared/store";
 
-/// Whether the long versions run.
-pub fn full() -> bool {
-    std::env::var("FIELDSTONE_CRASH").is_ok_and(|v| v == "full")
+pub type Store = Arc<dyn FieldStore>;
+
+/// A handle in an environment.
+pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
+    Ok(Arc::new(LocalStore::open(env.clone(), Path::new(ROOT), how.local(ROOT))?))
 }
 
-/// A small generator of random numbers (splitmix64).
-#[derive(Debug, Clone)]
-pub struct Random(pub u64);
+/// A handle of a new process of a host.
+pub fn open(world: &SimWorld, host: &str) -> Store {
+    open_in(&world.process(host), &Opening::default()).unwrap()
+}
 
-impl Random {
+pub fn pairs(key: &str) -> Vec<(String, String)> {
+    Request::parse(key).unwrap().single_pairs().unwrap()
+}
+
+pub fn archive(store: &Store, key: &str, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+    let pairs = pairs(key);
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    store.archive(&pairs, value, options)
+}
+
+pub fn put(store: &Store, key: &str, value: &[u8]) -> Result<()> {
+    archive(store, key, Value::Bytes(value), &ArchiveOptions::default())
+}
+
+pub fn put_in(store: &Store, key: &str, value: &[u8], transaction: Id) -> Result<()> {
+    let options = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
+    archive(store, key, Value::Bytes(value), &options)
+}
+
+/// Archives and flushes one field.
+pub fn flush_one(store: &Store, key: &str, value: &[u8]) {
+    put(store, key, value).unwrap();
+    store.flush(None).unwrap();
+}
+
+pub fn field(store: &Store, key: &str, transaction: Option<Id>) -> Result<fieldstone_store::Field> {
+    let pairs = pairs(key);
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    store.get(&pairs, &ReadOptions { transaction })
+}
+
+pub fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
+    field(store, key, None)?.read()
+}
+
+pub fn listed(store: &Store) -> Vec<String> {
+    let list = store.list(&Request::new(), &ListOptions::default()).unwrap();
+    list.map(|entry| entry.unwrap().key.to_string()).collect()
+}
+
+pub fn count_all(store: &Store) -> usize {
+    let options = ListOptions { masked: true, ..ListOptions::default() };
+    store.list(&Request::new(), &options).unwrap().map(Result::unwrap).count()
+}
+
+#[track_caller]
+pub fn error<T>(outcome: Result<T>, kind: fieldstone_core::ErrorKind) -> Error {
+    match outcome {
+        Ok(_) => panic!("succeeds, where {} is due", kind.name()),
+        Err(e) if e.kind() == kind => e,
+        Err(e) => panic!("{} is due, not {}: {e}", kind.name(), e.kind().name()),
+    }
+}
+
+/// Files of the world's store in one of its folders.
+pub fn files(world: &SimWorld, folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(ROOT).join(folder);
+    world.files().into_iter().filter(|path| path.starts_with(&folder)).collect()
+}
+
+/// Successful calls of a kind on paths that hold `part`.
+pub fn calls(world: &SimWorld, kind: OpKind, part: &str) -> Vec<Op> {
+    let matches = |op: &Op| op.kind == kind && op.path.to_string_lossy().contains(part);
+    world.trace().into_iter().filter(matches).collect()
+}
+
+/// Bytes that show a misplaced one.
+pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
+    let mut rng = Rng(seed);
+    (0..length).map(|_| (rng.next() >> 56) as u8).collect()
+}
+
+/// Numbers from a seed.
+pub struct Rng(pub u64);
+
+impl Rng {
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
-/// Opens the store at [`ROOT`] for writing.
-pub fn open(env: &Env) -> Result<LocalStore> {
-    let options = LocalOptions { url: ROOT.into(), writable: true, ..LocalOptions::default() };
-    LocalStore::open(env.clone(), Path::new(ROOT), options)
-}
-
-/// Visible fields by the text of their key: their bytes, holes filled.
-pub type State = BTreeMap<String, Vec<u8>>;
-
-/// Everything a store shows, read back whole; what `list` and `retrieve` say must agree.
-pub fn visible(store: &LocalStore) -> Result<State> {
-    let mut state = State::new();
-    for field in
-        store.retrieve(&Request::new(), &RetrieveOptions { strict: false, transaction: None })?.iter()
-    {
-        let field = field?;
-        state.insert(field.key()?.to_string(), field.read()?);
-    }
-    let listed: Vec<String> = store
-        .list(&Request::new(), &ListOptions::default())?
-        .map(|entry| entry.map(|e| e.key.to_string()))
-        .collect::<Result<_>>()?;
-    assert!(listed.iter().eq(state.keys()), "list {listed:?} and retrieve {:?} differ", state.keys());
-    Ok(state)
-}
-
-/// A short text for a state in a message.
-pub fn describe(state: &State) -> Vec<String> {
-    let sum = |bytes: &Vec<u8>| fieldstone_format::crc(bytes);
-    state.iter().map(|(key, bytes)| format!("{key} {} bytes {:08x}", bytes.len(), sum(bytes))).collect()
-}
-
-/// What must be visible: `before` for sure was; `after` is what the call in progress would make it.
-#[derive(Debug, Clone, Default)]
-pub struct Model {
-    pub before: State,
-    pub after: State,
-    /// How many calls that publish have returned.
-    pub acknowledged: usize,
-}
-
-impl Model {
-    /// Whether a store may show this, with a call perhaps in progress.
-    pub fn allows(&self, seen: &State) -> bool {
-        *seen == self.before || *seen == self.after
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
     }
 
-    fn acknowledge(&mut self) {
-        self.before = self.after.clone();
-        self.acknowledged += 1;
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len() as u64) as usize]
     }
-}
-
-/// The steps of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    Small,
-    Large,
-    Overwrite,
-    Pieces,
-    Created,
-    Commit,
-    Abort,
-}
-
-/// All kinds of steps.
-pub const STEPS: [Step; 7] =
-    [Step::Small, Step::Large, Step::Overwrite, Step::Pieces, Step::Created, Step::Commit, Step::Abort];
-
-/// A writer at work: what it does, and what must be visible of it.
-pub struct Work<'a> {
-    pub store: &'a LocalStore,
-    pub model: &'a mut Model,
-    random: Random,
-    /// Its fields are under this run.
-    run: String,
-    next: u64,
-}
-
-/// Elements in the array that pieces fill.
-const ELEMENTS: u64 = 24;
-
-impl<'a> Work<'a> {
-    pub fn new(store: &'a LocalStore, model: &'a mut Model, run: &str, seed: u64) -> Work<'a> {
-        Work { store, model, random: Random(seed), run: run.to_owned(), next: 0 }
-    }
-
-    /// All steps in an order drawn from the seed, a small one first or a large one.
-    pub fn all(&mut self) -> Result<()> {
-        let mut steps = STEPS.to_vec();
-        for i in (1..steps.len()).rev() {
-            steps.swap(i, self.random.below(i as u64 + 1) as usize);
-        }
-        steps.iter().try_for_each(|&step| self.step(step))
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(length + 8);
-        while bytes.len() < length {
-            bytes.extend_from_slice(&self.random.next().to_le_bytes());
-        }
-        bytes.truncate(length);
-        bytes
-    }
-
-    fn key(&self, variable: &str, step: u64) -> [(&'static str, String); 3] {
-        [("run", self.run.clone()), ("variable", variable.to_owned()), ("step", step.to_string())]
-    }
-
-    fn text(&self, variable: &str, step: u64) -> String {
-        format!("{{run={}}}{{variable={variable}}}{{step={step}}}", self.run)
-    }
-
-    fn put(&mut self, variable: &str, step: u64, length: usize, transaction: Option<Id>) -> Result<()> {
-        let bytes = self.bytes(length);
-        let key = self.key(variable, step);
-        let pairs: Vec<(&str, &str)> = key.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
-        self.model.after.insert(self.text(variable, step), bytes.clone());
-        self.store.archive(&pairs, Value::Bytes(&bytes), &options)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.store.flush(None)?;
-        self.model.acknowledge();
-        Ok(())
-    }
-
-    /// One step; what it archives is flushed or decided at its end.
-    pub fn step(&mut self, step: Step) -> Result<()> {
-        self.next += 1;
-        let n = self.next;
-        match step {
-            Step::Small => {
-                for i in 0..1 + self.random.below(4) {
-                    let length = self.random.below(700) as usize;
-                    self.put("small", 10 * n + i, length, None)?;
-                }
-                self.flush()
-            }
-            Step::Large => {
-                let length = INLINE_MAX - 100;
-                self.put("large", n, 3000, None)?;
-                self.put("large", n + 1, length, None)?;
-                self.flush()?;
-                // The second one goes on in the same data log.
-                self.put("large", n, length, None)?;
-                self.put("large", n + 2, 5000, None)?;
-                self.flush()
-            }
-            Step::Overwrite => {
-                for round in 0..3 {
-                    let length = 300 + 10 * round;
-                    self.put("again", 1, length, None)?;
-                    self.put("again", 2, 2 * length, None)?;
-                    self.flush()?;
-                }
-                Ok(())
-            }
-            Step::Pieces => {
-                self.piece(0, 8)?;
-                self.piece(8, 8)?;
-                self.flush()?;
-                self.piece(4, 8)?;
-                self.flush()?;
-                self.piece(12, 12)?;
-                self.flush()
-            }
-            Step::Created => {
-                let key = self.key("created", n);
-                let pairs: Vec<(&str, &str)> = key.iter().map(|(k, v)| (*k, v.as_str())).collect();
-                let fill = 7u64.to_le_bytes();
-                let spec = FieldSpec { dtype: u64_type(), shape: &[4], fill: Some(&fill), chunks: None };
-                self.model.after.insert(self.text("created", n), fill.repeat(4));
-                self.store.create_field(&pairs, &spec, &ArchiveOptions::default())?;
-                self.flush()
-            }
-            Step::Commit | Step::Abort => self.transaction(n, step == Step::Commit),
-        }
-    }
-
-    /// A piece of the array of this run, whose elements nobody wrote are 0.
-    fn piece(&mut self, start: u64, count: u64) -> Result<()> {
-        let data = self.bytes(8 * count as usize);
-        let text = self.text("array", 1);
-        let whole = self.model.after.entry(text).or_insert_with(|| vec![0; 8 * ELEMENTS as usize]);
-        whole[8 * start as usize..8 * (start + count) as usize].copy_from_slice(&data);
-        let key = self.key("array", 1);
-        let pairs: Vec<(&str, &str)> = key.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        let value = Value::Piece {
-            data: &data,
-            dtype: u64_type(),
-            start: &[start],
-            count: &[count],
-            shape: &[ELEMENTS],
-        };
-        self.store.archive(&pairs, value, &ArchiveOptions::default())
-    }
-
-    fn transaction(&mut self, n: u64, commit: bool) -> Result<()> {
-        let id = self.store.begin()?;
-        let old = self.model.after.clone();
-        self.put("tx", n, 100, Some(id))?;
-        self.put("tx", n + 1, 200, Some(id))?;
-        let new = std::mem::replace(&mut self.model.after, old.clone());
-        // Prepared, and not to be seen.
-        self.store.flush(Some(id))?;
-        self.put("tx", n + 2, 50, Some(id))?;
-        let last = self.text("tx", n + 2);
-        let bytes = self.model.after[&last].clone();
-        self.model.after = old;
-        self.store.flush(Some(id))?;
-        if commit {
-            self.model.after = new;
-            self.model.after.insert(last, bytes);
-        }
-        self.store.decide(id, commit)?;
-        self.model.acknowledge();
-        Ok(())
-    }
-}
-
-/// Payload up to which a flush goes into the log.
-pub const INLINE_MAX: usize = 1 << 20;
-
-/// The element type of the arrays.
-pub fn u64_type() -> DType {
-    DType::parse("<u8").unwrap()
-}
-
-/// Opens the store in a new process and holds it to the model: what is visible, that it takes writes,
-/// and that `verify` finds nothing. An error says what is wrong.
-pub fn check(world: &SimWorld, host: &str, model: &Model) -> std::result::Result<(), String> {
-    let env = world.process(host);
-    let failed = |what: &str, e: fieldstone_core::Error| format!("{what}: {e}");
-    let store = open(&env).map_err(|e| failed("open", e))?;
-    let seen = visible(&store).map_err(|e| failed("read", e))?;
-    if !model.allows(&seen) {
-        return Err(format!(
-            "{} calls were acknowledged\nseen   {:#?}\nbefore {:#?}\nafter  {:#?}",
-            model.acknowledged,
-            describe(&seen),
-            describe(&model.before),
-            describe(&model.after)
-        ));
-    }
-    let verify = |store: &LocalStore| {
-        let report = store.verify(&Request::new()).map_err(|e| failed("verify", e))?;
-        if report.ok() { Ok(()) } else { Err(format!("verify: {:?}", report.damaged)) }
-    };
-    verify(&store)?;
-    let key = [("run", "later"), ("variable", "v"), ("step", "1")];
-    store
-        .archive(&key, Value::Bytes(b"written later"), &ArchiveOptions::default())
-        .and_then(|()| store.flush(None))
-        .map_err(|e| failed("write", e))?;
-    let fresh = open(&world.process(host)).map_err(|e| failed("open again", e))?;
-    let mut expected = seen;
-    expected.insert("{run=later}{variable=v}{step=1}".into(), b"written later".to_vec());
-    for store in [&store, &fresh] {
-        let seen = visible(store).map_err(|e| failed("read again", e))?;
-        if seen != expected {
-            return Err(format!(
-                "after a later write\nseen     {:#?}\nexpected {:#?}",
-                describe(&seen),
-                describe(&expected)
-            ));
-        }
-    }
-    verify(&fresh)
 }
