@@ -1,6 +1,6 @@
 """A tour on real data: `make demo`.
 
-Takes netCDF files of several centres and GRIB messages into two stores, finds and reads fields, replaces one
+Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
 and goes back, kills a writer, damages a copy, opens the stores in xarray and plots. Everything that comes
 back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network.
 What it makes is in demo-out/.
@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,8 +61,9 @@ def shell(verb: str, store: Path, *arguments: str, expect: int = 0, show: int = 
         [PROGRAM, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     lines = done.stdout.splitlines()
-    shown = [line if len(line) <= 110 else f"{line[:109]}…" for line in lines[:show]]
-    say(*(f"  {line}" for line in shown))
+    for line in lines[:show]:
+        wrapped = textwrap.wrap(line, 110, subsequent_indent="    ", break_on_hyphens=False)
+        say(*(f"  {part}" for part in (wrapped if len(line) > 110 else [line])))
     if len(lines) > show:
         say(f"  … {len(lines) - show} more lines")
     if done.returncode != expect:
@@ -91,7 +93,7 @@ def source_values() -> np.ndarray:
 def take_netcdf() -> None:
     paths = [SAMPLES / name for name in NETCDF]
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
-    say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models and of satellites:")
+    say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models:")
     with fst.open(CLIMATE, schema="simulation") as store:
         report = fst.ingest(store, paths, progress=False)
         for taken in report.taken:
@@ -105,7 +107,7 @@ def take_netcdf() -> None:
 def find() -> None:
     shell("list", CLIMATE, f"run={AIR},variable=air_temperature,step=0/to/239/by/60")
     shell("axes", CLIMATE, "run=hybrid_height")
-    shell("stats", CLIMATE)
+    shell("stats", CLIMATE, show=10)
 
 
 def read(source: np.ndarray) -> None:
