@@ -39,7 +39,7 @@ impl BoardSlot {
                 let filling = length.wrapping_neg() as usize % SLOT;
                 let bytes = [&[0; SLOT][..filling], &slot.encode()].concat();
                 let offset = board.append(&bytes).map_err(|e| failed(&path, e))? + filling as u64;
-                if offset % SLOT as u64 == 0 {
+                if offset.is_multiple_of(SLOT as u64) {
                     let file = env.disk.open_write(&path).map_err(|e| failed(&path, e))?;
                     return Ok(BoardSlot { path, file, offset });
                 }
