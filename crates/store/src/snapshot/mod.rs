@@ -4,9 +4,11 @@
 //! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
+mod folder;
 mod log_view;
 mod owners;
 mod refresh;
+mod walker;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,57 @@
+//! The names in a folder, read again only when they may have changed.
+
+use fieldstone_core::env::{Env, FileKind};
+use fieldstone_core::{Error, Result};
+
+/// A folder that changed less than this long ago, nanoseconds, may change again without a new time.
+const FRESH: u64 = 2_000_000_000;
+/// How long a host may be shown the old names of a folder whose new time it sees already.
+const STALE: u64 = 60_000_000_000;
+/// How often a folder is listed again in the meantime.
+const AGAIN: u64 = 1_000_000_000;
+
+/// When a folder was last listed, and what it was then.
+#[derive(Debug, Default)]
+pub struct Listing {
+    mtime: i64,
+    /// When that time was first seen, and when the names were last read; never 0 once they were.
+    seen_at: u64,
+    listed_at: u64,
+    settled: bool,
+    pub names: Vec<String>,
+}
+
+/// Lists a folder again if it changed, or may have changed within the grain of its clock; whether
+/// its names did change.
+pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listing) -> Result<bool> {
+    let stat = match env.disk.stat(folder) {
+        Ok(stat) => stat,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let had_names = !listing.names.is_empty();
+            *listing = Listing::default();
+            return Ok(had_names);
+        }
+        Err(e) => return Err(Error::io("look at", folder, e)),
+    };
+    let now = env.clock.monotonic();
+    if stat.mtime != listing.mtime || listing.seen_at == 0 {
+        (listing.mtime, listing.seen_at, listing.settled) = (stat.mtime, now.max(1), false);
+    }
+    if listing.settled {
+        return Ok(false);
+    }
+    let age = now.saturating_sub(listing.seen_at);
+    if age > FRESH && now.saturating_sub(listing.listed_at) < AGAIN {
+        return Ok(false);
+    }
+    (listing.listed_at, listing.settled) = (now, age > STALE);
+    let mut names: Vec<String> = match env.disk.list_dir(folder) {
+        Ok(names) => names.into_iter().filter(|(_, kind)| *kind == FileKind::File).map(|(n, _)| n).collect(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(Error::io("list", folder, e)),
+    };
+    names.sort_unstable();
+    let moved = names != listing.names;
+    listing.names = names;
+    Ok(moved)
+}

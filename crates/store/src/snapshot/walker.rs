@@ -1,0 +1,235 @@
+//! Walking a log's frames: from its end to the last whole commit, from commit to commit, and through
+//! every checksum.
+
+use fieldstone_core::env::read_exact_at;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::board::Slot;
+use fieldstone_format::log::{self, CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
+
+use super::LogView;
+use crate::files::read_vec;
+
+/// Bytes read from the end of a log: enough for foot and record of all but a few commits.
+const TAIL: u64 = 4096;
+/// Walks the frames of a log.
+pub struct Walker<'a> {
+    pub file: &'a dyn fieldstone_core::env::DiskFile,
+    pub path: &'a std::path::Path,
+    /// Where the log ends for us.
+    pub end: u64,
+}
+
+impl Walker<'_> {
+    pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        if offset.checked_add(length).is_none_or(|end| end > self.end) {
+            return Err(Error::corrupt(format!("{} is cut", self.path.display())));
+        }
+        read_vec(self.file, self.path, offset, length)
+    }
+
+    pub fn named(&self, at: u64, error: Error) -> Error {
+        error.context(format!("frame at {at} of {}", self.path.display()))
+    }
+
+    pub fn head(&self, at: u64) -> Result<Ends> {
+        let bytes = self.read(at, HEAD as u64)?;
+        let ends = Ends::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
+        if ends.end() > self.end {
+            return Err(self.named(at, Error::corrupt("the frame is cut")));
+        }
+        Ok(ends)
+    }
+
+    /// The record of a frame, from whichever copy is whole.
+    pub fn record(&self, ends: &Ends) -> Result<CommitRecord> {
+        let [last, first] = ends.record_offsets();
+        self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
+    }
+
+    pub fn record_copy(&self, ends: &Ends, offset: u64) -> Result<CommitRecord> {
+        let bytes = self.read(offset, u64::from(ends.record_len))?;
+        ends.record(&bytes).map_err(|e| self.named(ends.frame, e))
+    }
+
+    /// Head and foot of the frame at an offset: either will do.
+    pub fn ends(&self, at: u64, end: Option<u64>) -> Result<Ends> {
+        self.head(at).or_else(|e| {
+            let end = end.ok_or_else(|| e.replicate())?;
+            let foot = self.read(end - FOOT as u64, FOOT as u64)?;
+            Ends::decode_foot(&foot, end).ok().filter(|ends| ends.frame == at).ok_or(e)
+        })
+    }
+
+    pub fn frame(&self, at: u64) -> Result<(Ends, CommitRecord)> {
+        let ends = self.head(at)?;
+        let record = self.record(&ends)?;
+        Ok((ends, record))
+    }
+
+    /// The frame at `target`, found by going back from commit to commit from the one at `from`, whose
+    /// record is given: then a frame's foot is found too, where its head is damaged.
+    pub fn back_to(&self, target: u64, from: u64, record: &CommitRecord) -> Result<(Ends, CommitRecord)> {
+        let (mut next, mut previous) = (from, record.previous);
+        loop {
+            if previous < target || previous >= next {
+                return Err(self.named(next, Error::corrupt("the chain of commits does not lead back")));
+            }
+            let ends = self.ends(previous, Some(next))?;
+            let record = self.record(&ends)?;
+            if previous == target {
+                return Ok((ends, record));
+            }
+            (next, previous) = (previous, record.previous);
+        }
+    }
+
+    /// Compares every part of a frame with its checksum.
+    pub fn check_frame(&self, ends: &Ends) -> Result<CommitRecord> {
+        let head = self.head(ends.frame)?;
+        let foot = self.read(ends.end() - FOOT as u64, FOOT as u64)?;
+        let foot = Ends::decode_foot(&foot, ends.end()).map_err(|e| self.named(ends.frame, e))?;
+        if head != foot {
+            return Err(self.named(ends.frame, Error::corrupt("head and foot of the frame differ")));
+        }
+        let [last, first] = ends.record_offsets();
+        let record = self.record_copy(ends, last)?;
+        self.record_copy(ends, first)?;
+        self.check_body(ends)?;
+        Ok(record)
+    }
+
+    pub fn check_body(&self, ends: &Ends) -> Result<()> {
+        let (mut at, mut left) = ends.body();
+        let mut sum = 0;
+        let mut buffer = vec![0; left.min(1 << 20) as usize];
+        while left > 0 {
+            let n = left.min(buffer.len() as u64) as usize;
+            read_exact_at(self.file, &mut buffer[..n], at).map_err(|e| Error::io("read", self.path, e))?;
+            sum = fieldstone_format::crc_append(sum, &buffer[..n]);
+            at += n as u64;
+            left -= n as u64;
+        }
+        if sum == ends.body_crc {
+            return Ok(());
+        }
+        Err(self.named(ends.frame, Error::corrupt("the commit does not match its checksum")))
+    }
+
+    /// The last whole commit at or behind `start`, where a frame begins (or the log ends).
+    ///
+    /// A commit is whole if its body matches its checksum. That is not read again where the board
+    /// vouches for the commit (its slot is written after the sync), nor for commits that another one
+    /// follows (it was begun after their sync returned).
+    pub fn last_commit(&self, start: u64, slot: Option<&Slot>) -> Result<Option<(Ends, CommitRecord)>> {
+        let vouched = |ends: &Ends| {
+            slot.is_some_and(|s| s.sequence > ends.sequence || s.frame == ends.frame && s.hash == ends.hash)
+        };
+        if let Some((ends, record)) = self.tail(start)?
+            && (vouched(&ends) || self.check_body(&ends).is_ok())
+        {
+            return Ok(Some((ends, record)));
+        }
+        // No foot at the end: a torn tail, or a frame being written. Step forward from what is sure.
+        let mut at = start;
+        let mut whole: Vec<(Ends, CommitRecord)> = Vec::new();
+        if let Some(slot) = slot
+            && slot.frame >= start
+            && let Ok((ends, record)) = self.frame(slot.frame)
+            && ends.hash == slot.hash
+        {
+            at = ends.end();
+            whole.push((ends, record));
+        }
+        while at < self.end {
+            let Ok((ends, record)) = self.frame(at) else { break };
+            at = ends.end();
+            whole.push((ends, record));
+        }
+        while let Some((ends, record)) = whole.pop() {
+            if vouched(&ends) || self.check_body(&ends).is_ok() {
+                return Ok(Some((ends, record)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The commit whose foot ends the log, if one does.
+    pub fn tail(&self, start: u64) -> Result<Option<(Ends, CommitRecord)>> {
+        if self.end < start.saturating_add((HEAD + FOOT) as u64) {
+            return Ok(None);
+        }
+        let length = TAIL.min(self.end - start);
+        let bytes = self.read(self.end - length, length)?;
+        let Ok(ends) = Ends::decode_foot(&bytes[bytes.len() - FOOT..], self.end) else { return Ok(None) };
+        if ends.frame < start {
+            return Ok(None);
+        }
+        let before_foot = bytes.len() - FOOT;
+        let near = before_foot.checked_sub(ends.record_len as usize).map(|from| &bytes[from..before_foot]);
+        let record = match near.map(|bytes| ends.record(bytes)) {
+            Some(Ok(record)) => Ok(record),
+            _ => self.record(&ends),
+        };
+        Ok(record.ok().map(|record| (ends, record)))
+    }
+
+    /// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
+    /// stopped the walk, if it did not reach its end.
+    pub fn decisions(
+        &self,
+        ends: &Ends,
+        record: &CommitRecord,
+        known: Option<&LogView>,
+    ) -> (Vec<(log::Decision, u64)>, Option<Error>) {
+        let mut decisions = Vec::new();
+        let mut broken = None;
+        let sure = known.map_or(0, |known| known.ends.end());
+        let mut at = ends.frame;
+        let mut record = std::borrow::Cow::Borrowed(record);
+        loop {
+            if let Some(decision) = &record.decision {
+                decisions.push((decision.clone(), record.stamp));
+            }
+            let before = record.previous_decision;
+            if before == 0 || before < sure {
+                break;
+            }
+            let found = match before < at {
+                true => self.frame(before).or_else(|_| self.back_to(before, at, &record)),
+                false => Err(Error::corrupt("the chain of decisions does not lead back")),
+            };
+            match found {
+                Ok((_, earlier)) => (at, record) = (before, std::borrow::Cow::Owned(earlier)),
+                Err(e) => {
+                    broken = Some(e);
+                    break;
+                }
+            }
+        }
+        decisions.extend(known.into_iter().flat_map(|known| known.decisions.iter().rev().cloned()));
+        decisions.reverse();
+        (decisions, broken)
+    }
+}
+
+/// The header of a log; `None` where it is not all there yet.
+pub fn read_header(
+    file: &dyn fieldstone_core::env::DiskFile,
+    path: &std::path::Path,
+    len: u64,
+) -> Result<Option<(LogHeader, u64)>> {
+    if len < HEADER_PREFIX as u64 {
+        return Ok(None);
+    }
+    let named = |e: Error| e.context(path.display());
+    let prefix = read_vec(file, path, 0, HEADER_PREFIX as u64)?;
+    if prefix.iter().all(|&b| b == 0) {
+        return Ok(None);
+    }
+    let length = u64::from(LogHeader::length(&prefix).map_err(named)?);
+    if length > len {
+        return Ok(None);
+    }
+    let bytes = read_vec(file, path, 0, length)?;
+    Ok(Some((LogHeader::decode(&bytes).map_err(named)?, length)))
+}
