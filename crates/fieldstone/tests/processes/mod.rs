@@ -1,0 +1,148 @@
+//! What the tests with real processes share: the example `writer`, folders, and what must be visible.
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use fieldstone::{ErrorKind, FieldStore, OpenOptions, ReadOptions, Request};
+
+/// Whether the long versions run.
+pub fn full() -> bool {
+    std::env::var("FIELDSTONE_CRASH").is_ok_and(|v| v == "full")
+}
+
+/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
+pub fn have(name: &str, condition: bool, why: &str) -> bool {
+    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
+    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
+    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
+    if !condition {
+        eprintln!("skipped: {name}: {why}");
+    }
+    condition
+}
+
+/// Whether strace is there and may trace.
+pub fn have_strace() -> bool {
+    let traced = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "-e", "inject=getpid:signal=SIGCONT", "true"])
+        .stderr(Stdio::null())
+        .status();
+    have("strace", traced.is_ok_and(|s| s.success()), "strace is missing or may not trace")
+}
+
+/// A folder that goes away with this value.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let base = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let path = base.join(format!("fieldstone-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn store(&self) -> String {
+        self.0.join("store").to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The example `writer`, which cargo builds with the tests.
+pub fn writer() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(Path::parent).unwrap().join("examples/writer");
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        // Cargo builds the examples with all tests of the crate, but not for one test that is named.
+        if !program.exists() {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--package", "fieldstone", "--example", "writer"]);
+            if !cfg!(debug_assertions) {
+                cargo.arg("--release");
+            }
+            assert!(cargo.status().unwrap().success(), "cannot build the example writer");
+        }
+    });
+    assert!(program.exists(), "{} is not built: run cargo build --examples", program.display());
+    program
+}
+
+/// Starts the writer, under strace with these options if there are any.
+pub fn start(strace: &[&str], arguments: &[&str]) -> Child {
+    let mut command = match strace {
+        [] => Command::new(writer()),
+        options => {
+            let mut command = Command::new("strace");
+            command.arg("-f").args(options).arg("--").arg(writer());
+            command
+        }
+    };
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// How many flushes a finished or killed writer was told of.
+pub fn acknowledged(child: Child) -> u64 {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A killed process may have written its last line in part.
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).count() as u64
+}
+
+/// The bytes of a field that the writer wrote.
+pub fn content(run: &str, step: u64, length: usize) -> Vec<u8> {
+    let seed = run.bytes().fold(step, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    (0..length as u64)
+        .map(|i| (seed.wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+        .collect()
+}
+
+pub fn open(url: &str) -> Arc<dyn FieldStore> {
+    fieldstone::open(url, &OpenOptions::default()).unwrap()
+}
+
+/// Checks what a new reader sees of a run of which so many flushes were acknowledged: these, perhaps
+/// the one in progress, no flush in part, nothing behind. Returns how many flushes are visible.
+pub fn check_run(store: &dyn FieldStore, run: &str, acknowledged: u64) -> u64 {
+    let there = |step: u64| {
+        let key = [("run", run), ("variable", "v"), ("step", &step.to_string())];
+        match store.get(&key, &ReadOptions::default()) {
+            Ok(field) => {
+                let bytes = field.read().unwrap_or_else(|e| panic!("{run} {step}: {e}"));
+                assert!(bytes == content(run, step, bytes.len()), "{run} {step}: wrong bytes");
+                assert!(bytes.len() >= 100, "{run} {step}: {} bytes", bytes.len());
+                true
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => false,
+            Err(e) => panic!("{run} {step}: {e}"),
+        }
+    };
+    let mut flushes = 0;
+    loop {
+        let found = [0, 1, 2].map(|i| there(3 * flushes + i));
+        match found {
+            [true, true, true] => flushes += 1,
+            [false, false, false] => break,
+            _ => panic!("{run}: flush {flushes} is there in part: {found:?}"),
+        }
+    }
+    assert!(
+        (acknowledged..=acknowledged + 1).contains(&flushes),
+        "{run}: {acknowledged} flushes were acknowledged, {flushes} are visible"
+    );
+    flushes
+}
+
+/// `verify` finds nothing.
+pub fn check_clean(store: &dyn FieldStore) {
+    let report = store.verify(&Request::new()).unwrap();
+    assert!(report.ok(), "{:?}", report.damaged);
+}
