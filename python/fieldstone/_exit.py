@@ -19,8 +19,7 @@ def install() -> None:
     """Has the end of this process, and of its children, taken care of."""
     atexit.register(_at_exit)
     os.register_at_fork(after_in_child=_in_child)
-    if _is_child():
-        _finalize_child()
+    _prepare_child()
 
 
 def _at_exit() -> None:
@@ -29,29 +28,28 @@ def _at_exit() -> None:
     _finish(discard=uncaught and not interactive)
 
 
-def _is_child() -> bool:
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
-
-
 def _in_child() -> None:
     # An error of the parent is no error of the child.
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):
             delattr(sys, name)
+    _prepare_child()
+
+
+def _prepare_child() -> None:
+    """Registers the end of a child, if this is or becomes one of multiprocessing."""
     util: Any = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        # A child forgets its parent's finalizers before it runs what was registered for after the fork.
-        util.register_after_fork(_in_child, lambda _: _finalize_child())
-
-
-def _finalize_child() -> None:
-    from multiprocessing import util
-
+    if util is None:
+        return
     util.Finalize(None, _child_ends, exitpriority=0)
+    # A forked child forgets all finalizers before it runs what was registered for after the fork.
+    util.register_after_fork(_child_ends, lambda function: util.Finalize(None, function, exitpriority=0))
 
 
 def _child_ends() -> None:
+    process: Any = sys.modules["multiprocessing.process"]
+    if process.parent_process() is None:
+        return
     # Runs in a `finally` clause: an exception on its way out is the one that ends the child.
     error = sys.exc_info()[0]
     _finish(discard=error is not None and not issubclass(error, SystemExit))

@@ -80,9 +80,7 @@ class FieldWriter:
                 )
             array = array.astype(self.dtype)
         start = start if isinstance(start, tuple | list) else (start,)
-        self.store.archive(
-            self.key, array, start=start, shape=self.shape, chunks=self._chunks, txn=self._txn
-        )
+        self.store.archive(self.key, array, start=start, shape=self.shape, chunks=self._chunks, txn=self._txn)
 
     def flush(self) -> None:
         """Flushes the store, or, in a transaction, what was archived into it."""
@@ -108,9 +106,7 @@ def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:
     return element.tobytes()
 
 
-def restore_store(
-    url: str, mode: str, schema: str | None, at: str | None, compression: str | None
-) -> Store:
+def restore_store(url: str, mode: str, schema: str | None, at: str | None, compression: str | None) -> Store:
     """A store that was pickled."""
     return open(url, mode, schema=schema, at=at, compression=compression)
 
