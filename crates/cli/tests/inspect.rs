@@ -3,6 +3,7 @@
 
 mod harness;
 
+use fieldstone::{ArchiveOptions, OpenOptions, Value};
 use harness::TestStore;
 use serde_json::json;
 
@@ -34,6 +35,26 @@ fn status_names_writers_and_schema() {
     assert!(writer["last_flush"].as_str().unwrap().starts_with("20"), "{writer}");
     let text = t.run(["status", "store"]).ok().out();
     assert!(text.contains("schema   simulation\n") && text.contains("writer   "), "{text}");
+}
+
+#[test]
+fn what_nobody_has_decided_is_told_and_not_read() {
+    let t = TestStore::empty();
+    let url = t.file("store").to_string_lossy().into_owned();
+    let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    let transaction = Some(store.begin().unwrap());
+    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &options).unwrap();
+    store.flush(transaction).unwrap();
+    let status = t.run(["status", "store", "--json"]).ok().json();
+    let id = transaction.unwrap().to_string();
+    assert_eq!(
+        (&status["transactions"][0]["id"], &status["transactions"][0]["fields"]),
+        (&json!(id), &json!(1))
+    );
+    assert!(t.run(["status", "store"]).ok().out().contains(&format!("undecided {id} since ")));
+    t.run(["get", "store"]).code(3).tells(&["holds no field"]);
+    assert_eq!(t.run(["list", "store"]).ok().out(), "");
 }
 
 #[test]
