@@ -216,6 +216,22 @@ impl RunCursor {
         }
     }
 
+    /// Moves on to the next entry under the current key; `false` where there is none. A block is opened
+    /// only if it can hold one.
+    pub fn advance_under(&mut self, key: &[u8]) -> Result<bool> {
+        if let Some(block) = &mut self.block {
+            if block.advance().map_err(|e| self.run.named(e))? {
+                self.entry += 1;
+                return Ok(self.key() == key);
+            }
+            self.block = None;
+        }
+        match self.run.meta()?.directory.get(self.next_block) {
+            Some(next) if *next.first_key == *key => self.advance(),
+            _ => Ok(false),
+        }
+    }
+
     /// Opens a block; a tolerant cursor is left between blocks where it is damaged.
     fn open_block(&mut self, index: usize) -> Result<()> {
         self.next_block = index + 1;

@@ -19,11 +19,11 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
             continue;
         }
         let mut cursor = RunCursor::new(run.clone(), index);
-        let mut more = cursor.seek(key)?;
-        while more && cursor.key() == key {
+        let mut more = cursor.seek(key)? && cursor.key() == key;
+        while more {
             Versions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
                 .map_err(|e| e.context(super::versions::key_text(key)))?;
-            more = cursor.advance()?;
+            more = cursor.advance_under(key)?;
         }
     }
     Ok(Versions::new(key, parts))
