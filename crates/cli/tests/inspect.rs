@@ -42,12 +42,12 @@ fn what_nobody_has_decided_is_told_and_not_read() {
     let t = TestStore::empty();
     let url = t.file("store").to_string_lossy().into_owned();
     let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
-    let transaction = Some(store.begin().unwrap());
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let id = store.begin().unwrap();
+    let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
     store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &options).unwrap();
-    store.flush(transaction).unwrap();
+    store.flush(Some(id)).unwrap();
     let status = t.run(["status", "store", "--json"]).ok().json();
-    let id = transaction.unwrap().to_string();
+    let id = id.to_string();
     assert_eq!(
         (&status["transactions"][0]["id"], &status["transactions"][0]["fields"]),
         (&json!(id), &json!(1))
