@@ -147,11 +147,12 @@ impl Run {
     /// One call, or one flush with its checks.
     fn step(&mut self) {
         let who = self.rng.below(4) as usize;
-        let session = match self.rng.below(3) {
-            0 => {
-                let open: Vec<Id> = self.transactions.keys().copied().collect();
-                (!open.is_empty()).then(|| *self.rng.pick(&open))
-            }
+        // Few transactions at once, so that processes meet in them; now and then one that is decided.
+        let open = self.undecided();
+        let all: Vec<Id> = self.transactions.keys().copied().collect();
+        let session = match self.rng.below(20) {
+            0..=8 if !open.is_empty() => Some(*self.rng.pick(&open)),
+            9 if !all.is_empty() => Some(*self.rng.pick(&all)),
             _ => None,
         };
         match self.rng.below(20) {
@@ -161,7 +162,7 @@ impl Run {
                 self.processes[who].store.discard(session).unwrap();
                 self.processes[who].sessions.remove(&session);
             }
-            17 => {
+            17 if open.len() < 2 => {
                 let id = self.processes[who].store.begin().unwrap();
                 self.transactions.insert(id, Transaction::default());
             }
@@ -170,12 +171,17 @@ impl Run {
                     self.decide(who, id);
                 }
             }
+            17 => {}
             _ => {
                 // A process ends without closing; another takes its place.
                 let store = self.system.open(who, &Opening::default());
                 self.processes[who] = Process { store, sessions: BTreeMap::new() };
             }
         }
+    }
+
+    fn undecided(&self) -> Vec<Id> {
+        self.transactions.iter().filter(|(_, t)| t.decided.is_none()).map(|(id, _)| *id).collect()
     }
 
     fn archive(&mut self, who: usize, session: Option<Id>) {
@@ -287,8 +293,7 @@ impl Run {
             None => self.system.open(who, &Opening::default()),
         };
         compare(&store, &self.visible, None, &mut self.rng);
-        let undecided: Vec<Id> =
-            self.transactions.iter().filter(|(_, t)| t.decided.is_none()).map(|(id, _)| *id).collect();
+        let undecided = self.undecided();
         if !undecided.is_empty() {
             let id = *self.rng.pick(&undecided);
             let mut state = self.visible.clone();
@@ -396,7 +401,7 @@ fn random_work_on_a_real_disk() {
 
 #[test]
 fn random_work_on_a_shared_disk() {
-    run_seeds(40, 150, |seed| {
+    run_seeds(25, 150, |seed| {
         let world = SimWorld::new(seed);
         world.set_tracing(false);
         System::Simulated(world, 0)
@@ -405,7 +410,7 @@ fn random_work_on_a_shared_disk() {
 
 #[test]
 fn random_work_on_a_weak_disk_with_wrong_clocks() {
-    run_seeds(40, 150, |seed| {
+    run_seeds(25, 150, |seed| {
         let world = SimWorld::new(seed);
         world.set_tracing(false);
         let staleness = (1 + seed % 30) * SECOND;

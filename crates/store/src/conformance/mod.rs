@@ -93,6 +93,9 @@ pub trait Harness: Sync {
 
     /// Returns when every process sees what was flushed before the call.
     fn settle(&self);
+
+    /// Lets a moment pass, in which a weak system shows others some of what was flushed.
+    fn pass(&self) {}
 }
 
 /// A behaviour.
