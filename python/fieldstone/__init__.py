@@ -17,10 +17,21 @@ from collections.abc import Mapping as _Mapping
 
 from . import _exit
 from ._fields import FieldWriter
+from ._ingest import ingest
 from ._native import Entry, Field, Fields, Key, Listing, Request, Store, __version__, open
 from ._transaction import Transaction
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
-from .reports import Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus
+from .reports import (
+    Damage,
+    IngestReport,
+    Skipped,
+    Stats,
+    Status,
+    Taken,
+    TransactionStatus,
+    VerifyReport,
+    WriterStatus,
+)
 
 __all__ = [
     "Conflict",
@@ -32,21 +43,25 @@ __all__ = [
     "Field",
     "FieldWriter",
     "Fields",
+    "IngestReport",
     "Internal",
     "Invalid",
     "Key",
     "Listing",
     "NotFound",
     "Request",
+    "Skipped",
     "Stats",
     "Status",
     "Store",
+    "Taken",
     "Transaction",
     "TransactionStatus",
     "Unavailable",
     "VerifyReport",
     "WriterStatus",
     "__version__",
+    "ingest",
     "open",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 _SHOWN = 5
 
@@ -114,3 +115,37 @@ class Status:
             f"Status(url={self.url!r}, id={self.id!r}, schema={self.schema!r}, format={self.format}, "
             f"{shown}, free_bytes={self.free_bytes}, unflushed={self.unflushed})"
         )
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, and
+    how many it had already, equal in every byte."""
+
+    path: Path
+    fields: int
+    bytes: int
+    unchanged: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What ``ingest`` left out: a part of a file, or "the file", and why."""
+
+    path: Path
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}: {self.why}"
+
+
+@dataclass(frozen=True, repr=False)
+class IngestReport:
+    """What ``ingest`` did, in the order of the files."""
+
+    taken: tuple[Taken, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"IngestReport({_bounded('taken', self.taken)}, {_bounded('skipped', self.skipped)})"

@@ -2,13 +2,14 @@
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `store`,
-//! `fields` and `listing` are the classes, `reports` and `errors` make what Python defines, `registry`
+//! `fields` and `listing` are the classes, `ingest` takes files, `reports` and `errors` make what Python defines, `registry`
 //! remembers open stores for the end of the program. Every call that may wait releases the
 //! interpreter's lock; no lock of ours is waited for while holding the interpreter's.
 
 mod data;
 mod errors;
 mod fields;
+mod ingest;
 mod keys;
 mod listing;
 mod registry;
@@ -30,6 +31,8 @@ mod native {
 
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
+    #[pymodule_export]
+    use super::ingest::{ingest, suggest_schema};
     #[pymodule_export]
     use super::keys::Key;
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
-use fieldstone::{Stats, Status, VerifyReport};
+use fieldstone::{IngestReport, Stats, Status, VerifyReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -92,4 +92,23 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
         free_bytes: status.free_bytes,
         unflushed: status.unflushed,
     })
+}
+
+/// What an ingest took and left out.
+pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>> {
+    let taken = report.taken.into_iter().map(|taken| {
+        report!(py, "Taken", {
+            path: taken.path,
+            fields: taken.fields,
+            bytes: taken.bytes,
+            unchanged: taken.unchanged,
+        })
+    });
+    let taken = PyTuple::new(py, taken.collect::<PyResult<Vec<_>>>()?)?;
+    let skipped = report
+        .skipped
+        .into_iter()
+        .map(|skipped| report!(py, "Skipped", { path: skipped.path, what: skipped.what, why: skipped.why }));
+    let skipped = PyTuple::new(py, skipped.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "IngestReport", { taken: taken, skipped: skipped })
 }

@@ -1,6 +1,7 @@
 //! The class `Store`: each method converts its arguments, releases the interpreter's lock, calls the
 //! facade and converts what comes back.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::{
@@ -92,7 +93,30 @@ impl Store {
         Py::new(py, Store { handle: Mutex::new(Some(handle)), opening })
     }
 
-    fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
+    /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
+    pub fn give_schema_of(&self, py: Python<'_>, files: &[PathBuf]) -> PyResult<()> {
+        let handle = self.handle()?;
+        if self.opening.schema.is_some() || self.opening.at.is_some() || handle.unflushed() > 0 {
+            return Ok(());
+        }
+        let fitting = py.detach(|| -> fieldstone::Result<_> {
+            let schema = fieldstone::suggest_schema(files);
+            if handle.schema().name() == Some(schema) || handle.status()?.id.is_some() {
+                return Ok(None);
+            }
+            let compression = self.opening.compression.as_deref().map(Compression::parse).transpose()?;
+            let mode = Mode::parse(&self.opening.mode)?;
+            let options = OpenOptions { mode, schema: Some(schema.to_owned()), at: None, compression };
+            fieldstone::open(&self.opening.url, &options).map(Some)
+        });
+        if let Some(fitting) = fitting.or_raise()? {
+            registry::add(&fitting);
+            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(fitting);
+        }
+        Ok(())
+    }
+
+    pub fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         handle
             .clone()

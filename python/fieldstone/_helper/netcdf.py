@@ -223,7 +223,9 @@ class Reader:
         dtype: np.dtype,
         failed: list[tuple[str, str]],
     ) -> np.ndarray | None:
-        what = f"{name}[{', '.join(f'{s}:{s + c}' for s, c in zip(start, count, strict=True))}]"
+        what = name
+        if tuple(count) != tuple(variable.shape):
+            what += f"[{', '.join(f'{s}:{s + c}' for s, c in zip(start, count, strict=True))}]"
         first, n = (start[0], count[0]) if start else (0, 1)
         place = self.layout and self.layout.places.get(variable.name)
         if place and not place.record and start:

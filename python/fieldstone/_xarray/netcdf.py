@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from fieldstone._helper import attributes
-from fieldstone._xarray.arrays import FieldArray, Key, Parts, Steps, chunks, lazy
+from fieldstone._xarray.arrays import Box, FieldArray, Key, Parts, Steps, chunks, lazy
 from fieldstone._xarray.source import Source
+from fieldstone.errors import NotFound
 
 HEADER = "@header"
 VERSION = 1
@@ -34,6 +36,9 @@ def describe(source: Source, request: Any, held: list[tuple[Key, bytes]], group:
     if request is not None:
         listed = [dict(e.key) for e in source.store.list(request)]
         held = [(k, t) for k, t in held if any(matches(k, key) for key in listed)]
+        if len(held) > 1:
+            # As with `get`: the file whose key has nothing but what was asked for comes first.
+            held = [(k, t) for k, t in held if all(k.items() <= other.items() for other, _ in held)] or held
     else:
         listed = None
     if len(held) != 1:
@@ -59,15 +64,38 @@ def describe(source: Source, request: Any, held: list[tuple[Key, bytes]], group:
     for facts in groups[path]["variables"]:
         if facts["dtype"] is not None:
             name = f"{path}/{facts['name']}" if path else facts["name"]
-            parts.variables[facts["name"]] = variable(source, {**base, "variable": name}, facts)
+            reasons = [s["why"] for s in header["skipped"] if s["what"].partition("[")[0] == name]
+            read = WithGaps(reasons[0]) if reasons else None
+            parts.variables[facts["name"]] = variable(source, {**base, "variable": name}, facts, read)
     used = {d for v in parts.variables.values() for d in v.dims}
     parts.unlimited &= used
     if listed is not None:
+        listed = [k for k in listed if matches(key, k)]
         narrow(parts, groups[path], path, listed)
     return parts
 
 
-def variable(source: Source, key: Key, facts: dict[str, Any]) -> xr.Variable:
+@dataclass(frozen=True)
+class WithGaps:
+    """Reads a variable of which some part was left out at ingest."""
+
+    why: str
+
+    def __call__(self, source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
+        """A box of a field; where it is not there the error says why."""
+        try:
+            # By request: `get` would take the only field that has further keywords for this one.
+            for found in source.store.retrieve({k: [v] for k, v in key.items()}):
+                if dict(found.key) == key:
+                    return np.asarray(found.array(*box) if box[0] else found.array())
+        except NotFound as error:
+            missing = error.message
+        else:
+            missing = f"no field {label(key)}"
+        raise NotFound(f"{missing}: left out at ingest: {self.why}", "open it with drop_variables")
+
+
+def variable(source: Source, key: Key, facts: dict[str, Any], read: WithGaps | None = None) -> xr.Variable:
     """One variable, raw; its values are read when they are asked for."""
     dims = [d.rpartition("/")[2] for d in facts["dims"]]
     shape = tuple(facts["shape"])
@@ -78,9 +106,9 @@ def variable(source: Source, key: Key, facts: dict[str, Any]) -> xr.Variable:
     if 0 in shape:
         data = np.zeros(shape, dtype)
     elif facts["split"]:
-        data = lazy(FieldArray(source, Steps(key, shape[0]), shape[:1], shape[1:], dtype))
+        data = lazy(FieldArray(source, Steps(key, shape[0]), shape[:1], shape[1:], dtype, read))
     else:
-        data = lazy(FieldArray(source, {(): key}, (), shape, dtype))
+        data = lazy(FieldArray(source, {(): key}, (), shape, dtype, read))
     made = xr.Variable(dims, data, held)
     lead = 1 if facts["split"] else 0
     made.encoding["preferred_chunks"] = chunks(dims[:lead], dims[lead:], shape[lead:])
@@ -115,9 +143,10 @@ def narrow(parts: Parts, group: dict[str, Any], path: str, listed: list[Key]) ->
 
 def matches(header: Key, key: Key) -> bool:
     """Whether a field belongs to the file of a header."""
-    return all(key.get(k) == v for k, v in header.items() if k != "variable")
+    own = ("variable", "step")
+    return {k: v for k, v in key.items() if k not in own} == {k: v for k, v in header.items() if k not in own}
 
 
 def label(key: Key) -> str:
     """A file as people name it."""
-    return ", ".join(f"{k}={v}" for k, v in key.items() if k != "variable")
+    return ", ".join(f"{k}={v}" for k, v in key.items() if (k, v) != ("variable", HEADER))

@@ -1,0 +1,93 @@
+"""Files into a store, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from ._native import Store, _ingest, _suggest_schema, open
+from .errors import NotFound
+from .reports import IngestReport
+
+_Path = str | os.PathLike[str]
+_Progress = Callable[[Path, int, int, int, int], object]
+_BAR = 30
+
+
+def ingest(
+    store: Store | _Path,
+    paths: _Path | Iterable[_Path],
+    key: Any = None,
+    *,
+    progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
+) -> IngestReport:
+    """Takes netCDF and GRIB files into a store.
+
+    A netCDF file becomes a field per variable and value of its leading coordinate, under ``run`` (the
+    file's name), ``variable`` and ``step``; a GRIB file a field per message, byte for byte, under its MARS
+    keys. `key` has further keywords for every field; ``run`` in it takes the place of the file's name.
+
+    `store` is an open store or a URL. A store that is new and was opened without a schema gets the one
+    that fits the first file: ``mars`` for GRIB, ``simulation`` for netCDF.
+
+    A file is taken whole or not at all and is visible when this returns; one that was taken before adds
+    nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
+    no reader can be started.
+
+    `progress`: "auto" shows a bar on a terminal and a line per file elsewhere, on stderr; False shows
+    nothing; a function is called with (bytes done, bytes in all).
+    """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [Path(os.fspath(path)) for path in listed]
+    python = os.environ.get("FIELDSTONE_PYTHON") or sys.executable or None
+    shown = _shown(progress, sys.stderr)
+    if isinstance(store, Store):
+        return _ingest(store, files, key, python, shown)
+    with _open(store, files) as opened:
+        return _ingest(opened, files, key, python, shown)
+
+
+def _open(url: _Path, files: list[Path]) -> Store:
+    try:
+        open(url, "r").close()
+    except NotFound:
+        return open(url, schema=_suggest_schema(files))
+    return open(url)
+
+
+def _shown(progress: Any, out: TextIO) -> _Progress | None:
+    if callable(progress):
+        return lambda path, index, files, done, of: progress(done, of)
+    if not progress:
+        return None
+    return _bar(out) if out.isatty() else _lines(out)
+
+
+def _bar(out: TextIO) -> _Progress:
+    """A line that is written over, and removed at the end."""
+
+    def show(path: Path, index: int, files: int, done: int, of: int) -> None:
+        filled = _BAR * done // of if of else _BAR
+        bar = "█" * filled + "·" * (_BAR - filled)
+        end = "" if done < of or index + 1 < files else "\r\x1b[K"
+        text = f"{done / 2**20:.1f}/{of / 2**20:.1f} MiB  {index + 1} of {files}: {path.name}"
+        out.write(f"\r\x1b[K{bar} {text}{end}")
+        out.flush()
+
+    return show
+
+
+def _lines(out: TextIO) -> _Progress:
+    """A line when a file begins."""
+    begun = -1
+
+    def show(path: Path, index: int, files: int, done: int, of: int) -> None:
+        nonlocal begun
+        if index > begun:
+            begun = index
+            print(f"reading {path.name} ({index + 1} of {files})", file=out, flush=True)
+
+    return show

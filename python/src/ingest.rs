@@ -1,0 +1,65 @@
+//! `fieldstone.ingest`: files into a store. What is shown meanwhile is `fieldstone._ingest`'s.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use fieldstone::helper::HelperOptions;
+use fieldstone::{Error, IngestOptions, IngestReport, Progress};
+use pyo3::prelude::*;
+
+use crate::errors::Raise;
+use crate::reports;
+use crate::request::KeyText;
+use crate::store::Store;
+
+/// Takes files; `progress(path, index, files, done, of)` is called as it goes on.
+#[pyfunction]
+#[pyo3(name = "_ingest")]
+pub fn ingest<'py>(
+    py: Python<'py>,
+    store: &Bound<'py, Store>,
+    paths: Vec<PathBuf>,
+    key: Option<&Bound<'py, PyAny>>,
+    python: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let key = key.map(KeyText::new).transpose()?;
+    let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
+    let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
+    let store = store.get();
+    store.give_schema_of(py, &paths)?;
+    let handle = store.handle()?;
+    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.detach(|| {
+        let raised = RefCell::new(None);
+        let tell = |p: &Progress<'_>| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                match &progress {
+                    Some(progress) => progress.call1(py, (p.path, p.index, p.files, p.done, p.of)).map(drop),
+                    None => Ok(()),
+                }
+            });
+            told.map_err(|exception| {
+                raised.replace(Some(exception));
+                Error::internal("interrupted")
+            })
+        };
+        let helper = HelperOptions { python, ..HelperOptions::default() };
+        let options = IngestOptions { key, helper, progress: Some(&tell) };
+        let outcome = fieldstone::ingest(&*handle, &paths, &options);
+        outcome.map_err(|error| (error, raised.take()))
+    });
+    match outcome {
+        Ok(report) => reports::ingest(py, report),
+        Err((_, Some(exception))) => Err(exception),
+        Err((error, None)) => Err(error).or_raise(),
+    }
+}
+
+/// The schema for a new store that is to take these files: "mars" where the first that can be read is
+/// GRIB, "simulation" otherwise.
+#[pyfunction]
+#[pyo3(name = "_suggest_schema")]
+pub fn suggest_schema(py: Python<'_>, paths: Vec<PathBuf>) -> &'static str {
+    py.detach(|| fieldstone::suggest_schema(&paths))
+}
