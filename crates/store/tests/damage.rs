@@ -3,7 +3,8 @@
 //!
 //! The store holds two writers' logs with merged and unmerged runs, overwritten fields, an array with
 //! a table of blocks, pieces of two writers, a joined transaction, an aborted one, and boards; a second
-//! one has a data log. `FIELDSTONE_CRASH=full` changes every bit, and every byte of the data log.
+//! one has a data log. `FIELDSTONE_CRASH=full` changes every bit; of the megabyte of the data log, whose blocks
+//! have one checksum each, it changes some 26,000 bytes, otherwise some 400.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -478,14 +479,14 @@ fn a_damaged_data_log_costs_only_the_fields_in_it() {
     let parts = parts(&world, &path);
     let mut offsets: BTreeSet<u64> = (0..160).chain(length - 100..length).collect();
     match full() {
-        true => offsets.extend(0..length),
+        true => offsets.extend((0..length).step_by(41)),
         false => offsets.extend((0..150).map(|_| random.below(length))),
     }
     for &offset in &offsets {
         let mask = 1 << random.below(8);
         flip(&world, &fields, &path, offset, mask, part_at(&parts, offset), &mut flips);
     }
-    for at in offsets.iter().copied().step_by(if full() { 997 } else { 5 }) {
+    for at in offsets.iter().copied().step_by(if full() { 97 } else { 5 }) {
         cut(&world, &fields, &path, at, part_at(&parts, at), &mut cuts);
     }
     flips.print("changed byte in");
