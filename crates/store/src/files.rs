@@ -55,11 +55,32 @@ impl Files {
 
     /// Fills `buffer` from `offset` of a writer's file.
     pub fn read(&self, writer: Id, number: u32, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let file = self.get(writer, number)?;
-        read_exact_at(&*file, buffer, offset).map_err(|e| {
+        let mut outcome = read_exact_at(&*self.get(writer, number)?, buffer, offset);
+        if outcome.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::UnexpectedEof) {
+            outcome = read_exact_at(&*self.reopened(writer, number)?, buffer, offset);
+        }
+        outcome.map_err(|e| {
             Error::io("read", &self.layout.file(writer, number), e)
                 .context(format!("{} bytes at {offset}", buffer.len()))
         })
+    }
+
+    /// Reads `length` bytes at `offset` of a writer's file; see [`read_vec`].
+    pub fn read_vec(&self, writer: Id, number: u32, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let path = self.layout.file(writer, number);
+        match read_vec(&*self.get(writer, number)?, &path, offset, length) {
+            Err(e) if e.kind() == fieldstone_core::ErrorKind::Corrupt => {
+                read_vec(&*self.reopened(writer, number)?, &path, offset, length)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The file opened anew. A network file system may show a handle an old length, and asks its server
+    /// at an open; and a file may have been restored since.
+    fn reopened(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&(writer, number));
+        self.get(writer, number)
     }
 }
 

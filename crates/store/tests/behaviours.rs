@@ -412,3 +412,31 @@ fn a_reader_needs_no_right_to_write() {
     let refused = error(refused, ErrorKind::Denied);
     assert!(refused.message().contains(ROOT), "{refused}");
 }
+
+/// A reader whose open file shows an old length, or was replaced by a whole one, opens it again.
+#[test]
+fn a_short_file_is_opened_again() {
+    for blocks in [false, true] {
+        let world = SimWorld::new(1);
+        let writer = open(&world, "a");
+        let size = if blocks { 9 << 20 } else { 1 << 20 };
+        flush_one(&writer, "run=a,variable=first", &pattern(2 << 20, 1));
+        flush_one(&writer, "run=a,variable=t", &pattern(size, 2));
+        put(&writer, "run=a,variable=t", &pattern(size, 2)).unwrap();
+        put(&writer, "run=a,variable=u", &pattern(size, 3)).unwrap();
+        writer.flush(None).unwrap();
+        let reader = open(&world, "b");
+        assert!(get(&reader, "run=a,variable=u").unwrap() == pattern(size, 3));
+        let data = files(&world, "data").remove(0);
+        let whole = world.read(&data).unwrap();
+        world.truncate(&data, 1 << 20).unwrap();
+        error(get(&reader, "run=a,variable=u"), ErrorKind::Corrupt);
+        let disk = world.process("a").disk;
+        let restored = PathBuf::from(ROOT).join("restored");
+        let file = disk.create_new(&restored).unwrap();
+        fieldstone_core::env::write_all_at(&*file, &whole, 0).unwrap();
+        disk.rename(&restored, &data).unwrap();
+        assert!(get(&reader, "run=a,variable=u").unwrap() == pattern(size, 3));
+        assert!(get(&reader, "run=a,variable=t").unwrap() == pattern(size, 2));
+    }
+}

@@ -188,10 +188,8 @@ impl<'a> Source<'a> {
         let blocks = match blocks {
             Blocks::Inline(blocks) => Cow::Borrowed(&blocks[..]),
             Blocks::Table { offset, length, crc: sum } => {
-                let path = self.files.layout().file(self.part.writer, *file);
                 let read = || -> Result<Vec<Block>> {
-                    let source = self.files.get(self.part.writer, *file)?;
-                    let table = crate::files::read_vec(&*source, &path, *offset, *length)?;
+                    let table = self.files.read_vec(self.part.writer, *file, *offset, *length)?;
                     if crc(&table) != *sum {
                         return Err(Error::corrupt("its table of blocks does not match its checksum"));
                     }
@@ -242,9 +240,9 @@ impl<'a> Source<'a> {
             let length = places.offsets[end] - begin;
             if length > 2 * READ_MAX {
                 // A block this long is unusual: see that the file has it before memory is taken.
-                let path = self.files.layout().file(self.part.writer, places.file);
-                let file = self.files.get(self.part.writer, places.file)?;
-                stored = crate::files::read_vec(&*file, &path, begin, length)
+                stored = self
+                    .files
+                    .read_vec(self.part.writer, places.file, begin, length)
                     .map_err(|e| self.named(places.file, begin, e))?;
             } else {
                 stored.resize(length as usize, 0);
