@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ._native import Field, Fields, Key, Store, _Reader, open
 from .errors import Invalid
+
+if TYPE_CHECKING:  # imported where it is used: a program without arrays starts faster
+    import numpy as np
 
 _Opening = tuple[str, str | None, str | None]
 
@@ -71,6 +72,8 @@ class FieldWriter:
         The piece has the field's dtype, in either byte order; Invalid otherwise, or where it reaches
         out of the field's shape. It is visible after ``store.flush()``.
         """
+        import numpy as np
+
         array = np.asanyarray(piece)
         if array.dtype != self.dtype:
             if array.dtype != self.dtype.newbyteorder():
@@ -95,6 +98,8 @@ class FieldWriter:
 
 def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:
     """The bytes of a fill value as an element of `dtype`; Invalid where it is not one."""
+    import numpy as np
+
     try:
         given = np.asarray(fill)
         element = given.astype(dtype) if given.dtype.kind == dtype.kind else np.asarray(fill, dtype)

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::{Field, Fields, FieldsReader, Id, Schema};
+use fieldstone::{Field, FieldStore, Fields, FieldsReader, Id};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -13,7 +13,7 @@ use crate::data::{self, Target};
 use crate::errors::{Raise, invalid};
 use crate::keys::{Interner, Key};
 use crate::listing::time_object;
-use crate::store::Opening;
+use crate::store::{Opening, Store};
 
 /// Most missing combinations that are named.
 const MISSING_NAMED: usize = 10_000;
@@ -22,7 +22,7 @@ const MISSING_NAMED: usize = 10_000;
 #[derive(Clone)]
 pub struct Origin {
     pub opening: Arc<Opening>,
-    pub schema: Schema,
+    pub handle: Arc<dyn FieldStore>,
     pub transaction: Option<Id>,
     pub strict: bool,
 }
@@ -59,7 +59,7 @@ impl PyFields {
         let mut shares = parts.iter().map(|part| part.fields.clone());
         let first = shares.next().ok_or_else(|| invalid("fields of no request", "retrieve something"))?;
         let all = shares.fold(first, |all, more| all.concat(more));
-        let schema = parts.first().map(|part| part.origin.schema.clone());
+        let schema = parts.first().map(|part| part.origin.handle.schema());
         Ok(PyFields { parts, all, interner: Arc::new(Mutex::new(Interner::new(schema))) })
     }
 
@@ -150,13 +150,14 @@ impl PyFields {
         py.import("fieldstone._fields")?.getattr("open_file")?.call1((Py::new(py, reader)?, buffer_size))
     }
 
-    /// The fields as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``).
+    /// The fields as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of the same
+    /// snapshot; of a store in memory as it is when values are read.
     fn to_xarray<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let part = match &self.parts[..] {
             [part] => part,
             _ => return Err(invalid("fields of several requests make no Dataset", "retrieve one request")),
         };
-        let store = part.origin.opening.reopen(py, part.fields.version())?;
+        let store = Store::again(py, &part.origin.opening, &part.origin.handle, part.fields.version())?;
         let request = pyo3::types::PyString::new(py, &part.request);
         py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }
@@ -227,7 +228,7 @@ impl PyField {
             Some(interner) => {
                 interner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).key(py, key, 3)
             }
-            None => Interner::new(self.origin.as_ref().map(|origin| origin.schema.clone())).key(py, key, 3),
+            None => Interner::new(self.origin.as_ref().map(|origin| origin.handle.schema())).key(py, key, 3),
         }
     }
 
@@ -304,9 +305,9 @@ impl PyField {
         value(py, &self.field, start, count)
     }
 
-    fn __repr__(&self) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let what = match (self.field.dtype().or_raise()?, self.field.shape().or_raise()?) {
-            (Some(dtype), Some(shape)) => format!(" {dtype} {shape:?}"),
+            (Some(dtype), Some(shape)) => format!(" {dtype} {}", PyTuple::new(py, shape)?),
             _ => String::new(),
         };
         let key = self.field.key().or_raise()?;

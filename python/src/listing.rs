@@ -194,7 +194,7 @@ impl Entry {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let key = self.key.bind(py).str()?;
         let what = match (&self.dtype, &self.shape) {
-            (Some((dtype, _)), Some(shape)) => format!(" {dtype} {shape:?}"),
+            (Some((dtype, _)), Some(shape)) => format!(" {dtype} {}", PyTuple::new(py, shape.iter())?),
             _ => String::new(),
         };
         let state = match (self.masked, self.complete) {

@@ -42,15 +42,6 @@ impl Opening {
             )),
         }
     }
-
-    /// The store again, for reading, at a version.
-    pub fn reopen(&self, py: Python<'_>, version: String) -> PyResult<Py<Store>> {
-        let url = self
-            .absolute
-            .as_ref()
-            .ok_or_else(|| invalid("a store in memory cannot be opened again", "use store.to_xarray"))?;
-        Store::open(py, url.clone(), "r".to_owned(), None, Some(version), None)
-    }
 }
 
 /// A store of fields. Made by ``fieldstone.open``.
@@ -114,6 +105,19 @@ impl Store {
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(fitting);
         }
         Ok(())
+    }
+
+    /// The store of some fields again, pinned to their version; one in memory as it is now.
+    pub fn again(
+        py: Python<'_>,
+        opening: &Arc<Opening>,
+        handle: &Arc<dyn FieldStore>,
+        version: String,
+    ) -> PyResult<Py<Store>> {
+        match &opening.absolute {
+            Some(url) => Store::open(py, url.clone(), "r".to_owned(), None, Some(version), None),
+            None => Py::new(py, Store { handle: Mutex::new(Some(handle.clone())), opening: opening.clone() }),
+        }
     }
 
     pub fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
@@ -406,7 +410,7 @@ impl Store {
                 requests.iter().map(|request| Ok((request.to_string(), handle.retrieve(request, &options)?)));
             found.collect::<fieldstone::Result<Vec<_>>>()
         });
-        let origin = Origin { opening: self.opening.clone(), schema: handle.schema(), transaction, strict };
+        let origin = Origin { opening: self.opening.clone(), handle, transaction, strict };
         PyFields::new(origin, found.or_raise()?)
     }
 
@@ -420,12 +424,13 @@ impl Store {
         &self,
         py: Python<'_>,
         request: Option<&Bound<'_, PyAny>>,
-        depth: u8,
+        depth: i64,
         masked: bool,
         txn: Option<&str>,
     ) -> PyResult<PyListing> {
         let handle = self.handle()?;
         let requests = requests(request)?;
+        let depth = u8::try_from(depth).unwrap_or(u8::MAX); // refused below, as 0 and 4 are
         let options = ListOptions { depth, masked, transaction: transaction(txn)? };
         let streams = py.detach(|| {
             requests
