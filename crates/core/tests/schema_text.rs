@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fieldstone_core::ErrorKind;
+use fieldstone_core::compression::Compression;
 use fieldstone_core::schema::{KeywordType, Schema};
 
 fn error(text: &str) -> String {
@@ -89,4 +90,15 @@ fn no_cut_or_changed_schema_panics() {
             let _ = Schema::parse(&changed);
         }
     }
+}
+
+#[test]
+fn a_schema_sets_the_compression_of_its_store() {
+    let compression = |text: &str| Schema::parse(text).map(|s| s.compression());
+    assert_eq!(compression("compression = zstd:7;\n[a [b [c]]]").unwrap(), Some(Compression::Zstd(7)));
+    assert_eq!(compression("compression=none; a: Integer; [a [b [c]]]").unwrap(), Some(Compression::None));
+    assert_eq!(compression("compression: Integer; [a [b [compression]]]").unwrap(), None);
+    let message = compression("a: Integer;\ncompression = lzma;\n[a [b [c]]]").unwrap_err().to_string();
+    assert!(message.contains("lzma") && message.contains("line 2"), "{message}");
+    assert!(compression("compression = zstd; compression = none; [a [b [c]]]").is_err());
 }

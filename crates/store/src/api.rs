@@ -13,6 +13,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use fieldstone_core::compression::Compression;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary};
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -65,30 +66,6 @@ pub struct ArchiveOptions {
     pub compression: Option<Compression>,
     /// Extents of the chunks of an array; chosen by size where absent.
     pub chunks: Option<Vec<u64>>,
-}
-
-/// How blocks are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// zstd with this level (1 to 22).
-    Zstd(i32),
-}
-
-impl Compression {
-    /// Reads `none`, `zstd` or `zstd:LEVEL`.
-    pub fn parse(text: &str) -> Result<Compression> {
-        match text.split_once(':').unwrap_or((text, "3")) {
-            ("none", _) if text == "none" => Ok(Compression::None),
-            ("zstd", level) => match level.parse() {
-                Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
-                _ => Err(Error::invalid(format!("'{text}': the zstd level is a number from 1 to 22"))),
-            },
-            _ => Err(Error::invalid(format!("'{text}' is no compression"))
-                .with_hint("use none, zstd or zstd:LEVEL")),
-        }
-    }
 }
 
 /// What [`FieldStore::create_field`] declares.
@@ -342,6 +319,8 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn schema(&self) -> Schema;
     /// Takes a value under a key; see the contract above.
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()>;
+    /// Takes many values; all keys are checked before the first is taken.
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()>;
     /// Starts a new generation of an array field, to which anyone adds pieces.
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()>;
     /// Carries catalog and graph changes with the next flush.
@@ -387,15 +366,6 @@ pub trait FieldStoreExt: FieldStore {
     /// The one field a request names; Invalid where it names several.
     fn get_one(&self, request: &Request, options: &ReadOptions) -> Result<Field> {
         only_one(self, request, options)
-    }
-
-    /// Takes many values; all keys are checked before the first is taken.
-    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
-        let schema = self.schema();
-        for (i, (key, _)) in items.iter().enumerate() {
-            schema.resolve(key).map_err(|e| e.context(format!("field {i}")))?;
-        }
-        items.iter().try_for_each(|(key, value)| self.archive(key, *value, options))
     }
 
     /// A box of an array, or all of it.

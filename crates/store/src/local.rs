@@ -206,7 +206,11 @@ impl LocalStore {
     }
 
     fn compression(&self, options: &ArchiveOptions) -> Compression {
-        options.compression.or(self.options.compression).unwrap_or(Compression::None)
+        options
+            .compression
+            .or(self.options.compression)
+            .or(self.schema.compression())
+            .unwrap_or(Compression::None)
     }
 
     /// A request's meaning under this store's schema.
@@ -273,6 +277,23 @@ impl FieldStore for LocalStore {
         self.check_dataset(&key)?;
         let chunks = options.chunks.as_deref();
         self.take(Prepared::value(&key, value, self.compression(options), chunks, None)?, options.transaction)
+    }
+
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        self.check_writable()?;
+        let numbered = |i: usize| move |e: Error| e.context(format!("field {i}"));
+        let mut keys = Vec::with_capacity(items.len());
+        for (i, (key, _)) in items.iter().enumerate() {
+            let key = self.schema.resolve(key).map_err(numbered(i))?;
+            self.check_dataset(&key).map_err(numbered(i))?;
+            keys.push(key);
+        }
+        let (compression, chunks) = (self.compression(options), options.chunks.as_deref());
+        for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
+            let prepared = Prepared::value(key, *value, compression, chunks, None).map_err(numbered(i))?;
+            self.take(prepared, options.transaction)?;
+        }
+        Ok(())
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {

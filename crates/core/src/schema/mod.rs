@@ -39,6 +39,7 @@ pub use select::Selection;
 pub use types::{KeywordType, Typed};
 
 use crate::Result;
+use crate::compression::Compression;
 use crate::key::{FieldKey, Names};
 use crate::request::Request;
 use rule::Rule;
@@ -66,6 +67,7 @@ pub(crate) struct Inner {
     types: Vec<(Arc<str>, KeywordType)>,
     rules: Vec<Rule>,
     roles: CatalogRoles,
+    compression: Option<Compression>,
     /// Every name and source of a predicate, with its number.
     ids: HashMap<Arc<str>, usize>,
     /// Names of levels that took further keywords, shared by the keys that have them.
@@ -125,6 +127,12 @@ impl Schema {
     /// Which keywords the schema names as run, step and variable (`catalog run = ...;`).
     pub fn catalog_roles(&self) -> &CatalogRoles {
         &self.0.roles
+    }
+
+    /// How the schema wants blocks to be compressed (`compression = zstd:3;`), where a call or the
+    /// handle does not say.
+    pub fn compression(&self) -> Option<Compression> {
+        self.0.compression
     }
 
     /// The key that `pairs` name, for archiving: by the first rule that takes all of them.

@@ -1,9 +1,10 @@
 //! Reads the text of a schema.
 //!
 //! ```text
-//! schema    = { types | catalog } rule { rule }
+//! schema    = { types | catalog | setting } rule { rule }
 //! types     = keyword ":" type ";"
 //! catalog   = "catalog" role "=" keyword ";" { role "=" keyword ";" }      role: run, step, variable
+//! setting   = "compression" "=" ( "none" | "zstd" [ ":" level ] ) ";"
 //! rule      = "[" predicates { "[" predicates { "[" predicates "]" } "]" } "]"
 //! predicate = keyword [ ":" type ] [ "?" [ default ] | "-" [ value ] | "=" [ "!" ] value { "/" [ "!" ] value } ]
 //!           | "*"                                                          further keywords
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
 use super::types::KeywordType;
 use super::{CatalogRoles, Inner};
+use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
 use crate::nearest::did_you_mean;
 use crate::{Error, Result};
@@ -29,6 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
     let mut scope = Scope::new();
     let mut roles = CatalogRoles::default();
     let mut role_places = Vec::new();
+    let mut compression = None;
     loop {
         match parser.peek() {
             Some('[') => break,
@@ -37,6 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
                     .error("the schema has no rule")
                     .with_hint("a schema ends with a rule of three levels: [run [variable [step]]]"));
             }
+            Some(_) if parser.setting(&mut compression)? => {}
             Some(_) => parser.declaration(&mut scope, &mut roles, &mut role_places)?,
         }
     }
@@ -60,6 +64,7 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
         types: scope,
         rules,
         roles,
+        compression,
         ids: parser.ids,
         open_names: Mutex::new(Vec::new()),
     })
@@ -72,6 +77,27 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    /// Reads `compression = …;` where it stands; a keyword of that name has a type instead.
+    fn setting(&mut self, compression: &mut Option<Compression>) -> Result<bool> {
+        let (start, place) = (self.at, self.place());
+        if !matches!(self.keyword(), Ok(word) if &*word == "compression") || self.peek() != Some('=') {
+            self.at = start;
+            return Ok(false);
+        }
+        self.take('=')?;
+        let value_place = self.place();
+        let rest = &self.text[self.at..];
+        let Some(end) = rest.find([';', '\n']) else { return Err(self.error("expected `;`")) };
+        let found = Compression::parse(rest[..end].trim())
+            .map_err(|e| self.error_at(value_place, e.message()).with_hint("use none, zstd or zstd:LEVEL"))?;
+        self.at += end;
+        self.take(';')?;
+        if compression.replace(found).is_some() {
+            return Err(self.error_at(place, "`compression` is set twice"));
+        }
+        Ok(true)
+    }
+
     fn declaration(
         &mut self,
         scope: &mut Scope,
