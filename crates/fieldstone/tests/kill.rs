@@ -156,26 +156,40 @@ fn a_writer_stopped_at_any_system_call_delays_nobody() {
         return;
     }
     let folder = Folder::new("stop-inject");
-    for (call, times) in CALLS {
-        for n in if full() { vec![1, times.div_ceil(2), times] } else { vec![times.div_ceil(2)] } {
-            let url = format!("{}-{call}-{n}", folder.store());
-            let inject = format!("inject={call}:signal=SIGSTOP:when={n}");
-            let options = ["-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject];
-            let mut child = start(&options, &["write", &url, "r", "9", "large"]);
-            pause(150);
-            let hold = if full() && n == times { 60 } else { 0 };
-            go_on_without(&url, call, Duration::from_secs(hold));
-            // strace and the writer below it.
-            let tree = format!("/proc/{0}/task/{0}/children", child.id());
-            for process in std::fs::read_to_string(tree).unwrap_or_default().split_whitespace() {
-                signal(process.parse().unwrap(), "KILL");
-            }
-            let _ = child.kill();
-            let count = acknowledged(child);
-            assert!(count < 9, "the writer was not stopped at {call} {n}");
-            check_run(&*open(&url), "r", count);
+    // All at once: what is measured is the waiting.
+    std::thread::scope(|scope| {
+        for (call, times) in CALLS {
+            let folder = &folder;
+            scope.spawn(move || {
+                let mut places =
+                    if full() { vec![1, times.div_ceil(2), times] } else { vec![times.div_ceil(2)] };
+                places.dedup();
+                for n in places {
+                    let hold = if full() && n == times { 60 } else { 0 };
+                    stop_at(folder, call, n, Duration::from_secs(hold));
+                }
+            });
         }
+    });
+}
+
+/// Stops a writer at its n-th call, and lets others go on for at least `hold`.
+fn stop_at(folder: &Folder, call: &str, n: u64, hold: Duration) {
+    let url = format!("{}-{call}-{n}", folder.store());
+    let inject = format!("inject={call}:signal=SIGSTOP:when={n}");
+    let options = ["-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject];
+    let mut child = start(&options, &["write", &url, "r", "9", "large"]);
+    pause(600);
+    go_on_without(&url, call, hold);
+    // strace and the writer below it.
+    let tree = format!("/proc/{0}/task/{0}/children", child.id());
+    for process in std::fs::read_to_string(tree).unwrap_or_default().split_whitespace() {
+        signal(process.parse().unwrap(), "KILL");
     }
+    let _ = child.kill();
+    let count = acknowledged(child);
+    assert!(count < 9, "the writer was not stopped at {call} {n}");
+    check_run(&*open(&url), "r", count);
 }
 
 /// A small file system in memory, mounted while this value lives.
