@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import pickle
 
@@ -73,6 +74,10 @@ def test_keys_and_requests(store):
         key = again(entry.key)
         assert key == entry.key and hash(key) == hash(entry.key) and key.typed == entry.key.typed
         assert str(key) == str(entry.key) and not key < entry.key
+    dated = fst.open("memory:", schema="date: Date; [run [date [step?]]]")
+    dated.archive("run=a,date=20250101", b"x")
+    dated.flush()
+    assert again(next(dated.list()).key).typed["date"] == datetime.date(2025, 1, 1)
     (dataset,) = store.list(depth=1)
     assert dict(again(dataset.key)) == {"run": "a"}
     request = fst.Request(run=["a/b", "*"], step=range(5))

@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import fieldstone as fst
+import numpy as np
 import pytest
 from keys_and_stores import sim
 
@@ -53,28 +54,49 @@ def test_threads_share_fields_files_and_listings(url):
     assert sum(map(len, reads)) == min(250 * 7, sum(map(len, expected)))
 
 
-def test_blocking_calls_let_other_threads_run(url):
-    """Flushes of 32 MiB in one thread; the other must count on meanwhile."""
-    store = fst.open(url)
-    data = bytes(32 << 20)
-    longest, stop = 0.0, threading.Event()
+BIG = bytes(48 << 20)
 
-    def watch() -> None:
-        nonlocal longest
-        last = time.perf_counter()
-        while not stop.is_set():
-            time.sleep(0.001)
-            now = time.perf_counter()
-            longest, last = max(longest, now - last), now
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    began = time.perf_counter()
-    while time.perf_counter() - began < 0.5:
-        store.archive(sim(1), data)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.archive(sim(2), BIG),
+        lambda store: store.flush(),
+        lambda store: store.archive_many([sim(2)], [BIG]),
+        lambda store: store.get(sim(1)),
+        lambda store: store.get(sim(1, "array")),
+        lambda store: store.retrieve(sim(1)).read(),
+        lambda store: store.retrieve(sim(1))[0].read(),
+        lambda store: store.retrieve(sim(1)).readinto(bytearray(len(BIG))),
+        lambda store: store.verify(),
+    ],
+    ids=["archive", "flush", "archive_many", "get", "get_array", "read", "field_read", "readinto", "verify"],
+)
+def test_blocking_calls_let_other_threads_run(url, call, request):
+    """While a call takes its time, another thread counts on."""
+    with fst.open(url) as store:
+        store.archive(sim(1), BIG)
+        store.archive(sim(1, "array"), np.zeros(len(BIG) // 8))
         store.flush()
-        store.get(sim(1))
-    stop.set()
-    watcher.join()
-    per_call = time.perf_counter() - began
-    assert longest < max(0.25, per_call / 2), f"a thread waited {longest:.3f} s"
+        ticks: list[float] = []
+        stop = threading.Event()
+
+        def count() -> None:
+            while not stop.is_set():
+                time.sleep(0.0005)
+                ticks.append(time.perf_counter())
+
+        counter = threading.Thread(target=count)
+        counter.start()
+        spans: list[tuple[float, float]] = []
+        while sum(end - start for start, end in spans) < 0.2:
+            if request.node.callspec.id == "flush":
+                store.archive(sim(2), BIG)
+            start = time.perf_counter()
+            call(store)
+            spans.append((start, time.perf_counter()))
+            store.discard()
+        stop.set()
+        counter.join()
+    during = sum(start + 0.001 < tick < end - 0.001 for tick in ticks for start, end in spans)
+    assert during >= 3, f"{during} ticks in {sum(end - start for start, end in spans):.3f} s of calls"
