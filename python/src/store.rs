@@ -557,14 +557,18 @@ impl Store {
         reports::verify(py, reports.or_raise()?)
     }
 
-    /// What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``).
+    /// What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
+    /// is visible now; of a store in memory as it is when values are read.
     #[pyo3(signature = (request=None))]
     fn to_xarray<'py>(
         slf: &Bound<'py, Self>,
         request: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let engine = slf.py().import("fieldstone.xarray_engine")?;
-        engine.getattr("to_xarray")?.call1((slf, request))
+        let (py, own) = (slf.py(), slf.get());
+        let handle = own.handle()?;
+        let version = py.detach(|| handle.version()).or_raise()?;
+        let store = Store::again(py, &own.opening, &handle, version)?;
+        py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }
 
     /// A transaction: what is written through it becomes visible together, or not at all.

@@ -26,8 +26,9 @@ class Source:
         """Opens a store for reading and pins what is visible now."""
         import fieldstone
 
-        store = fieldstone.open(url, mode="r", at=at)
-        return cls(store, url, store.version if at is None else at)
+        if at is None:
+            at = fieldstone.open(url, mode="r").version
+        return cls(fieldstone.open(url, mode="r", at=at), url, at)
 
     @property
     def store(self) -> Any:
