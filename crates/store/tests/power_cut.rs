@@ -129,3 +129,27 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
         }
     }
 }
+
+/// Before a commit is confirmed a power cut may tear its log's header, or what stands twice in its
+/// frame, and leave the rest whole: it may be shown, and nothing is damaged. With a board slot, or a
+/// later commit, the same is damage.
+#[test]
+fn a_torn_commit_that_nobody_confirmed_is_no_damage() {
+    let world = SimWorld::new(9);
+    let mut model = Model::default();
+    let store = open(&world.process("a")).unwrap();
+    Work::new(&store, &mut model, "mine", 9).step(Step::Created).unwrap();
+    let file =
+        |part: &str| world.files().into_iter().find(|path| path.to_str().unwrap().contains(part)).unwrap();
+    let (log, board) = (file(".log"), file(".board"));
+    let length = world.read(&log).unwrap().len() as u64;
+    for at in [30, length - 5] {
+        let confirmed = world.fork_image();
+        confirmed.flip(&log, at, 1).unwrap();
+        let wrong = check(&confirmed, "a", &model).unwrap_err();
+        assert!(wrong.starts_with("verify"), "{wrong}");
+        let torn = confirmed.fork_image();
+        torn.process("a").disk.unlink(&board).unwrap();
+        check(&torn, "a", &model).unwrap();
+    }
+}
