@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_core::key::KeyValue;
+use fieldstone_core::key::{KeyValue, LEVELS, Level};
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::keys::KeyDecoder;
@@ -13,7 +13,7 @@ use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
 
 /// Keywords in the order of levels, with their values in typed order; a keyword that is absent from
-/// every field is left out. Of a keyword that stands at several levels the deepest counts.
+/// every field is left out. Of a keyword that a key has at several levels the deepest counts.
 pub fn axes(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
@@ -24,7 +24,7 @@ pub fn axes(
         axes = Axes::default();
         let mut scan = Scan::new(snapshot.clone(), selection, own)?;
         let mut decoder = KeyDecoder::new();
-        let mut last: [Option<Arc<fieldstone_core::key::Level>>; 3] = [const { None }; 3];
+        let mut last: [Option<Arc<Level>>; LEVELS] = [const { None }; LEVELS];
         while let Some(versions) = scan.next_key()? {
             let key = decoder.decode(&versions.key)?;
             for (depth, level) in key.levels.iter().enumerate() {
@@ -33,7 +33,12 @@ pub fn axes(
                 }
                 last[depth] = Some(level.clone());
                 for (name, value) in level.names.iter().zip(&level.values) {
-                    axes.add(depth, name, value);
+                    if key.levels[depth + 1..].iter().any(|deeper| has(deeper, name)) {
+                        // Not of this key; of the next one with this level perhaps.
+                        last[depth] = None;
+                    } else {
+                        axes.add(name, value);
+                    }
                 }
             }
         }
@@ -41,29 +46,27 @@ pub fn axes(
     Ok(axes.finish())
 }
 
+fn has(level: &Level, keyword: &Arc<str>) -> bool {
+    level.names.iter().position(|name| name == keyword).is_some_and(|i| !level.values[i].is_absent())
+}
+
 #[derive(Default)]
 struct Axes {
     order: Vec<Arc<str>>,
-    values: BTreeMap<Arc<str>, (usize, BTreeSet<KeyValue>)>,
+    values: BTreeMap<Arc<str>, BTreeSet<KeyValue>>,
 }
 
 impl Axes {
-    fn add(&mut self, depth: usize, name: &Arc<str>, value: &KeyValue) {
+    fn add(&mut self, name: &Arc<str>, value: &KeyValue) {
         if value.is_absent() {
             return;
         }
         match self.values.get_mut(name) {
-            Some((deepest, set)) => {
-                if depth > *deepest {
-                    (*deepest, *set) = (depth, BTreeSet::new());
-                }
-                if depth == *deepest && !set.contains(value) {
-                    set.insert(value.clone());
-                }
-            }
+            Some(set) if set.contains(value) => {}
+            Some(set) => drop(set.insert(value.clone())),
             None => {
                 self.order.push(name.clone());
-                self.values.insert(name.clone(), (depth, BTreeSet::from([value.clone()])));
+                self.values.insert(name.clone(), BTreeSet::from([value.clone()]));
             }
         }
     }
@@ -72,7 +75,7 @@ impl Axes {
         self.order
             .into_iter()
             .filter_map(|name| {
-                let (_, set) = self.values.remove(&name)?;
+                let set = self.values.remove(&name)?;
                 Some((name, set.into_iter().collect()))
             })
             .collect()
@@ -80,7 +83,7 @@ impl Axes {
 }
 
 /// Answers from what the runs say of themselves, where that is the whole truth: all commits visible,
-/// one user, every axis complete.
+/// one user, every axis complete, no keyword at two levels (a key may have it at both).
 fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     if matches!(snapshot.owners, Owners::Many(_)) {
         return Ok(false);
@@ -99,8 +102,12 @@ fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     }
     // Runs list their axes level by level; keep that order over all runs.
     all.sort_by_key(|(level, _, _)| *level);
+    let mut places = BTreeMap::new();
     for (level, keyword, values) in all {
-        values.iter().for_each(|value| axes.add(usize::from(level), keyword, value));
+        if *places.entry(keyword).or_insert(level) != level {
+            return Ok(false);
+        }
+        values.iter().for_each(|value| axes.add(keyword, value));
     }
     Ok(true)
 }
