@@ -61,13 +61,16 @@ pub enum Heard {
     Died(String),
 }
 
+/// A reply with its payload; none at the end.
+type Frame = Result<Option<(Reply, Vec<u8>)>>;
+
 /// A running helper.
 #[derive(Debug)]
 pub struct Helper {
     python: PathBuf,
     child: Child,
     to: Option<ChildStdin>,
-    frames: Receiver<Result<Option<(Reply, Vec<u8>)>>>,
+    frames: Receiver<Frame>,
     words: Arc<Mutex<Vec<u8>>>,
     patience: Duration,
     /// Whether it ever answered: one that never did could not start.

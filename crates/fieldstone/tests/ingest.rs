@@ -3,6 +3,7 @@
 //! The rules are tested with a stand-in for the helper (`ingest/stand_in.py`): there a "file" is a list of
 //! the frames and deeds with which it is answered. Real files of many centres, through the real helper,
 //! are in the last test and in `python/tests/test_ingest.py`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +94,7 @@ fn done(frames: Vec<serde_json::Value>) -> serde_json::Value {
 fn a_netcdf_file_is_taken_once() {
     let (files, store) = (Files::new(), memory("simulation"));
     let path = files.add("a.nc", netcdf("a", '1'));
-    let report = take(&*store, &[path.clone()]);
+    let report = take(&*store, std::slice::from_ref(&path));
     let taken = &report.taken[0];
     assert_eq!((taken.fields, taken.unchanged, report.skipped.len()), (3, 0, 0));
     assert_eq!(
@@ -216,6 +217,28 @@ fn messages_of_one_key_are_told_apart() {
     let report = take(&*store, &[path.clone(), path]);
     assert!(report.taken.iter().all(|taken| (taken.fields, taken.unchanged) == (0, 7)));
     assert_eq!(store.version().unwrap(), version);
+}
+
+/// `type` is a keyword of the second level for messages with MARS keys and of the third for others.
+#[test]
+fn axes_hold_messages_with_and_without_mars_keys() {
+    let (files, store) = (Files::new(), memory("mars"));
+    let mut key = grib_key("0");
+    key["type"] = "an".into();
+    let other = json!({"centre": "kwbc", "date": "20240102", "time": "0600", "levtype": "sfc", "step": "0",
+        "param": "167", "type": "fc"});
+    for (name, key) in [("one", key), ("two", other)] {
+        take(&*store, &[files.add(name, done(vec![message(key, json!([]), name)]))]);
+    }
+    for request in ["", "step=0"] {
+        let axes = store.axes(&Request::parse(request).unwrap(), &ReadOptions::default()).unwrap();
+        let texts = |keyword: &str| -> Vec<String> {
+            let found = axes.iter().filter(|(name, _)| &**name == keyword);
+            found.flat_map(|(_, values)| values.iter().map(|value| value.text().into_owned())).collect()
+        };
+        assert_eq!(texts("type"), ["an", "fc"], "{request}");
+        assert_eq!(texts("date"), ["20240101", "20240102"], "{request}");
+    }
 }
 
 #[test]

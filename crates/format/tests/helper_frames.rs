@@ -1,4 +1,5 @@
 //! The frames of the helper's pipe: what is right comes through whole, what is wrong is refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
