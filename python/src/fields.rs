@@ -13,7 +13,8 @@ use crate::data::{self, Target};
 use crate::errors::{Raise, invalid};
 use crate::keys::{Interner, Key};
 use crate::listing::time_object;
-use crate::store::{Opening, Store};
+use crate::opening::Opening;
+use crate::store::Store;
 
 /// Most missing combinations that are named.
 const MISSING_NAMED: usize = 10_000;

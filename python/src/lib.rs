@@ -1,10 +1,10 @@
 //! The module `fieldstone._native`: parses what Python hands over, calls the facade, converts what
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
-//! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `store`,
-//! `fields` and `listing` are the classes, `ingest` takes files, `reports` and `errors` make what Python defines, `registry`
-//! remembers open stores for the end of the program. Every call that may wait releases the
-//! interpreter's lock; no lock of ours is waited for while holding the interpreter's.
+//! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
+//! opens, `store`, `fields` and `listing` are the classes, `ingest` takes files, `reports` and `errors`
+//! make what Python defines, `registry` remembers open stores for the end of the program. Every call
+//! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod data;
 mod errors;
@@ -12,6 +12,7 @@ mod fields;
 mod ingest;
 mod keys;
 mod listing;
+mod opening;
 mod registry;
 mod reports;
 mod request;
@@ -38,11 +39,13 @@ mod native {
     #[pymodule_export]
     use super::listing::{Entry, PyListing};
     #[pymodule_export]
+    use super::opening::open;
+    #[pymodule_export]
     use super::registry::finish;
     #[pymodule_export]
     use super::request::PyRequest;
     #[pymodule_export]
-    use super::store::{Store, open};
+    use super::store::Store;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::{
-    ArchiveOptions, Compression, FieldSpec, FieldStore, FieldStoreExt, Id, ListOptions, Mode, OpenOptions,
-    ReadOptions, RetrieveOptions, Value,
+    ArchiveOptions, Compression, FieldSpec, FieldStore, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -16,33 +15,9 @@ use crate::errors::{Raise, invalid};
 use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
+use crate::opening::Opening;
 use crate::request::{KeyText, requests};
 use crate::{registry, reports};
-
-/// How a store was opened, so that another process can do the same.
-pub struct Opening {
-    /// As the caller wrote it.
-    url: String,
-    /// With an absolute path, for processes that run elsewhere; `None` for a store in memory.
-    absolute: Option<String>,
-    mode: String,
-    schema: Option<String>,
-    at: Option<String>,
-    compression: Option<String>,
-}
-
-impl Opening {
-    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
-    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        match &self.absolute {
-            Some(url) => (url, &self.schema, &self.compression).into_pyobject(py),
-            None => Err(invalid(
-                "a store in memory cannot be pickled: it lives in this process alone",
-                "use a folder, or pass the data itself",
-            )),
-        }
-    }
-}
 
 /// A store of fields. Made by ``fieldstone.open``.
 ///
@@ -56,32 +31,9 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn open(
-        py: Python<'_>,
-        url: String,
-        mode: String,
-        schema: Option<String>,
-        at: Option<String>,
-        compression: Option<String>,
-    ) -> PyResult<Py<Store>> {
-        let options = OpenOptions {
-            mode: Mode::parse(&mode).or_raise()?,
-            schema: schema.clone(),
-            at: at.clone(),
-            compression: compression.as_deref().map(Compression::parse).transpose().or_raise()?,
-        };
-        let handle = py.detach(|| fieldstone::open(&url, &options)).or_raise()?;
-        let absolute = match &*url {
-            "memory:" => None,
-            path => {
-                let path =
-                    path.strip_prefix("file://").or_else(|| path.strip_prefix("file:")).unwrap_or(path);
-                Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract::<String>()?)
-            }
-        };
-        registry::add(&handle);
-        let opening = Arc::new(Opening { url, absolute, mode, schema, at, compression });
-        Py::new(py, Store { handle: Mutex::new(Some(handle)), opening })
+    pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
+        let handle = opening.connect(py)?;
+        Py::new(py, Store { handle: Mutex::new(Some(handle)), opening: Arc::new(opening) })
     }
 
     /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
@@ -91,18 +43,13 @@ impl Store {
             return Ok(());
         }
         let fitting = py.detach(|| -> fieldstone::Result<_> {
-            let schema = fieldstone::suggest_schema(files);
-            if handle.schema().name() == Some(schema) || handle.status()?.id.is_some() {
-                return Ok(None);
-            }
-            let compression = self.opening.compression.as_deref().map(Compression::parse).transpose()?;
-            let mode = Mode::parse(&self.opening.mode)?;
-            let options = OpenOptions { mode, schema: Some(schema.to_owned()), at: None, compression };
-            fieldstone::open(&self.opening.url, &options).map(Some)
+            let fitting = fieldstone::suggest_schema(files);
+            let given = handle.schema().name() == Some(fitting) || handle.status()?.id.is_some();
+            Ok((!given).then_some(fitting))
         });
         if let Some(fitting) = fitting.or_raise()? {
-            registry::add(&fitting);
-            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(fitting);
+            let opened = self.opening.with_schema(fitting).connect(py)?;
+            *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         }
         Ok(())
     }
@@ -114,8 +61,8 @@ impl Store {
         handle: &Arc<dyn FieldStore>,
         version: String,
     ) -> PyResult<Py<Store>> {
-        match &opening.absolute {
-            Some(url) => Store::open(py, url.clone(), "r".to_owned(), None, Some(version), None),
+        match opening.at(version) {
+            Some(pinned) => Store::open(py, pinned),
             None => Py::new(py, Store { handle: Mutex::new(Some(handle.clone())), opening: opening.clone() }),
         }
     }
@@ -637,34 +584,4 @@ impl Store {
         let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
         Ok((restore, row.into_pyobject(py)?))
     }
-}
-
-/// Opens the store at `url`: a folder's path, or "memory:" for a new store in memory.
-///
-/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
-/// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
-/// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
-/// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
-///
-/// Nothing is created before the first flush.
-#[pyfunction]
-#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None))]
-pub fn open(
-    py: Python<'_>,
-    url: &Bound<'_, PyAny>,
-    mode: &str,
-    schema: Option<&Bound<'_, PyAny>>,
-    at: Option<String>,
-    compression: Option<String>,
-) -> PyResult<Py<Store>> {
-    let fspath = py.import("os")?.getattr("fspath")?;
-    let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
-        let text = fspath.call1((argument,)).and_then(|text| text.extract::<String>());
-        text.map_err(|_| {
-            invalid(format!("{} is no {what}", crate::request::type_name(argument)), "give text or a path")
-        })
-    };
-    let schema =
-        schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
-    Store::open(py, path(url, "URL")?, mode.to_owned(), schema, at, compression)
 }

@@ -1,0 +1,114 @@
+//! How stores are opened: the function `open`, and what another process needs to open one again.
+
+use std::sync::Arc;
+
+use fieldstone::{Compression, FieldStore, Mode, OpenOptions};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors::{Raise, invalid};
+use crate::registry;
+use crate::request::type_name;
+use crate::store::Store;
+
+/// How a store was opened, so that another process can do the same.
+#[derive(Clone)]
+pub struct Opening {
+    /// As the caller wrote it.
+    pub url: String,
+    /// With an absolute path, for processes that run elsewhere; `None` for a store in memory.
+    absolute: Option<String>,
+    pub mode: String,
+    pub schema: Option<String>,
+    pub at: Option<String>,
+    pub compression: Option<String>,
+}
+
+impl Opening {
+    pub fn new(
+        py: Python<'_>,
+        url: String,
+        mode: String,
+        schema: Option<String>,
+        at: Option<String>,
+        compression: Option<String>,
+    ) -> PyResult<Opening> {
+        let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(&url);
+        let absolute = match path {
+            "memory:" => None,
+            path => Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract()?),
+        };
+        Ok(Opening { url, absolute, mode, schema, at, compression })
+    }
+
+    /// For reading what was visible at a version; nothing for a store in memory.
+    pub fn at(&self, version: String) -> Option<Opening> {
+        let url = self.absolute.clone()?;
+        let absolute = self.absolute.clone();
+        Some(Opening {
+            url,
+            absolute,
+            mode: "r".to_owned(),
+            schema: None,
+            at: Some(version),
+            compression: None,
+        })
+    }
+
+    /// The same with a schema.
+    pub fn with_schema(&self, schema: &str) -> Opening {
+        Opening { schema: Some(schema.to_owned()), ..self.clone() }
+    }
+
+    /// Opens the store, and remembers it for the end of the program.
+    pub fn connect(&self, py: Python<'_>) -> PyResult<Arc<dyn FieldStore>> {
+        let options = OpenOptions {
+            mode: Mode::parse(&self.mode).or_raise()?,
+            schema: self.schema.clone(),
+            at: self.at.clone(),
+            compression: self.compression.as_deref().map(Compression::parse).transpose().or_raise()?,
+        };
+        let handle = py.detach(|| fieldstone::open(&self.url, &options)).or_raise()?;
+        registry::add(&handle);
+        Ok(handle)
+    }
+
+    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
+    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match &self.absolute {
+            Some(url) => (url, &self.schema, &self.compression).into_pyobject(py),
+            None => Err(invalid(
+                "a store in memory cannot be pickled: it lives in this process alone",
+                "use a folder, or pass the data itself",
+            )),
+        }
+    }
+}
+
+/// Opens the store at `url`: a folder's path, or "memory:" for a new store in memory.
+///
+/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
+/// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
+/// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
+/// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
+///
+/// Nothing is created before the first flush.
+#[pyfunction]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None))]
+pub fn open(
+    py: Python<'_>,
+    url: &Bound<'_, PyAny>,
+    mode: &str,
+    schema: Option<&Bound<'_, PyAny>>,
+    at: Option<String>,
+    compression: Option<String>,
+) -> PyResult<Py<Store>> {
+    let fspath = py.import("os")?.getattr("fspath")?;
+    let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
+        let text = fspath.call1((argument,)).and_then(|text| text.extract::<String>());
+        text.map_err(|_| invalid(format!("{} is no {what}", type_name(argument)), "give text or a path"))
+    };
+    let schema =
+        schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
+    Store::open(py, Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression)?)
+}
