@@ -225,7 +225,9 @@ pub fn early_looks_do_no_harm(harness: &dyn Harness) -> Result<()> {
     let writers = [open(harness, 0)?, open(harness, 2)?, open(harness, 1)?];
     let mut flushed = 0;
     for round in 0..30 {
-        let writer = &writers[round % writers.len()];
+        // Old writers and new ones: their logs and boards are to be found first.
+        let writer =
+            if round % 2 == 0 { &writers[round % writers.len()] } else { &open(harness, round + 1)? };
         let batch = 1 + round % 4;
         for field in 0..batch {
             put(writer, &format!("run=a,variable=t{field},step={round}"), &pattern(1000, round as u64))?;

@@ -87,6 +87,7 @@ impl Refresher {
         let mut problems = self.seen.torn_slots.clone();
         for &writer in &writers {
             moved |= self.look_safely(writer, &mut problems)?;
+            moved |= self.read_header_again(writer)?;
         }
         // A header read just now may end a log that was looked at before.
         for writer in self.beyond_seal() {
@@ -95,8 +96,10 @@ impl Refresher {
             moved = true;
         }
         let behind = |w: &&Id| {
-            let seen = self.views.get(*w).map_or(0, |view| view.record.sequence);
+            let view = self.views.get(*w);
+            let seen = view.map_or(0, |view| view.record.sequence);
             self.slots.get(*w).is_none_or(|slot| seen < slot.sequence)
+                || view.is_some_and(|view| view.header_damage.is_some())
         };
         self.seen.unsettled = writers.iter().filter(behind).copied().collect();
         for writer in writers {
@@ -118,6 +121,28 @@ impl Refresher {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             outcome => outcome,
         }
+    }
+
+    /// Reads a header that seemed damaged once more: another host's first page may show late. Whether
+    /// it is sound now.
+    fn read_header_again(&mut self, writer: Id) -> Result<bool> {
+        let Some(view) = self.views.get(&writer).filter(|view| view.header_damage.is_some()) else {
+            return Ok(false);
+        };
+        let path = self.files.layout().log(writer);
+        let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e));
+        let (header, header_len) = match file.and_then(|file| read_header(&*file, &path, view.file_len)) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(false),
+            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        for (sealed, length) in &header.sealed {
+            self.sealed.insert(*sealed, (*length, view.uid));
+        }
+        let view = LogView { header: Arc::new(header), header_len, header_damage: None, ..(**view).clone() };
+        self.views.insert(writer, Arc::new(view));
+        Ok(true)
     }
 
     /// Logs seen up to a commit that never was confirmed.
