@@ -1,0 +1,222 @@
+"""What is kept in fixtures/ stays readable, by Fieldstone and by a small reader that knows only spec/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import fieldstone as fst
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+FIXTURES = sorted(path.parent.name for path in (HERE / "fixtures").glob("*/expected.json"))
+
+
+def load(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, HERE / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reader = load("reader")
+
+
+def unpack(fixture: Path, target: Path) -> Path:
+    """A copy of a fixture's store: tests may change it."""
+    if (fixture / "store.tar.gz").exists():
+        shutil.unpack_archive(fixture / "store.tar.gz", target, filter="data")
+    else:
+        shutil.copytree(fixture / "store", target / "store")
+    return target / "store"
+
+
+def expected(fixture: Path) -> dict[frozenset, dict]:
+    fields = json.loads((fixture / "expected.json").read_text())["fields"]
+    return {frozenset(field["key"].items()): field for field in fields}
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def check_reader(fixture: Path, store: Path) -> None:
+    opened, wanted = reader.open_store(store), expected(fixture)
+    found = {frozenset(json.loads(text).items()): text for text in opened.fields()}
+    assert found.keys() == wanted.keys()
+    assert opened.verify() == []
+    for key, field in wanted.items():
+        entry = opened.fields()[found[key]][0]
+        if not field["complete"]:
+            with pytest.raises(LookupError, match="missing"):
+                opened.read(found[key])
+            continue
+        shape = tuple(field["shape"]) if field["dtype"] else (len(opened.read(found[key])),)
+        assert (entry.dtype or None, entry.shape) == (field["dtype"], shape), key
+        assert digest(opened.read(found[key])) == field["sha256"], key
+
+
+@pytest.fixture(params=FIXTURES)
+def fixture(request: pytest.FixtureRequest) -> Path:
+    return HERE / "fixtures" / request.param
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All fixtures as they are made today, by another process: one of them sets limits."""
+    folder = tmp_path_factory.mktemp("fresh")
+    subprocess.run([sys.executable, HERE / "make_fixtures.py", folder], check=True, timeout=120)
+    return folder
+
+
+def test_every_fixture_has_a_maker() -> None:
+    assert sorted(load("make_fixtures").FIXTURES) == FIXTURES
+
+
+def test_the_reader_reads_every_fixture(fixture: Path, tmp_path: Path) -> None:
+    check_reader(fixture, unpack(fixture, tmp_path))
+
+
+def test_fieldstone_reads_every_fixture(fixture: Path, tmp_path: Path) -> None:
+    wanted = expected(fixture)
+    store = fst.open(str(unpack(fixture, tmp_path)), mode="r")
+    assert store.verify().ok
+    listed = {frozenset(dict(entry.key).items()): entry for entry in store.list()}
+    assert listed.keys() == wanted.keys()
+    for key, field in wanted.items():
+        assert listed[key].complete == field["complete"]
+        if field["complete"]:
+            value = store.get(field["key"])
+            array = isinstance(value, np.ndarray)
+            assert (value.dtype.str if array else None) == field["dtype"]
+            assert (list(value.shape) if array else None) == field["shape"]
+            assert digest(value.tobytes() if array else value) == field["sha256"], key
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_the_reader_reads_what_is_written_today(name: str, fresh: Path, tmp_path: Path) -> None:
+    check_reader(fresh / name, unpack(fresh / name, tmp_path))
+
+
+def test_the_reader_needs_no_boards_and_no_marker(fresh: Path, tmp_path: Path) -> None:
+    store = unpack(fresh / "writers", tmp_path)
+    shutil.rmtree(store / "boards")
+    check_reader(fresh / "writers", store)
+    (store / "fieldstone.store").unlink()
+    opened = reader.open_store(store)
+    assert len(opened.fields()) == len(expected(fresh / "writers"))
+    assert ["fieldstone.store" in problem for problem in opened.problems] == [True]
+
+
+def test_the_reader_has_at_most_400_lines_and_imports_nothing_of_fieldstone() -> None:
+    text = (HERE / "reader.py").read_text()
+    assert len(text.splitlines()) <= 400
+    assert "import fieldstone" not in text and "from fieldstone" not in text
+
+
+def blocks_of(store: Path) -> Iterator[tuple[str, Path, int]]:
+    """The key of each field without a block table, and where its first block begins."""
+    opened = reader.open_store(store)
+    for text, entries in opened.fields().items():
+        if entries[0].place[0] == 1:
+            file = opened.file(entries[0].log, entries[0].place[1])
+            yield text, store / file.name, entries[0].place[2]
+
+
+@pytest.mark.parametrize("name", ["opaque", "chunks", "dtypes", "data_log"])
+def test_a_flipped_byte_of_a_block_is_reported_and_the_rest_stays_readable(name: str, tmp_path: Path) -> None:
+    store = unpack(HERE / "fixtures" / name, tmp_path)
+    places = [
+        place for place in blocks_of(store) if json.loads(place[0])["variable"] not in ("empty", "none")
+    ]
+    text, file, at = places[len(places) // 2]
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+    damaged = reader.open_store(store)
+    with pytest.raises(reader.Damage, match=f"{file.name}.*{at}"):
+        damaged.read(text)
+    others = [other for other, _, _ in places if other != text]
+    assert others and all(damaged.read(other) is not None for other in others)
+    assert any(file.name in problem for problem in damaged.verify())
+
+
+def test_a_damaged_index_block_makes_its_keys_unreadable_and_no_older_value_shows(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with fst.open(str(path), schema="simulation") as store:
+        for flush in range(2):
+            store.archive({"run": "a", "variable": "t", "step": 6}, b"%d" % flush)
+            store.archive({"run": "a", "variable": "t", "step": 7}, b"7")
+            store.flush()
+    (log,) = (path / "logs").iterdir()
+    data = log.read_bytes()
+    opened = reader.open_store(path)
+    (text, _), *_ = opened.fields().items()
+    assert opened.read(text) == b"1"
+    for at in range(len(data)):
+        log.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        try:
+            assert reader.open_store(path).read(text) == b"1", f"byte {at}"
+        except (reader.Damage, LookupError):
+            assert reader.open_store(path).verify(), f"byte {at}"
+
+
+def test_a_log_of_another_owner_does_not_count_in_a_dataset(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "store"
+    key = {"run": "a", "variable": "t", "step": 6}
+    logs = []
+    for value in (b"mine", b"theirs"):
+        with fst.open(str(path), schema="simulation") as store:
+            store.archive(key, value)
+            store.archive(key | {"run": "of " + value.decode()}, value)
+        logs += [log for log in (path / "logs").iterdir() if log not in logs]
+    values = [reader.open_store(path).read(text) for text in reader.open_store(path).fields()]
+    assert values == [b"theirs", b"mine", b"theirs"]
+    real = reader.File.__init__
+
+    def other_owner(file: object, store: Path, name: str) -> None:
+        real(file, store, name)
+        file.owner += name.endswith(logs[1].name)
+
+    monkeypatch.setattr(reader.File, "__init__", other_owner)
+    values = [reader.open_store(path).read(text) for text in reader.open_store(path).fields()]
+    assert values == [b"mine", b"mine", b"theirs"]
+
+
+def test_a_log_shorter_than_its_board_says_is_damage(fresh: Path, tmp_path: Path) -> None:
+    store = unpack(fresh / "opaque", tmp_path)
+    (log,) = (store / "logs").iterdir()
+    log.write_bytes(log.read_bytes()[:-1])
+    opened = reader.open_store(store)
+    assert any("board" in problem for problem in opened.problems)
+    assert [opened.read(text) for text in opened.fields()] == [b"hidden by what comes later"]
+
+
+def test_the_program_lists_gets_and_verifies(fresh: Path, tmp_path: Path) -> None:
+    store = unpack(fresh / "opaque", tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, HERE / "reader.py", store, *arguments], capture_output=True)
+
+    listed = run("list")
+    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == len(expected(fresh / "opaque"))
+    assert run("get", '{"run": "a", "variable": "t", "step": "2"}').stdout == bytes(range(256)) * 2
+    assert run("verify").returncode == 0
+    data = bytearray((store / "fieldstone.store").read_bytes())
+    data[-1] ^= 1
+    (store / "fieldstone.store").write_bytes(data)
+    assert run("verify").returncode == 5 and b"fieldstone.store" in run("verify").stderr
+
+
+def test_crc32c_is_castagnoli() -> None:
+    assert reader.crc32c(b"123456789") == 0xE3069283
+    assert struct.pack("<I", reader.crc32c(b"")) == bytes(4)
