@@ -1,7 +1,7 @@
 //! Axes of keywords that a key has at several levels: the deepest value counts, as in the key itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use fieldstone::{FieldStore, OpenOptions, ReadOptions, Request, Value};
+use fieldstone::{OpenOptions, ReadOptions, Request, Value};
 
 #[test]
 fn the_deepest_value_of_a_keyword_counts() {
