@@ -1,8 +1,8 @@
 """Makes the fixture stores that stay readable: python tests/compat/make_fixtures.py [FOLDER [NAME...]]
 
-Each fixture is a folder with a `store` and `expected.json`: what was archived, by this script's own account, not
-by reading it back. Fixtures that a release has written stay; make others only under new names, or while the
-format's version is 0.
+Each fixture is a folder with a `store` and `expected.json`: what was archived, by this script's account and
+not by reading it back. Fixtures that a release has written stay; make others under new names, or while the
+version of the format is 0.
 """
 
 from __future__ import annotations

@@ -130,7 +130,6 @@ class Log(File):
         self.writer, self.slot, self.sealed, self.problem, self.lowest = writer, slot, {}, "", 24
         start = self.read(0, min(24, self.end)).ljust(24, b"\0")
         self.first = int.from_bytes(start[20:], "little")
-        self.begun = any(start) and 24 < self.end >= self.first
         try:
             body = max(self.first, 4) - 4
             with parts_of(self.read(0, body, int.from_bytes(self.read(body, 4), "little")), "header") as c:
@@ -240,7 +239,7 @@ class Store:
             for at in range(0, len(board) - 127, 128):
                 begin, writer, _, *slot, crc = struct.unpack_from("<8s16sQQ8xQI4x8x52xI", board, at)
                 if begin[:6] == b"FSbd\0\0" and crc == crc32c(board[at : at + 124]):
-                    slots[writer] = slot
+                    slots[writer] = max(slot, slots.get(writer, slot))  # by sequence
         found = (log.stem for log in self.path.glob("logs/*.log") if re.fullmatch("[0-9a-f]{32}", log.stem))
         for writer in {*map(bytes.fromhex, found), *slots}:
             with self.noting():
@@ -262,7 +261,7 @@ class Store:
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
                         self.decisions.setdefault((transaction,), []).append((stamp, log.writer, *verdict))
-                torn = last.sequence == 1 and not log.slot[0] if last else not log.begun
+                torn = not last or (last.sequence == 1 and not log.slot[0])  # 4.1
                 check(not log.problem or torn, log.problem)
                 check(log.slot[0] <= (last.sequence if last else 0), f"{log.name}: its board has more")
         with self.noting():
