@@ -225,10 +225,12 @@ def sealed(path: str) -> Expected:
     with fst.open(path, schema="simulation") as store:
         store.archive(key("t", 0), b"before")
         store.flush()
+        store.archive(key("t", 1), b"before")
+        store.flush()
         (log,) = Path(path, "logs").iterdir()
         resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 200, before[1]))
         try:
-            store.archive(key("t", 1), b"lost" * 500)
+            store.archive(key("t", 3), b"lost" * 500)
             store.flush()
             raise AssertionError("the write should have failed")
         except fst.Error:
@@ -237,7 +239,7 @@ def sealed(path: str) -> Expected:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         store.archive(key("t", 2), b"after")
     assert len(list(Path(path, "logs").iterdir())) == 2
-    return [(key("t", 0), b"before"), (key("t", 2), b"after")]
+    return [(key("t", 0), b"before"), (key("t", 1), b"before"), (key("t", 2), b"after")]
 
 
 def values(path: str) -> Expected:

@@ -153,19 +153,20 @@ def test_a_flipped_byte_of_a_block_is_reported_and_the_rest_stays_readable(name:
 def test_a_damaged_index_block_makes_its_keys_unreadable_and_no_older_value_shows(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with fst.open(str(path), schema="simulation") as store:
-        for flush in range(2):
+        for flush in range(4):
             store.archive({"run": "a", "variable": "t", "step": 6}, b"%d" % flush)
             store.archive({"run": "a", "variable": "t", "step": 7}, b"7")
             store.flush()
     (log,) = (path / "logs").iterdir()
     data = log.read_bytes()
     opened = reader.open_store(path)
-    (text, _), *_ = opened.fields().items()
-    assert opened.read(text) == b"1"
-    for at in range(len(data)):
+    assert len([run for log in {e.log for e in opened.entries} for run in log.record(log.last())[2]]) == 2
+    text = next(iter(opened.fields()))
+    assert opened.read(text) == b"3"
+    for at in range(0, len(data), 3):
         log.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
         try:
-            assert reader.open_store(path).read(text) == b"1", f"byte {at}"
+            assert reader.open_store(path).read(text) == b"3", f"byte {at}"
         except (reader.Damage, LookupError):
             assert reader.open_store(path).verify(), f"byte {at}"
 
@@ -190,6 +191,37 @@ def test_a_log_of_another_owner_does_not_count_in_a_dataset(tmp_path: Path, monk
     monkeypatch.setattr(reader.File, "__init__", other_owner)
     values = [reader.open_store(path).read(text) for text in reader.open_store(path).fields()]
     assert values == [b"mine", b"mine", b"theirs"]
+
+
+def test_what_stands_behind_a_sealed_length_does_not_count(fresh: Path, tmp_path: Path) -> None:
+    store = unpack(fresh / "sealed", tmp_path)
+    logs = sorted((store / "logs").iterdir(), key=lambda log: log.stat().st_size)
+    opened = {log.stem: reader.Log(store, bytes.fromhex(log.stem), (0, 0, 0)) for log in logs}
+    (later,) = [log for log in opened.values() if log.sealed]
+    ((writer, length),) = later.sealed.items()
+    commits = list(opened[writer.hex()].commits(opened[writer.hex()].frame(0, length)))
+    assert len(commits) == 2
+    # A seal at the first commit, as if the second had never been confirmed.
+    path = store / later.name
+    data = path.read_bytes()
+    ends = [bytes([n & 0x7F | 0x80, n >> 7]) for n in (length, commits[0][0].at)]
+    header = data[: later.first - 4].replace(writer + ends[0], writer + ends[1])
+    path.write_bytes(header + struct.pack("<I", reader.crc32c(header)) + data[later.first :])
+    shutil.rmtree(store / "boards")
+    steps = [json.loads(text)["step"] for text in reader.open_store(store).fields()]
+    assert steps == ["0", "2"]
+    assert [dict(entry.key)["step"] for entry in fst.open(str(store), mode="r").list()] == steps
+
+
+def test_a_commit_behind_what_a_decision_covers_is_not_visible(fresh: Path, tmp_path: Path) -> None:
+    opened = reader.open_store(unpack(fresh / "transactions", tmp_path))
+    before = {text: opened.read(text) for text in opened.fields()}
+    for decisions in opened.decisions.values():
+        for *_, covers in decisions:
+            covers.update({writer: sequence - 1 for writer, sequence in covers.items()})
+    after = {text: opened.read(text) for text in opened.fields()}
+    assert [value for value in before.values() if b"committed" in value] and len(after) == len(before) - 1
+    assert not [value for value in after.values() if b"committed" in value]
 
 
 def test_a_log_shorter_than_its_board_says_is_damage(fresh: Path, tmp_path: Path) -> None:
