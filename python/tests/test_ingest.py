@@ -185,7 +185,8 @@ def test_an_interrupted_ingest_leaves_a_whole_store(tmp_path):
     """Ctrl-C while many files are taken: those before it are there, the store is clean."""
     path = make(tmp_path / "small.nc")
     script = f"""
-import fieldstone as fst, shutil
+import fieldstone as fst, shutil, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children ignore it
 paths = []
 for i in range(400):
     paths.append(shutil.copy({str(path)!r}, {str(tmp_path)!r} + f"/f{{i}}.nc"))
