@@ -19,6 +19,8 @@ pub struct RunBuilder {
     block_entries: u64,
     block_first: Vec<u8>,
     last_key: Vec<u8>,
+    /// Where the levels of the last key end.
+    ends: [usize; 3],
     first_key: Vec<u8>,
     hashes: Vec<u64>,
     directory: Vec<Directory>,
@@ -43,6 +45,7 @@ impl RunBuilder {
             block_entries: 0,
             block_first: Vec::new(),
             last_key: Vec::new(),
+            ends: [0; 3],
             first_key: Vec::new(),
             hashes: Vec::new(),
             directory: Vec::new(),
@@ -60,11 +63,17 @@ impl RunBuilder {
         if self.entries > 0 && key < &self.last_key[..] {
             return Err(Error::internal("index entries are not in order"));
         }
+        let common = shared_prefix(&self.last_key, key);
         if new_key {
             self.hashes.push(key_hash(key));
-            let ends = level_ends(key)?;
-            self.axes.add(key, ends)?;
-            self.add_dataset(&key[..ends[0]], commit);
+            // Neighbours mostly differ in their last level alone.
+            if self.entries > 0 && common >= self.ends[1] {
+                self.ends[2] = key.len();
+            } else {
+                self.ends = level_ends(key)?;
+            }
+            self.axes.add(key, self.ends)?;
+            self.add_dataset(self.ends[0], key, commit);
         } else if let Some(datasets) = &mut self.datasets
             && let Some((_, first)) = datasets.last_mut()
         {
@@ -76,7 +85,7 @@ impl RunBuilder {
         if self.block_entries == 0 {
             self.block_first = key.to_vec();
         }
-        let shared = if self.block_entries == 0 { 0 } else { shared_prefix(&self.last_key, key) };
+        let shared = if self.block_entries == 0 { 0 } else { common };
         self.out.put_varint(shared as u64);
         self.out.put_bytes(&key[shared..]);
         self.out.put_bytes(value);
@@ -91,7 +100,8 @@ impl RunBuilder {
         Ok(())
     }
 
-    fn add_dataset(&mut self, prefix: &[u8], commit: u64) {
+    fn add_dataset(&mut self, end: usize, key: &[u8], commit: u64) {
+        let prefix = &key[..end];
         let Some(datasets) = &mut self.datasets else { return };
         if let Some((last, first)) = datasets.last_mut()
             && last == prefix
@@ -187,13 +197,16 @@ impl AxesBuilder {
             }
             let index = self.shape(level as u8, bytes)?;
             let (last, last_shape) = &mut self.last[level];
-            last.clear();
-            last.extend_from_slice(bytes);
-            *last_shape = index;
             let shape = &mut self.shapes[index];
             let mut rest = &bytes[shape.encoded.len()..];
+            // The values that the key before had are known already.
+            let same_shape = *last_shape == index && last.len() > shape.encoded.len();
+            let mut before = if same_shape { &last[shape.encoded.len()..] } else { &[] };
             for slot in &mut shape.values {
                 let value = skip_value(&mut rest)?;
+                if same_shape && skip_value(&mut before)? == value {
+                    continue;
+                }
                 if let Some(set) = slot
                     && !set.contains(value)
                 {
@@ -204,6 +217,9 @@ impl AxesBuilder {
                     }
                 }
             }
+            last.clear();
+            last.extend_from_slice(bytes);
+            *last_shape = index;
         }
         Ok(())
     }

@@ -245,28 +245,21 @@ impl Field {
         }
     }
 
-    /// Bytes of a field that is a single block.
-    pub(super) fn group_bytes(&self) -> usize {
-        self.single_block().map_or(0, |single| single.block.stored as usize)
-    }
-
-    /// Reads fields that stand one behind the other, each a single block, by one read.
-    pub(super) fn read_group(group: &[Field], out: &mut [u8]) -> Result<()> {
-        let Some((first, single)) = group.first().and_then(|f| Some((f, f.single_block()?))) else {
-            return Ok(());
-        };
-        if group.len() == 1 {
+    /// Reads fields, given with their lengths, that stand one behind the other, each a single block, by
+    /// one read; a single field of any kind.
+    pub(super) fn read_group(group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
+        let Some((first, _)) = group.first() else { return Ok(()) };
+        let Some(single) = first.single_block().filter(|_| group.len() > 1) else {
             return first.read_into(out);
-        }
+        };
         if let Err(e) = first.files.read(single.writer, single.file, out, single.offset) {
             // Which of them is cut shows when they are read one by one.
             return Field::read_each(group, out).and(Err(e));
         }
         let mut rest = &out[..];
-        for field in group {
-            let Some(single) = field.single_block() else { continue };
-            let (own, behind) = rest.split_at(single.block.stored as usize);
-            if check(own, single.block).is_err() {
+        for (field, length) in group {
+            let (own, behind) = rest.split_at(*length);
+            if field.single_block().is_none_or(|single| check(own, single.block).is_err()) {
                 return Field::read_each(group, out);
             }
             rest = behind;
@@ -274,10 +267,10 @@ impl Field {
         Ok(())
     }
 
-    fn read_each(group: &[Field], out: &mut [u8]) -> Result<()> {
+    fn read_each(group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
         let mut rest = out;
-        for field in group {
-            let (own, behind) = rest.split_at_mut(field.group_bytes());
+        for (field, length) in group {
+            let (own, behind) = rest.split_at_mut(*length);
             field.read_into(own)?;
             rest = behind;
         }

@@ -4,11 +4,12 @@
 //! * `scan` walks all runs of a snapshot in key order; `lookup` finds one key;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
-//! * `field` reads one field, `blocks` reads and checks blocks;
+//! * `field` reads one field, `bulk` many at once, `blocks` reads and checks blocks;
 //! * `list` and `axes` answer their calls.
 
 mod axes;
 mod blocks;
+mod bulk;
 mod field;
 mod list;
 mod lookup;

@@ -11,6 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::run::BlockCursor;
 
+use super::bulk::read_many;
 use super::field::Field;
 use super::lookup::lookup;
 use super::matcher::Matcher;
@@ -23,9 +24,6 @@ use fieldstone_format::keys::encode_key;
 
 /// Fields decoded together.
 pub(super) const WINDOW: usize = 1024;
-/// Bytes of neighbouring fields that are fetched by one read: they stay in the processor's cache while
-/// they are checked.
-const GROUP_MAX: usize = 512 << 10;
 /// Requests that name at most this many keys look each of them up; others walk the index.
 const LOOKUPS_MAX: u64 = 256;
 /// Most missing combinations that a message names.
@@ -322,46 +320,37 @@ impl Fields {
 
     /// All fields one after another into `out`, which must be long enough; returns the bytes written.
     pub fn read_into(&self, out: &mut [u8]) -> Result<u64> {
-        let length = out.len();
-        let (next, bytes) = self.read_whole(0, out)?;
-        if next < self.len() {
-            return Err(Error::invalid(format!(
-                "the buffer of {length} bytes ends within field {next} of {}",
-                self.len()
-            ))
-            .with_hint("nbytes tells how many are needed"));
+        let (mut next, mut at) = (0, 0);
+        while next < self.len() {
+            let (after, bytes) = self.read_whole(next, &mut out[at..])?;
+            if after == next {
+                return Err(Error::invalid(format!(
+                    "the buffer of {} bytes ends within field {next} of {}",
+                    out.len(),
+                    self.len()
+                ))
+                .with_hint("nbytes tells how many are needed"));
+            }
+            (next, at) = (after, at + bytes);
         }
-        Ok(bytes as u64)
+        Ok(at as u64)
     }
 
-    /// Reads as many whole fields from `first` on as fit into `out`; returns the index behind them and
-    /// the bytes written. Neighbours on disk are fetched together.
+    /// Reads as many whole fields from `first` on as fit into `out`, up to a window's number; returns the
+    /// index behind them and the bytes written.
     pub(super) fn read_whole(&self, first: usize, out: &mut [u8]) -> Result<(usize, usize)> {
-        let (mut next, mut at, count) = (first, 0, self.len());
-        let mut group: Vec<Field> = Vec::new();
-        while next < count {
-            let field = self.get(next)?;
+        let (mut at, mut batch) = (0, Vec::new());
+        for index in first..self.len().min(first.saturating_add(WINDOW)) {
+            let field = self.get(index)?;
             let bytes = usize::try_from(field.nbytes()?).unwrap_or(usize::MAX);
             if bytes > out.len() - at {
                 break;
             }
-            let follows = group.last().is_some_and(|last| last.is_followed_by(&field));
-            let size: usize = group.iter().map(Field::group_bytes).sum();
-            if !follows || size + bytes > GROUP_MAX {
-                let done: usize = size;
-                Field::read_group(&group, &mut out[at - done..at])?;
-                group.clear();
-            }
             at += bytes;
-            next += 1;
-            match field.single_block() {
-                Some(_) => group.push(field),
-                None => field.read_into(&mut out[at - bytes..at])?,
-            }
+            batch.push((field, bytes));
         }
-        let done: usize = group.iter().map(Field::group_bytes).sum();
-        Field::read_group(&group, &mut out[at - done..at])?;
-        Ok((next, at))
+        read_many(&batch, &mut out[..at])?;
+        Ok((first + batch.len(), at))
     }
 
     /// All fields one after another as a file.
