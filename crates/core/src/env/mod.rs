@@ -81,6 +81,11 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Writes at `offset`; returns how many bytes were written (may be fewer than given).
     /// Not to be used on a file opened with [`Disk::open_append`].
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize>;
+    /// As [`write_at`](Self::write_at), for data that nobody will read soon: they need not stay in the
+    /// page cache once they are written back.
+    fn write_streaming(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        self.write_at(data, offset)
+    }
     /// Appends `data` in one piece, atomically among the processes of this host, and returns the
     /// offset where it stands. Only on a file opened with [`Disk::open_append`].
     fn append(&self, data: &[u8]) -> io::Result<u64>;
@@ -178,9 +183,22 @@ pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64
 }
 
 /// Writes all of `data` at `offset`, repeating after short writes.
-pub fn write_all_at(file: &dyn DiskFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+pub fn write_all_at(file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
+    write_all(data, offset, |data, offset| file.write_at(data, offset))
+}
+
+/// As [`write_all_at`], by [`DiskFile::write_streaming`].
+pub fn write_all_streaming(file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
+    write_all(data, offset, |data, offset| file.write_streaming(data, offset))
+}
+
+fn write_all(
+    mut data: &[u8],
+    mut offset: u64,
+    write: impl Fn(&[u8], u64) -> io::Result<usize>,
+) -> io::Result<()> {
     while !data.is_empty() {
-        let n = file.write_at(data, offset)?;
+        let n = write(data, offset)?;
         if n == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

@@ -13,12 +13,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, AtFlags, CWD};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
 
@@ -145,11 +145,16 @@ struct RealFile {
     mode: Mode,
     /// Keeps an append and the question for its place together.
     appending: Mutex<()>,
+    /// Whether kernel or file system know no streaming writes.
+    no_streaming: AtomicBool,
 }
+
+/// Linux 6.14: pages of this write leave the page cache when they are written back.
+const RWF_DONTCACHE: u32 = 0x80;
 
 impl RealFile {
     fn handle(file: File, mode: Mode) -> Arc<dyn DiskFile> {
-        Arc::new(RealFile { file, mode, appending: Mutex::new(()) })
+        Arc::new(RealFile { file, mode, appending: Mutex::new(()), no_streaming: AtomicBool::new(false) })
     }
 }
 
@@ -164,6 +169,21 @@ impl DiskFile for RealFile {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         Ok(retry_on_intr(|| rustix::io::pwrite(&self.file, data, offset))?)
+    }
+
+    fn write_streaming(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        if self.mode == Mode::Append || self.no_streaming.load(Ordering::Relaxed) {
+            return self.write_at(data, offset);
+        }
+        let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+        let slices = [io::IoSlice::new(data)];
+        match retry_on_intr(|| rustix::io::pwritev2(&self.file, &slices, offset, flags)) {
+            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                self.no_streaming.store(true, Ordering::Relaxed);
+                self.write_at(data, offset)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     fn append(&self, data: &[u8]) -> io::Result<u64> {

@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_core::env::{DiskFile, Env, write_all_at, write_all_streaming};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::{Id, data};
 
 use crate::layout::Layout;
 
 /// Bytes collected before they are written: large writes cost the page cache least.
-const BUFFER: usize = 8 << 20;
-/// Values of at least this size are written from the caller's memory when the buffer is empty enough.
-const DIRECT: usize = 4 << 20;
+const BUFFER: usize = 4 << 20;
+/// Values of at least this size are written from the caller's memory.
+const DIRECT: usize = 1 << 20;
+/// Size of a page of the page cache.
+const PAGE: u64 = 4096;
+/// Bytes of one flush that stay in the page cache for whoever reads them next. What goes beyond passes
+/// through it, so that a large flush neither evicts what others use nor pays for fresh pages.
+const CACHED: u64 = 32 << 20;
 
 /// A data log being written.
 #[derive(Debug)]
@@ -52,20 +57,27 @@ impl DataLog {
     /// Takes bytes; returns their offset in the file.
     pub fn write(&mut self, bytes: &[u8]) -> Result<u64> {
         let offset = self.written + self.buffer.len() as u64;
-        if bytes.len() >= DIRECT {
-            self.write_buffer()?;
-            self.write_out(bytes)?;
-            return Ok(offset);
-        }
         let mut rest = bytes;
-        while self.buffer.len() + rest.len() >= BUFFER {
-            let (head, tail) = rest.split_at(BUFFER - self.buffer.len());
+        // Every write but the last before a sync ends at a page: no page is written twice.
+        if rest.len() >= DIRECT {
+            let (head, tail) = rest.split_at(((PAGE - offset % PAGE) % PAGE) as usize);
+            self.buffer.extend_from_slice(head);
+            self.write_buffer()?;
+            let (pages, tail) = tail.split_at(tail.len() - tail.len() % PAGE as usize);
+            self.write_out(pages)?;
+            rest = tail;
+        }
+        loop {
+            let room = BUFFER - (self.written % PAGE) as usize - self.buffer.len();
+            if rest.len() < room {
+                self.buffer.extend_from_slice(rest);
+                return Ok(offset);
+            }
+            let (head, tail) = rest.split_at(room);
             self.buffer.extend_from_slice(head);
             self.write_buffer()?;
             rest = tail;
         }
-        self.buffer.extend_from_slice(rest);
-        Ok(offset)
     }
 
     fn write_buffer(&mut self) -> Result<()> {
@@ -77,8 +89,13 @@ impl DataLog {
     }
 
     fn write_out(&mut self, bytes: &[u8]) -> Result<()> {
-        write_all_at(&*self.file, bytes, self.written).map_err(|e| Error::io("write", &self.path, e))?;
-        self.file.start_writeback(self.written, bytes.len() as u64);
+        let failed = |e| Error::io("write", &self.path, e);
+        if self.written - self.synced < CACHED {
+            write_all_at(&*self.file, bytes, self.written).map_err(failed)?;
+            self.file.start_writeback(self.written, bytes.len() as u64);
+        } else {
+            write_all_streaming(&*self.file, bytes, self.written).map_err(failed)?;
+        }
         self.written += bytes.len() as u64;
         Ok(())
     }

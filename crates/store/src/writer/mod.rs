@@ -37,6 +37,7 @@ use data_log::DataLog;
 use log_file::LogFile;
 
 use crate::layout::Layout;
+use crate::read::Versions;
 
 /// Payload up to which a flush is one write to the log.
 pub const INLINE_MAX: usize = 1 << 20;
@@ -131,8 +132,11 @@ impl Writer {
             batch.add_inline(value);
             return Ok(());
         }
-        let outcome = self.spill(session, value, identity);
-        if outcome.is_err() { self.fail(session, outcome) } else { outcome }
+        let key = value.key.bytes.clone();
+        match self.spill(session, value, identity) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.fail(session, Some(&key), error)),
+        }
     }
 
     fn spill(
@@ -179,7 +183,7 @@ impl Writer {
                 self.sessions.remove(&session);
                 Ok(Some(flushed))
             }
-            Err(error) => self.fail(session, Err(error)),
+            Err(error) => Err(self.fail(session, None, error)),
         }
     }
 
@@ -195,7 +199,7 @@ impl Writer {
         self.sessions.remove(&session);
         let outcome = self.commit(session, Some(decision), horizon, identity);
         self.sessions.remove(&session);
-        outcome.or_else(|error| self.fail(session, Err(error)))
+        outcome.map_err(|error| self.fail(session, None, error))
     }
 
     fn commit(
@@ -246,16 +250,17 @@ impl Writer {
         Ok(flushed)
     }
 
-    /// After a failure: seals the log, drops the lost batch and names it.
-    fn fail<T>(&mut self, session: Option<Id>, outcome: Result<T>) -> Result<T> {
-        let Err(error) = outcome else { return outcome };
+    /// After a failure: seals the log, drops the lost batch and names it, with the key of the value that
+    /// was just being taken.
+    fn fail(&mut self, session: Option<Id>, taking: Option<&[u8]>, error: Error) -> Error {
         if let Some(log) = self.log.take()
             && let Some(end) = log.seal(&self.env, &self.layout)
         {
             self.sealed.push(end);
         }
         self.data = None;
-        let mut lost = self.sessions.remove(&session).map(|batch| batch.names()).unwrap_or_default();
+        let mut lost: Vec<String> = taking.map(Versions::text_of).into_iter().collect();
+        lost.extend(self.sessions.remove(&session).iter().flat_map(Batch::names));
         // Batches of other sessions lost what they had written into the data log.
         self.sessions.retain(|_, batch| {
             if batch.spilled() {
@@ -264,9 +269,9 @@ impl Writer {
             !batch.spilled()
         });
         if lost.is_empty() {
-            return Err(error);
+            return error;
         }
-        Err(error.context(format!("not archived: {}", batch::name_some(&lost))))
+        error.context(format!("not archived: {}", batch::name_some(&lost)))
     }
 
     /// Says that this writer writes no more.
