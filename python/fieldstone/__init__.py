@@ -18,7 +18,7 @@ from collections.abc import Mapping as _Mapping
 from . import _exit
 from ._fields import FieldWriter
 from ._ingest import ingest
-from ._native import Entry, Field, Fields, Key, Listing, Request, Store, __version__, open
+from ._native import Entry, Field, Fields, Key, Listing, Request, Store, Table, __version__, open
 from ._transaction import Transaction
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
@@ -54,6 +54,7 @@ __all__ = [
     "Stats",
     "Status",
     "Store",
+    "Table",
     "Taken",
     "Transaction",
     "TransactionStatus",

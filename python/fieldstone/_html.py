@@ -45,6 +45,14 @@ def fields(value: Any) -> str:
     return _table(("key", "bytes", "dtype", "shape"), shown, more)
 
 
+def table(value: Any) -> str:
+    """The first rows of a table."""
+    columns = [value.values(name, 0, _ROWS) for name in value.columns]
+    shown = (("" if cell is None else cell for cell in row) for row in zip(*columns, strict=True))
+    more = f"… {len(value) - _ROWS} more rows" if len(value) > _ROWS else ""
+    return _table(value.columns, shown, more)
+
+
 def store(value: Any) -> str:
     """A store: where, how, and the values present."""
     if value.closed:

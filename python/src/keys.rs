@@ -250,7 +250,8 @@ impl Key {
     }
 }
 
-fn date_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+/// `datetime.date`.
+pub fn date_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static DATE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     DATE.import(py, "datetime", "date")
 }

@@ -2,7 +2,7 @@
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
-//! opens, `store`, `fields` and `listing` are the classes, `ingest` takes files, `reports` and `errors`
+//! opens, `store`, `fields`, `listing` and `table` are the classes, `ingest` takes files, `reports` and `errors`
 //! make what Python defines, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
@@ -17,6 +17,7 @@ mod registry;
 mod reports;
 mod request;
 mod store;
+mod table;
 
 use pyo3::prelude::*;
 
@@ -46,6 +47,8 @@ mod native {
     use super::request::PyRequest;
     #[pymodule_export]
     use super::store::Store;
+    #[pymodule_export]
+    use super::table::Table;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,6 +11,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::data;
 use crate::errors::exception;
 use crate::keys::{Interner, Key};
+use crate::table::{FieldTable, Table};
 
 /// The first batch is small so that the first entry comes at once; each is larger than the one before.
 const FIRST_BATCH: usize = 16;
@@ -25,6 +26,7 @@ pub struct PyListing {
 }
 
 struct State {
+    schema: Schema,
     streams: VecDeque<Listing>,
     batch: std::vec::IntoIter<fieldstone::Result<ListEntry>>,
     next_batch: usize,
@@ -36,6 +38,7 @@ struct State {
 impl PyListing {
     pub fn new(streams: Vec<Listing>, schema: Schema, request: String) -> PyListing {
         let state = State {
+            schema: schema.clone(),
             streams: streams.into(),
             batch: Vec::new().into_iter(),
             next_batch: FIRST_BATCH,
@@ -65,6 +68,23 @@ impl PyListing {
         }
     }
 
+    /// What is left of the list as a ``Table``: a column per keyword, then ``nbytes``, ``dtype``, ``shape``,
+    /// ``complete``, ``masked``, ``location``, ``flushed``, ``owner``, ``min``, ``max``, ``missing``.
+    ///
+    /// A keyword whose values are all whole numbers, numbers or days is int64, double or date32, otherwise
+    /// text; a step is in hours where every step is one. `min` and `max` are doubles.
+    fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
+        let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
+        py.detach(|| state.table()).map_err(exception)
+    }
+
+    /// What is left of the list as a pandas DataFrame, with the columns of ``to_arrow``. pyarrow is not
+    /// needed.
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Table::to_pandas(&Bound::new(py, self.to_arrow(py)?)?)
+    }
+
     fn __repr__(&self) -> String {
         format!("<fieldstone.Listing of '{}'>", self.request)
     }
@@ -75,6 +95,16 @@ impl PyListing {
 }
 
 impl State {
+    /// All that is left.
+    fn table(&mut self) -> fieldstone::Result<Table> {
+        let mut table = FieldTable::new(self.schema.clone());
+        let fetched = std::mem::take(&mut self.batch);
+        for entry in fetched.chain(self.streams.drain(..).flatten()) {
+            table.push(entry?);
+        }
+        Ok(table.finish())
+    }
+
     fn fetch(&mut self) {
         let mut batch = Vec::with_capacity(self.next_batch);
         while let Some(stream) = self.streams.front_mut() {

@@ -1,0 +1,235 @@
+//! Columns, each in the form that takes least memory, and what they are in Arrow and in Python.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, TimestampNanosecondArray, UInt64Array,
+};
+use arrow_schema::{DataType, Field, TimeUnit};
+use fieldstone::{KeyValue, KeywordType, Place, Typed};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::listing::time_object;
+
+/// One column.
+pub enum Column {
+    /// Values of a keyword: codes into the distinct ones, read by the type of the keyword.
+    Keyword { codes: Vec<u32>, distinct: Vec<KeyValue>, kind: KeywordType, form: Form },
+    /// Texts, as codes into the distinct ones; `None` where absent.
+    Text { codes: Vec<u32>, distinct: Vec<Option<Arc<str>>> },
+    /// Unsigned numbers.
+    Count(Vec<Option<u64>>),
+    /// Numbers, in double precision.
+    Number(Vec<Option<f64>>),
+    /// True or false.
+    Flag(Vec<bool>),
+    /// Nanoseconds since 1970, UTC.
+    Time(Vec<i64>),
+    /// Extents.
+    Shape(Vec<Option<Arc<[u64]>>>),
+    /// Files and offsets.
+    Place(Vec<Option<Place>>),
+}
+
+/// How the values of a keyword are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Every value is a whole number.
+    Whole,
+    /// Every value is a number.
+    Float,
+    /// Every value is a day.
+    Date,
+    /// Canonical text.
+    Text,
+}
+
+impl Form {
+    /// The narrowest form that all values have. Absent ones have every form.
+    pub fn of<'v>(kind: KeywordType, values: impl Iterator<Item = &'v KeyValue>) -> Form {
+        let mut form = None;
+        for value in values {
+            let own = match kind.typed(value) {
+                Typed::Absent => continue,
+                Typed::Int(_) => Form::Whole,
+                Typed::Float(_) => Form::Float,
+                Typed::Date { .. } => Form::Date,
+                Typed::Text(_) => return Form::Text,
+            };
+            form = match (form, own) {
+                (None, own) => Some(own),
+                (Some(before), own) if before == own => Some(own),
+                (Some(Form::Whole | Form::Float), Form::Whole | Form::Float) => Some(Form::Float),
+                _ => return Form::Text,
+            };
+        }
+        form.unwrap_or(Form::Text)
+    }
+}
+
+impl Column {
+    /// A keyword's column in the narrowest form that its values have.
+    pub fn keyword(codes: Vec<u32>, distinct: Vec<KeyValue>, kind: KeywordType) -> Column {
+        // Values of outer levels, which a deeper one of the same name hides, do not count.
+        let mut used = vec![false; distinct.len()];
+        codes.iter().for_each(|code| used[*code as usize] = true);
+        let form =
+            Form::of(kind, distinct.iter().zip(&used).filter(|(_, used)| **used).map(|(value, _)| value));
+        Column::Keyword { codes, distinct, kind, form }
+    }
+
+    /// Its type in Arrow.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Column::Keyword { form: Form::Whole, .. } => DataType::Int64,
+            Column::Keyword { form: Form::Date, .. } => DataType::Date32,
+            Column::Keyword { form: Form::Float, .. } | Column::Number(_) => DataType::Float64,
+            Column::Keyword { .. } | Column::Text { .. } | Column::Place(_) => DataType::Utf8,
+            Column::Count(_) => DataType::UInt64,
+            Column::Flag(_) => DataType::Boolean,
+            Column::Time(_) => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            Column::Shape(_) => DataType::List(Arc::new(Field::new_list_field(DataType::UInt64, true))),
+        }
+    }
+
+    /// Bytes in memory, about.
+    pub fn nbytes(&self) -> usize {
+        match self {
+            Column::Keyword { codes, distinct, .. } => codes.len() * 4 + distinct.len() * 40,
+            Column::Text { codes, distinct } => codes.len() * 4 + distinct.len() * 40,
+            Column::Count(values) => size_of_val(&values[..]),
+            Column::Number(values) => size_of_val(&values[..]),
+            Column::Flag(values) => size_of_val(&values[..]),
+            Column::Time(values) => size_of_val(&values[..]),
+            Column::Shape(values) => size_of_val(&values[..]),
+            Column::Place(values) => size_of_val(&values[..]),
+        }
+    }
+
+    /// Rows `start..end` as an Arrow array.
+    pub fn array(&self, start: usize, end: usize) -> ArrayRef {
+        match self {
+            Column::Keyword { codes, distinct, kind, form } => {
+                keyword_array(&codes[start..end], distinct, *kind, *form)
+            }
+            Column::Text { codes, distinct } => {
+                let mut texts = StringBuilder::new();
+                for code in &codes[start..end] {
+                    texts.append_option(distinct[*code as usize].as_deref());
+                }
+                Arc::new(texts.finish())
+            }
+            Column::Count(values) => Arc::new(UInt64Array::from_iter(values[start..end].iter().copied())),
+            Column::Number(values) => Arc::new(Float64Array::from_iter(values[start..end].iter().copied())),
+            Column::Flag(values) => Arc::new(BooleanArray::from(values[start..end].to_vec())),
+            Column::Time(values) => {
+                Arc::new(TimestampNanosecondArray::from(values[start..end].to_vec()).with_timezone("UTC"))
+            }
+            Column::Shape(values) => {
+                let mut lists = ListBuilder::new(UInt64Builder::new());
+                for shape in &values[start..end] {
+                    lists.append_option(shape.as_ref().map(|shape| shape.iter().map(|n| Some(*n))));
+                }
+                Arc::new(lists.finish())
+            }
+            Column::Place(values) => {
+                let mut texts = StringBuilder::new();
+                for place in &values[start..end] {
+                    texts.append_option(place.as_ref().map(Place::to_string));
+                }
+                Arc::new(texts.finish())
+            }
+        }
+    }
+
+    /// One value for Python; None where absent.
+    pub fn value<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Column::Keyword { codes, distinct, kind, form } => {
+                let value = &distinct[codes[row] as usize];
+                match (form, kind.typed(value)) {
+                    (_, Typed::Absent) => py.None().into_bound_py_any(py),
+                    (Form::Text, _) => value.text().into_bound_py_any(py),
+                    (Form::Float, Typed::Int(i)) => (i as f64).into_bound_py_any(py),
+                    (_, Typed::Int(i)) => i.into_bound_py_any(py),
+                    (_, Typed::Float(x)) => x.into_bound_py_any(py),
+                    (_, Typed::Date { y, m, d }) => crate::keys::date_class(py)?.call1((y, m, d)),
+                    (_, Typed::Text(text)) => text.into_bound_py_any(py),
+                }
+            }
+            Column::Text { codes, distinct } => {
+                distinct[codes[row] as usize].as_deref().into_bound_py_any(py)
+            }
+            Column::Count(values) => values[row].into_bound_py_any(py),
+            Column::Number(values) => values[row].into_bound_py_any(py),
+            Column::Flag(values) => values[row].into_bound_py_any(py),
+            Column::Time(values) => time_object(py, values[row]),
+            Column::Shape(values) => match &values[row] {
+                Some(shape) => Ok(PyTuple::new(py, shape.iter())?.into_any()),
+                None => py.None().into_bound_py_any(py),
+            },
+            Column::Place(values) => values[row].as_ref().map(Place::to_string).into_bound_py_any(py),
+        }
+    }
+}
+
+fn keyword_array(codes: &[u32], distinct: &[KeyValue], kind: KeywordType, form: Form) -> ArrayRef {
+    // Each distinct value is read once, then rows are looked up.
+    let at = |code: &u32| *code as usize;
+    match form {
+        Form::Whole => {
+            let values: Vec<Option<i64>> = distinct
+                .iter()
+                .map(|value| match kind.typed(value) {
+                    Typed::Int(i) => Some(i),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(Int64Array::from_iter(codes.iter().map(|code| values[at(code)])))
+        }
+        Form::Float => {
+            let values: Vec<Option<f64>> = distinct
+                .iter()
+                .map(|value| match kind.typed(value) {
+                    Typed::Int(i) => Some(i as f64),
+                    Typed::Float(x) => Some(x),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(Float64Array::from_iter(codes.iter().map(|code| values[at(code)])))
+        }
+        Form::Date => {
+            let values: Vec<Option<i32>> = distinct
+                .iter()
+                .map(|value| match kind.typed(value) {
+                    Typed::Date { y, m, d } => Some(days_since_1970(y, m, d)),
+                    _ => None,
+                })
+                .collect();
+            Arc::new(Date32Array::from_iter(codes.iter().map(|code| values[at(code)])))
+        }
+        Form::Text => {
+            let mut texts = StringBuilder::new();
+            for code in codes {
+                let value = &distinct[at(code)];
+                texts.append_option((!value.is_absent()).then(|| value.text()));
+            }
+            Arc::new(texts.finish())
+        }
+    }
+}
+
+/// Days between 1970-01-01 and a day of the Gregorian calendar, by counting the days of whole 400-year
+/// cycles from a year that begins in March.
+fn days_since_1970(year: i32, month: u8, day: u8) -> i32 {
+    let (month, day) = (i32::from(month), i32::from(day));
+    let year = if month <= 2 { year - 1 } else { year };
+    let cycle = year.div_euclid(400);
+    let year_of_cycle = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
+    cycle * 146_097 + day_of_cycle - 719_468
+}

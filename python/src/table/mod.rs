@@ -1,0 +1,154 @@
+//! Tables of results: named columns in memory, handed to Arrow consumers without copying rows into Python.
+//!
+//! A table holds a keyword column as codes into its distinct values (4 bytes a row), so that a list of
+//! millions of fields is small, and makes Arrow batches of [`BATCH_ROWS`] rows one at a time. pyarrow,
+//! pandas, polars and DuckDB take it by the Arrow PyCapsule interface (`__arrow_c_stream__`,
+//! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
+//!
+//! Invariants: all columns have the same number of rows; names are unique; a table never changes.
+
+mod column;
+mod fields;
+mod stream;
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+
+pub use column::Column;
+pub use fields::FieldTable;
+
+/// Rows of one Arrow batch.
+pub const BATCH_ROWS: usize = 65_536;
+
+/// A table of results in memory: named, typed columns.
+///
+/// It implements the Arrow PyCapsule interface, so ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
+/// ``duckdb.sql("select * from t")`` and every other Arrow consumer take it; none of them is needed to
+/// make it. ``to_pandas()`` gives a pandas DataFrame without pyarrow.
+#[pyclass(frozen, name = "Table", module = "fieldstone")]
+pub struct Table {
+    inner: Arc<Columns>,
+}
+
+/// Columns of equal length.
+pub struct Columns {
+    schema: Arc<Schema>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl Table {
+    /// A table of named columns, each of `rows` rows.
+    pub fn new(named: Vec<(String, Column)>, rows: usize) -> Table {
+        let field = |(name, column): &(String, Column)| Field::new(name, column.data_type(), true);
+        let schema = Arc::new(Schema::new(named.iter().map(field).collect::<Vec<_>>()));
+        let columns = named.into_iter().map(|(_, column)| column).collect();
+        Table { inner: Arc::new(Columns { schema, columns, rows }) }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Rows.
+    fn __len__(&self) -> usize {
+        self.inner.rows
+    }
+
+    /// Names of the columns, in order.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.inner.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Arrow types of the columns, as text by name: "int64", "double", "string", "date32" …
+    #[getter]
+    fn types(&self) -> Vec<(String, &'static str)> {
+        let fields = self.inner.schema.fields().iter();
+        fields.map(|field| (field.name().clone(), type_name(field.data_type()))).collect()
+    }
+
+    /// Bytes that the table takes in memory, about.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.inner.columns.iter().map(Column::nbytes).sum()
+    }
+
+    /// Whether rows were left out. A table holds all that its request selected.
+    #[getter]
+    fn truncated(&self) -> bool {
+        false
+    }
+
+    /// The Arrow C stream of the table, in a PyCapsule; `requested_schema` is not followed, as the
+    /// interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = stream::Batches::new(self.inner.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+
+    /// The Arrow C schema of the table, in a PyCapsule.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*self.inner.schema).map_err(arrow_error)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The values of a column as a list, from row `start` on and at most `count`; None where absent.
+    #[pyo3(signature = (name, start=0, count=None))]
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        start: usize,
+        count: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let place = self.inner.schema.index_of(name).map_err(|_| {
+            let have = self.columns().join(", ");
+            crate::errors::invalid(format!("no column {name:?}"), &format!("the table has {have}"))
+        })?;
+        let end = start.saturating_add(count.unwrap_or(self.inner.rows)).min(self.inner.rows);
+        let rows = (start..end.max(start)).map(|row| self.inner.columns[place].value(py, row));
+        PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// A pandas DataFrame. pyarrow is not needed.
+    pub fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("fieldstone._table")?.getattr("to_pandas")?.call1((slf,))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        slf.py().import("fieldstone._table")?.getattr("text")?.call1((slf,))?.extract()
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        crate::html(slf.py(), "table", slf)
+    }
+}
+
+fn type_name(kind: &DataType) -> &'static str {
+    match kind {
+        DataType::Boolean => "bool",
+        DataType::Int64 => "int64",
+        DataType::UInt64 => "uint64",
+        DataType::Float64 => "double",
+        DataType::Date32 => "date32",
+        DataType::Timestamp(..) => "timestamp[ns, UTC]",
+        DataType::List(_) => "list<uint64>",
+        _ => "string",
+    }
+}
+
+fn arrow_error(error: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
