@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
@@ -51,7 +51,9 @@ pub struct OpenOptions {
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
     if url == "memory:" {
-        return open_in(SimWorld::memory(), url, Path::new("/store"), options);
+        // Files that are taken without copying are on this machine's disk all the same.
+        let outside = Some(Env::real().disk);
+        return open_with(SimWorld::memory(), outside, url, Path::new("/store"), options);
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
     if path.is_empty() {
@@ -68,6 +70,16 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
 pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+    open_with(env, None, url, path, options)
+}
+
+fn open_with(
+    env: Env,
+    outside: Option<Arc<dyn Disk>>,
+    url: &str,
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Arc<dyn FieldStore>> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
     let options = LocalOptions {
         url: url.to_owned(),
@@ -77,6 +89,7 @@ pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Resul
         schema,
         at: options.at.clone(),
         compression: options.compression,
+        outside,
     };
     Ok(Arc::new(LocalStore::open(env, path, options)?))
 }

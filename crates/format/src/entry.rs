@@ -12,22 +12,19 @@
 //!           [ { chunk extent: varint } ]                if flag 8
 //!           [ fill: bytes ]                             if flag 16
 //!           summary
-//! location = 00                                           no bytes yet (a created field)
-//!          | 01 file: varint offset: varint size: varint blocks    blocks, in line
-//!          | 02 file offset size table offset: varint table length: varint table crc: u32
-//!          | 03 url: text offset: varint layout: text crc: u32 size: u64 mtime: i64    external
-//!          | 04 data: bytes crc: u32                                                   in line
 //! ```
-//! `file` 0 is the log that holds the run, n its writer's data log n. `size` is the raw length of every
-//! block but the last for opaque bytes (0: one block); arrays are cut by their chunk grid over the
-//! piece's own box, in C order. Blocks stand one behind the other from `offset` on.
+//! [`location`](crate::location) says where the bytes are. Opaque bytes are cut into blocks every `size`
+//! bytes (0: one block); arrays by their chunk grid over the piece's own box, in C order.
+//!
+//! An entry of no bytes at a location of kind 06 is a **removal**: from it on the key has no field.
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary};
 use fieldstone_core::{Error, Result};
 
-use crate::block::{Block, INLINE_BLOCKS, put_blocks, put_summary, read_blocks, read_summary};
+use crate::block::{put_summary, read_summary};
 use crate::bytes::{Cursor, Put};
+pub use crate::location::{Blocks, EntryId, External, Location};
 
 const ARRAY: u8 = 1;
 const GENERATION: u8 = 2;
@@ -67,62 +64,6 @@ pub struct ArrayInfo {
     pub fill: Option<Vec<u8>>,
     /// Extremes and missing elements of the box.
     pub summary: Option<Summary>,
-}
-
-/// Where an entry's bytes are.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Location {
-    /// Nowhere yet: the field was created and waits for pieces.
-    None,
-    /// Blocks in a file of the run's writer.
-    Blocks {
-        /// 0 for the writer's log, else the number of its data log.
-        file: u32,
-        /// Offset of the first block.
-        offset: u64,
-        /// Raw length of all blocks but the last (opaque bytes only).
-        size: u64,
-        /// The blocks, or where they are listed.
-        blocks: Blocks,
-    },
-    /// A range of a file that the store does not own.
-    External {
-        /// Where the file is.
-        url: String,
-        /// First byte.
-        offset: u64,
-        /// How the bytes are laid out in it.
-        layout: String,
-        /// CRC-32C of the range.
-        crc: u32,
-        /// Size of the file when it was taken.
-        size: u64,
-        /// Change time of the file when it was taken, nanoseconds since 1970.
-        mtime: i64,
-    },
-    /// In the entry itself.
-    Inline {
-        /// The bytes.
-        data: Vec<u8>,
-        /// Their CRC-32C.
-        crc: u32,
-    },
-}
-
-/// The blocks of an entry.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Blocks {
-    /// Listed in the entry.
-    Inline(Vec<Block>),
-    /// Listed in a table in the same file.
-    Table {
-        /// Offset of the table.
-        offset: u64,
-        /// Bytes of the table.
-        length: u64,
-        /// CRC-32C of the table.
-        crc: u32,
-    },
 }
 
 impl Entry {
@@ -194,7 +135,12 @@ impl Entry {
     }
 
     fn check_length(&self) -> Result<()> {
+        if let Location::External(external) = &self.location {
+            external.check(self.length)?;
+        }
         let expected = match (&self.location, &self.array) {
+            (Location::Removed { .. }, None) if self.generation => Ok(0),
+            (Location::Removed { .. }, _) => Err(Error::corrupt("a removal is no array and no piece")),
             (_, Some(_)) => self.layout(0).and_then(|layout| layout.total()),
             (Location::Inline { data, .. }, None) => Ok(data.len() as u64),
             (Location::None, None) => Err(Error::corrupt("opaque bytes have no location")),
@@ -207,33 +153,25 @@ impl Entry {
     }
 
     fn decode_location(&self, cursor: &mut Cursor<'_>) -> Result<Location> {
-        let tag = cursor.u8()?;
-        Ok(match tag {
-            0 => Location::None,
-            1 | 2 => {
-                let file =
-                    u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?;
-                let (offset, size) = (cursor.varint()?, cursor.varint()?);
-                let blocks = if tag == 1 {
-                    let count = self.layout(size).and_then(|layout| layout.count()).map_err(wrong)?;
-                    Blocks::Inline(read_blocks(cursor, count, self.array.is_some())?)
-                } else {
-                    Blocks::Table { offset: cursor.varint()?, length: cursor.varint()?, crc: cursor.u32()? }
-                };
-                Location::Blocks { file, offset, size, blocks }
-            }
-            3 => Location::External {
-                url: cursor.text()?.to_owned(),
-                offset: cursor.varint()?,
-                layout: cursor.text()?.to_owned(),
-                crc: cursor.u32()?,
-                size: cursor.u64()?,
-                mtime: cursor.i64()?,
-            },
-            4 => Location::Inline { data: cursor.bytes()?.to_vec(), crc: cursor.u32()? },
-            _ => return Err(cursor.fail("an entry has an unknown kind of location")),
-        })
+        let count = |size| self.layout(size).and_then(|layout| layout.count()).map_err(wrong);
+        Location::decode(cursor, self.array.is_some(), count)
     }
+
+    /// Whether from here on the key has no field.
+    pub fn is_removal(&self) -> bool {
+        matches!(self.location, Location::Removed { .. })
+    }
+}
+
+/// Whether an encoded entry is a removal.
+pub fn is_removal(value: &[u8]) -> Result<bool> {
+    let mut cursor = Cursor::new(value);
+    let (_commit, _ordinal) = (cursor.varint()?, cursor.varint()?);
+    if cursor.u8()? != GENERATION {
+        return Ok(false);
+    }
+    let _length = cursor.varint()?;
+    Ok(cursor.u8()? == crate::location::REMOVED)
 }
 
 /// What stored bytes say wrongly is damage, whatever it is in a caller's argument.
@@ -286,56 +224,6 @@ impl ArrayInfo {
             return Err(cursor.fail("a fill value has another length than its type"));
         }
         Ok(ArrayInfo { dtype, shape, piece, chunk, fill, summary: read_summary(cursor)? })
-    }
-}
-
-impl Location {
-    /// Moves blocks by `base` bytes, and to another file where one is given.
-    pub fn shift(&mut self, to: Option<u32>, base: u64) {
-        if let Location::Blocks { file, offset, blocks, .. } = self {
-            *file = to.unwrap_or(*file);
-            *offset += base;
-            if let Blocks::Table { offset, .. } = blocks {
-                *offset += base;
-            }
-        }
-    }
-
-    fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
-        match self {
-            Location::None => out.push(0),
-            Location::Blocks { file, offset, size, blocks } => {
-                out.push(if matches!(blocks, Blocks::Inline(_)) { 1 } else { 2 });
-                out.put_varint(u64::from(*file));
-                out.put_varint(*offset);
-                out.put_varint(*size);
-                match blocks {
-                    Blocks::Inline(blocks) => {
-                        debug_assert!(blocks.len() <= INLINE_BLOCKS);
-                        put_blocks(blocks, arrays, out);
-                    }
-                    Blocks::Table { offset, length, crc } => {
-                        out.put_varint(*offset);
-                        out.put_varint(*length);
-                        out.put_u32(*crc);
-                    }
-                }
-            }
-            Location::External { url, offset, layout, crc, size, mtime } => {
-                out.push(3);
-                out.put_bytes(url.as_bytes());
-                out.put_varint(*offset);
-                out.put_bytes(layout.as_bytes());
-                out.put_u32(*crc);
-                out.put_u64(*size);
-                out.put_i64(*mtime);
-            }
-            Location::Inline { data, crc } => {
-                out.push(4);
-                out.put_bytes(data);
-                out.put_u32(*crc);
-            }
-        }
     }
 }
 

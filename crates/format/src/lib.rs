@@ -24,6 +24,7 @@ pub mod data;
 pub mod entry;
 pub mod helper;
 pub mod keys;
+pub mod location;
 pub mod log;
 pub mod marker;
 pub mod run;

@@ -11,6 +11,7 @@
 //! * errors name the key, keyword or file at fault.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use fieldstone_core::compression::Compression;
@@ -79,6 +80,54 @@ pub struct FieldSpec<'a> {
     pub fill: Option<&'a [u8]>,
     /// Extents of the chunks that pieces are cut by.
     pub chunks: Option<&'a [u64]>,
+}
+
+/// What stands in a file outside.
+#[derive(Debug, Clone, Copy)]
+pub enum Content<'a> {
+    /// So many opaque bytes.
+    Bytes(u64),
+    /// A whole array, in C order.
+    Array {
+        /// Element type, with the byte order that the file has.
+        dtype: DType,
+        /// Extents.
+        shape: &'a [u64],
+    },
+}
+
+/// What a file was when somebody looked at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Bytes of the file.
+    pub nbytes: u64,
+    /// Its change time, nanoseconds since 1970.
+    pub mtime: i64,
+}
+
+/// What [`FieldStore::archive_external`] takes: `parts` ranges of equal length, `stride` bytes from
+/// beginning to beginning, that together are a field's bytes in order.
+#[derive(Debug, Clone, Copy)]
+pub struct ExternalSpec<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Where the first part begins.
+    pub offset: u64,
+    /// How many parts there are; 1 for bytes that follow one another.
+    pub parts: u64,
+    /// Distance of the parts; means nothing for one.
+    pub stride: u64,
+    /// What they hold.
+    pub content: Content<'a>,
+    /// What the file must still be; as it is now where absent.
+    pub seen: Option<Seen>,
+}
+
+/// Options of [`FieldStore::remove`] and [`FieldStore::remove_fields`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RemoveOptions {
+    /// The transaction this belongs to.
+    pub transaction: Option<Id>,
 }
 
 /// Options of reading calls.
@@ -323,6 +372,23 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()>;
     /// Starts a new generation of an array field, to which anyone adds pieces.
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()>;
+    /// Takes bytes that stay in a file outside the store: they are read once, for their checksums, and
+    /// from there whenever the field is read. A file that is gone or not what it was is Corrupt then.
+    /// The store never changes or removes the file.
+    fn archive_external(
+        &self,
+        key: &Pairs<'_>,
+        spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()>;
+    /// Removes the fields that a request selects, of what this handle sees and what it archived and did
+    /// not flush; returns how many. From the flush on their keys have no field, until one is archived
+    /// again; what they held stays readable in older versions. Invalid for a request that selects
+    /// everything.
+    fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64>;
+    /// Removes these very versions of fields. One that is not the newest any more when this becomes
+    /// visible, whoever wrote the newer one and whenever, stays untouched.
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()>;
     /// Carries catalog and graph changes with the next flush.
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()>;
     /// Makes what was archived durable and visible; under a transaction: durable and prepared.

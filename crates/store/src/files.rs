@@ -18,13 +18,20 @@ const OPEN_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Files {
     disk: Arc<dyn Disk>,
+    /// Where files outside the store are.
+    outside: Arc<dyn Disk>,
     layout: Layout,
     open: Mutex<HashMap<(Id, u32), Arc<dyn DiskFile>>>,
 }
 
 impl Files {
-    pub fn new(disk: Arc<dyn Disk>, layout: Layout) -> Files {
-        Files { disk, layout, open: Mutex::default() }
+    pub fn new(disk: Arc<dyn Disk>, outside: Arc<dyn Disk>, layout: Layout) -> Files {
+        Files { disk, outside, layout, open: Mutex::default() }
+    }
+
+    /// The file system of files outside the store.
+    pub fn outside(&self) -> &dyn Disk {
+        &*self.outside
     }
 
     pub fn layout(&self) -> &Layout {

@@ -1,16 +1,17 @@
 //! The store in a folder of a file system; on a simulated disk also the store in memory.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
-use fieldstone_core::schema::Schema;
+use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::{encode_key, encode_level};
+use fieldstone_format::entry::EntryId;
+use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::version::Version;
 
@@ -44,6 +45,8 @@ pub struct LocalOptions {
     pub at: Option<String>,
     /// Compression where a call does not say.
     pub compression: Option<Compression>,
+    /// The file system of files outside the store, where it is not the store's own.
+    pub outside: Option<Arc<dyn Disk>>,
 }
 
 /// A store in a folder.
@@ -70,8 +73,9 @@ struct State {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout) -> State {
-        let files = Arc::new(Files::new(env.disk.clone(), layout.clone()));
+    fn new(env: &Env, layout: &Layout, options: &LocalOptions) -> State {
+        let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
+        let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
         State {
             refresher: Mutex::new(Refresher::new(
                 env.clone(),
@@ -100,7 +104,7 @@ impl LocalStore {
         }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
-        let state = State::new(&env, &layout);
+        let state = State::new(&env, &layout, &options);
         let found = find_identity(&env, &layout, &state)?;
         match &found {
             None if options.must_exist => {
@@ -147,7 +151,7 @@ impl LocalStore {
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout))
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
     }
 
     /// The snapshot that a read of now sees.
@@ -192,6 +196,11 @@ impl LocalStore {
     fn check_dataset(&self, key: &FieldKey) -> Result<()> {
         let mut prefix = Vec::new();
         encode_level(&key.levels[0], &mut prefix);
+        self.check_prefix(prefix)
+    }
+
+    /// Refuses the dataset with this encoded first level where someone else made it.
+    fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
         if lock(&self.state().own_datasets).contains(&prefix) {
             return Ok(());
         }
@@ -214,7 +223,7 @@ impl LocalStore {
     }
 
     /// A request's meaning under this store's schema.
-    fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
+    fn select(&self, request: &Request) -> Result<Selection> {
         self.schema.select(request)
     }
 
@@ -236,6 +245,36 @@ impl LocalStore {
             "transaction {transaction} is {verb} already: what comes later is never visible"
         ))
         .with_hint("begin a new transaction"))
+    }
+
+    /// Encoded keys of what a request selects: of what is visible, and of what was archived here and not
+    /// flushed.
+    fn selected_keys(&self, selection: Selection, session: Option<Id>) -> Result<BTreeSet<Vec<u8>>> {
+        let mut keys = BTreeSet::new();
+        let mut matcher = read::Matcher::new(selection.clone());
+        for key in lock(&self.state().writer).keys(session) {
+            if matcher.test(&key)? == read::Match::Yes {
+                keys.insert(key);
+            }
+        }
+        let mut scan = read::Scan::new(self.snapshot()?, selection, session)?;
+        while let Some(versions) = scan.next_key()? {
+            keys.insert(versions.key);
+        }
+        Ok(keys)
+    }
+
+    /// Removes what stands under keys, all of them or none; each with the entry that is to be the newest.
+    fn remove_keys(&self, keys: Vec<(Vec<u8>, Option<EntryId>)>, session: Option<Id>) -> Result<()> {
+        for (key, _) in &keys {
+            let end = level_ends(key)?[0];
+            self.check_prefix(key[..end].to_vec())?;
+        }
+        for (bytes, only) in keys {
+            let ends = level_ends(&bytes)?;
+            self.take(Prepared::removal(EncodedKey { bytes, ends }, only), session)?;
+        }
+        Ok(())
     }
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
@@ -301,6 +340,44 @@ impl FieldStore for LocalStore {
         let key = self.schema.resolve(key)?;
         self.check_dataset(&key)?;
         self.take(Prepared::created(&key, spec)?, options.transaction)
+    }
+
+    fn archive_external(
+        &self,
+        key: &Pairs<'_>,
+        spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let key = self.schema.resolve(key)?;
+        self.check_dataset(&key)?;
+        let prepared = Prepared::external(&key, self.state().files.outside(), spec)?;
+        self.take(prepared, options.transaction)
+    }
+
+    fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
+        self.check_writable()?;
+        let selection = self.select(request)?;
+        if selection.is_unconstrained() {
+            return Err(Error::invalid("a removal of everything was asked for")
+                .with_hint("name what is to go, such as run=a; step=* names all that have a step"));
+        }
+        let keys = self.selected_keys(selection, options.transaction)?;
+        let removed = keys.len() as u64;
+        self.remove_keys(keys.into_iter().map(|key| (key, None)).collect(), options.transaction)?;
+        Ok(removed)
+    }
+
+    fn remove_fields(&self, fields: &[read::Field], options: &RemoveOptions) -> Result<()> {
+        self.check_writable()?;
+        let mut named = Vec::with_capacity(fields.len());
+        for field in fields {
+            if field.root() != self.layout.root() {
+                return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
+            }
+            named.push((field.encoded_key().to_vec(), Some(field.id())));
+        }
+        self.remove_keys(named, options.transaction)
     }
 
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_store::api::FieldStore;
-use fieldstone_store::conformance::{self, Harness, Opening};
+use fieldstone_store::conformance::{self, Harness, Opening, put_file};
 use fieldstone_store::local::LocalStore;
 
 const SECOND: u64 = 1_000_000_000;
@@ -37,6 +37,10 @@ impl Harness for Posix {
     }
 
     fn settle(&self) {}
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        put_file(&Env::real(), self.0.path().join(name), content)
+    }
 }
 
 /// The store behind `memory:`.
@@ -54,6 +58,10 @@ impl Harness for Memory {
     }
 
     fn settle(&self) {}
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        put_file(&self.0, Path::new("/").join(name), content)
+    }
 }
 
 /// A simulated disk that several hosts share.
@@ -104,6 +112,12 @@ impl Harness for Shared {
 
     fn settle(&self) {
         self.world.advance(self.staleness);
+    }
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        let path = put_file(&self.world.process(self.hosts[0]), Path::new("/shared").join(name), content);
+        self.settle();
+        path
     }
 
     fn pass(&self) {
@@ -168,6 +182,11 @@ listed! {
     late_flush_conflicts decided_twice decision_counts_as_the_time_of_its_fields
     transactions_do_not_mix own_transaction_sees_the_newest empty_commit_is_final
     version_reads_as_it_was version_survives_merges version_of_another_store version_holds_decisions
+    removal_counts_at_the_flush a_later_archive_brings_the_key_back removal_hides_older_pieces
+    removal_in_a_transaction removal_within_a_batch removal_survives_merges removal_of_a_version
+    removals_that_are_refused
+    external_fields_read_like_others external_arrays_of_every_layout external_bytes_and_ranges
+    a_changed_source_is_corrupt external_fields_in_transactions wrong_external_places
     b19_wrong_keys_and_requests b32_reading_only no_store_is_not_found existing_store_conflicts
     another_schema_conflicts wrong_values wrong_boxes side_records_need_no_field
 }

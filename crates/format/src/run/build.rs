@@ -9,6 +9,7 @@ use super::meta::{Axis, CommitInfo, Directory, RunMeta, shared_prefix};
 use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, RunRef, key_hash};
 use crate::bytes::Put;
 use crate::crc;
+use crate::entry::is_removal;
 use crate::keys::{decode_names, decode_value, level_ends, skip_value};
 
 /// Takes entries sorted by key, then newest first, and makes a run of them.
@@ -27,6 +28,7 @@ pub struct RunBuilder {
     entries: u64,
     bytes: u64,
     datasets: Option<Vec<(Vec<u8>, u64)>>,
+    removals: bool,
     axes: AxesBuilder,
 }
 
@@ -52,6 +54,7 @@ impl RunBuilder {
             entries: 0,
             bytes: 0,
             datasets: Some(Vec::new()),
+            removals: false,
             axes: AxesBuilder::default(),
         }
     }
@@ -94,6 +97,7 @@ impl RunBuilder {
         self.block_entries += 1;
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(length);
+        self.removals |= length == 0 && is_removal(value)?;
         if self.out.len() - self.block_start >= BLOCK_TARGET {
             self.close_block();
         }
@@ -146,6 +150,7 @@ impl RunBuilder {
             first_key: self.first_key,
             last_key: self.last_key,
             datasets: self.datasets,
+            removals: self.removals,
             axes: self.axes.finish()?,
             filter_offset: self.out.len() as u64,
             filter_len: filter.bytes().len() as u64,

@@ -10,6 +10,10 @@ use crate::keys::{decode_value, encode_value, skip_value};
 use crate::{Id, crc};
 
 const META_VERSION: u8 = 0;
+/// The datasets are all listed.
+const COMPLETE: u8 = 1;
+/// An entry is a removal.
+const REMOVALS: u8 = 2;
 
 /// A commit whose entries a run holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub struct RunMeta {
     pub last_key: Vec<u8>,
     /// Encoded first levels and the index of the first commit into each; `None` where too many.
     pub datasets: Option<Vec<(Vec<u8>, u64)>>,
+    /// Whether an entry is a removal, so that axes may hold values of keys without a field.
+    pub removals: bool,
     /// Values per keyword.
     pub axes: Vec<Axis>,
     /// Offset of the filter from the run's first byte. Not written: it follows from the directory.
@@ -100,7 +106,7 @@ impl RunMeta {
         }
         out.put_bytes(&self.first_key);
         put_key(&self.first_key, &self.last_key, &mut out);
-        out.push(u8::from(self.datasets.is_some()));
+        out.push(if self.datasets.is_some() { COMPLETE } else { 0 } | if self.removals { REMOVALS } else { 0 });
         let datasets = self.datasets.as_deref().unwrap_or_default();
         out.put_varint(datasets.len() as u64);
         let mut before = &self.first_key;
@@ -156,7 +162,10 @@ impl RunMeta {
         }
         let first_key = cursor.bytes()?.to_vec();
         let last_key = read_key(cursor, &first_key)?;
-        let complete = flag(cursor)?;
+        let flags = cursor.u8()?;
+        if flags > COMPLETE | REMOVALS {
+            return Err(cursor.fail("an index run has unknown flags"));
+        }
         let mut datasets: Vec<(Vec<u8>, u64)> = Vec::new();
         for _ in 0..cursor.count(3)? {
             let before = datasets.last().map_or(&first_key, |(prefix, _)| prefix);
@@ -180,7 +189,8 @@ impl RunMeta {
             commits,
             first_key,
             last_key,
-            datasets: complete.then_some(datasets),
+            datasets: (flags & COMPLETE != 0).then_some(datasets),
+            removals: flags & REMOVALS != 0,
             axes,
             filter_offset,
             filter_len,

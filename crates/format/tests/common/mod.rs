@@ -9,7 +9,7 @@ use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
-use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, Location};
+use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, EntryId, External, Location};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -123,17 +123,43 @@ pub fn dtype() -> impl Strategy<Value = DType> {
     .prop_map(|name| DType::parse(name).unwrap())
 }
 
-fn external() -> impl Strategy<Value = Location> {
-    (text(), number(), text(), any::<u32>(), any::<u64>(), any::<i64>()).prop_map(
-        |(url, offset, layout, crc, size, mtime)| Location::External {
-            url,
-            offset,
-            layout,
-            crc,
-            size,
-            mtime,
+/// `count` blocks of entries of `length` bytes, at the offset of a file outside.
+fn external(length: u64, count: u64, arrays: bool, size: u64) -> impl Strategy<Value = Location> {
+    let numbers = (0..1u64 << 40, 0..9u64, 0..1000u64, any::<i64>());
+    (text(), numbers, blocks(count, arrays, size)).prop_map(
+        move |(url, (offset, parts, gap, mtime), listed)| {
+            let parts = if parts > 0 && length % parts == 0 { parts } else { 1 };
+            let stride = length / parts + gap;
+            let nbytes = offset + parts * stride + 7;
+            let Location::Blocks { file, blocks, .. } = listed else { unreachable!() };
+            let file = if matches!(blocks, Blocks::Inline(_)) { 0 } else { file };
+            Location::External(Box::new(External {
+                url,
+                nbytes,
+                mtime,
+                offset,
+                parts,
+                stride,
+                size,
+                file,
+                blocks,
+            }))
         },
     )
+}
+
+fn removal() -> impl Strategy<Value = Entry> {
+    let id = (any::<[u8; 16]>(), number(), number());
+    (number(), number(), option::of(id)).prop_map(|(commit, ordinal, only)| Entry {
+        commit,
+        ordinal,
+        generation: true,
+        length: 0,
+        array: None,
+        location: Location::Removed {
+            only: only.map(|(writer, sequence, ordinal)| EntryId { writer: Id(writer), sequence, ordinal }),
+        },
+    })
 }
 
 fn blocks(count: u64, arrays: bool, size: u64) -> impl Strategy<Value = Location> {
@@ -161,7 +187,10 @@ fn opaque() -> impl Strategy<Value = Entry> {
             let count = if size == 0 { 1 } else { length.div_ceil(size) };
             blocks(count, false, size).prop_map(move |location| (length, location))
         }),
-        (number(), external()),
+        (1..5000u64, 0..1500u64).prop_flat_map(|(length, size)| {
+            let count = if size == 0 { 1 } else { length.div_ceil(size) };
+            external(length, count, false, size).prop_map(move |location| (length, location))
+        }),
         (vec(any::<u8>(), 0..20), any::<u32>())
             .prop_map(|(data, crc)| (data.len() as u64, Location::Inline { data, crc })),
     ];
@@ -199,8 +228,9 @@ fn array() -> impl Strategy<Value = Entry> {
                 summary,
             };
             let length = count.iter().product::<u64>() * dtype.size() as u64;
-            let place = blocks(grid.chunk_count(), true, 0)
+            let inside = blocks(grid.chunk_count(), true, 0)
                 .prop_map(move |location| if created { Location::None } else { location });
+            let place = prop_oneof![inside, external(length, grid.chunk_count(), true, 0)];
             let generation = generation && !piece;
             place.prop_map(move |location| Entry {
                 commit,
@@ -215,5 +245,5 @@ fn array() -> impl Strategy<Value = Entry> {
 }
 
 pub fn entry() -> impl Strategy<Value = Entry> {
-    prop_oneof![opaque(), array()]
+    prop_oneof![opaque(), array(), removal()]
 }

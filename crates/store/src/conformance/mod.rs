@@ -12,7 +12,7 @@
 //! use fieldstone_core::Result;
 //! use fieldstone_core::env::{Env, sim::SimWorld};
 //! use fieldstone_store::api::FieldStore;
-//! use fieldstone_store::conformance::{Harness, Opening, run};
+//! use fieldstone_store::conformance::{Harness, Opening, put_file, run};
 //! use fieldstone_store::local::LocalStore;
 //!
 //! struct Memory(Env);
@@ -23,6 +23,10 @@
 //!         Ok(Arc::new(LocalStore::open(self.0.clone(), "/store".as_ref(), options)?))
 //!     }
 //!     fn settle(&self) {}
+//!
+//!     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<std::path::PathBuf> {
+//!         put_file(&self.0, std::path::Path::new("/").join(name), content)
+//!     }
 //! }
 //!
 //! run("b01_flush_visibility", &Memory(SimWorld::memory()))?;
@@ -32,14 +36,18 @@
 mod arrays;
 mod generations;
 mod keys;
+mod external;
 mod refusals;
+mod removals;
 mod requests;
 mod transactions;
 mod versions;
 mod visibility;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -81,6 +89,7 @@ impl Opening {
             schema: self.schema.clone(),
             at: self.at.clone(),
             compression: None,
+            outside: None,
         }
     }
 }
@@ -94,8 +103,29 @@ pub trait Harness: Sync {
     /// Returns when every process sees what was flushed before the call.
     fn settle(&self);
 
+    /// Puts a file beside the store, for every process to see, in place of one of that name; `None`
+    /// takes it away. Returns its path.
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf>;
+
     /// Lets a moment pass, in which a weak system shows others some of what was flushed.
     fn pass(&self) {}
+}
+
+/// Writes, replaces or takes away a file: what most harnesses do for [`Harness::source`].
+pub fn put_file(env: &Env, path: PathBuf, content: Option<&[u8]>) -> Result<PathBuf> {
+    let failed = |e| Error::io("replace", &path, e);
+    match env.disk.unlink(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    if let Some(content) = content {
+        let folder = path.parent().unwrap_or(&path);
+        env.disk.create_dir_all(folder).map_err(failed)?;
+        let file = env.disk.create_new(&path).map_err(failed)?;
+        write_all_at(&*file, content, 0).and_then(|()| file.sync_data()).map_err(failed)?;
+        env.disk.sync_dir(folder).map_err(failed)?;
+    }
+    Ok(path)
 }
 
 /// A behaviour.
@@ -135,6 +165,13 @@ behaviours! {
     versions:
         version_reads_as_it_was, version_survives_merges, version_of_another_store,
         version_holds_decisions;
+    removals:
+        removal_counts_at_the_flush, a_later_archive_brings_the_key_back, removal_hides_older_pieces,
+        removal_in_a_transaction, removal_within_a_batch, removal_survives_merges, removal_of_a_version,
+        removals_that_are_refused;
+    external:
+        external_fields_read_like_others, external_arrays_of_every_layout, external_bytes_and_ranges,
+        a_changed_source_is_corrupt, external_fields_in_transactions, wrong_external_places;
     refusals:
         b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
         another_schema_conflicts, wrong_values, wrong_boxes, side_records_need_no_field;

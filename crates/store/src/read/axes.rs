@@ -83,7 +83,7 @@ impl Axes {
 }
 
 /// Answers from what the runs say of themselves, where that is the whole truth: all commits visible,
-/// one user, every axis complete, no keyword at two levels (a key may have it at both).
+/// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
 fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     if matches!(snapshot.owners, Owners::Many(_)) {
         return Ok(false);
@@ -92,7 +92,7 @@ fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     for (i, run) in snapshot.runs.iter().enumerate() {
         let writer = snapshot.log_of(i).writer;
         let meta = run.meta()?;
-        if meta.commits.iter().any(|commit| snapshot.order(writer, commit, None).is_none()) {
+        if meta.removals || meta.commits.iter().any(|commit| snapshot.order(writer, commit, None).is_none()) {
             return Ok(false);
         }
         for axis in &meta.axes {

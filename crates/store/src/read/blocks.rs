@@ -10,6 +10,7 @@ use fieldstone_format::bytes::Cursor;
 use fieldstone_format::crc;
 use fieldstone_format::entry::{Blocks, Entry, Layout, Location};
 
+use super::outside::Outside;
 use super::versions::{Part, key_text};
 use crate::files::Files;
 
@@ -23,9 +24,17 @@ pub struct Source<'a> {
     key: &'a [u8],
 }
 
+/// What holds the blocks of an entry.
+enum Holder {
+    /// A file of the writer.
+    Own(u32),
+    /// A file outside the store, where blocks stand from 0 on.
+    Outside(Outside),
+}
+
 /// Where the blocks of an entry are.
 struct Places<'a> {
-    file: u32,
+    holder: Holder,
     layout: Layout,
     blocks: Cow<'a, [Block]>,
     /// Offset of each block in the file; one more for the end.
@@ -45,6 +54,28 @@ impl<'a> Source<'a> {
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
         let file = self.files.layout().shown(self.part.writer, file);
         error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
+    }
+
+    /// As [`named`](Self::named), for the `offset` of a block.
+    fn placed(&self, holder: &Holder, offset: u64, error: Error) -> Error {
+        match (holder, &self.entry().location) {
+            (Holder::Own(file), _) => self.named(*file, offset, error),
+            (Holder::Outside(_), Location::External(external)) => {
+                let at = external.offset;
+                let from = if offset > 0 { format!(" and {offset}") } else { String::new() };
+                error.context(format!("{}, at {at}{from} of {}", key_text(self.key), external.url))
+            }
+            (Holder::Outside(_), _) => error,
+        }
+    }
+
+    /// Fills `out` from `offset` of what holds the blocks.
+    fn fetch(&self, holder: &Holder, out: &mut [u8], offset: u64) -> Result<()> {
+        match holder {
+            Holder::Own(file) => self.files.read(self.part.writer, *file, out, offset),
+            Holder::Outside(outside) => outside.read(out, offset),
+        }
+        .map_err(|e| self.placed(holder, offset, e))
     }
 
     /// The whole raw bytes into `out`, which has the entry's length.
@@ -117,7 +148,7 @@ impl<'a> Source<'a> {
             return Err(Error::internal("a box of opaque bytes was asked for"));
         };
         let Some(wanted) = own.intersect(region) else { return Ok(()) };
-        if wanted.is_empty() || self.entry().location == Location::None {
+        if wanted.is_empty() || matches!(self.entry().location, Location::None | Location::Removed { .. }) {
             return Ok(());
         }
         let places = self.places()?;
@@ -144,13 +175,12 @@ impl<'a> Source<'a> {
     /// Compares every block with its checksum; returns the stored bytes.
     pub fn verify(&self) -> Result<u64> {
         match &self.entry().location {
-            Location::None => Ok(0),
+            Location::None | Location::Removed { .. } => Ok(0),
             Location::Inline { .. } => {
                 let mut raw = vec![0; self.entry().length as usize];
                 self.read_range(0, &mut raw).map(|()| raw.len() as u64)
             }
-            Location::External { url, .. } => Err(Error::unavailable(format!("{url} is outside the store"))),
-            Location::Blocks { .. } => {
+            Location::Blocks { .. } | Location::External(_) => {
                 let places = self.places()?;
                 let n = places.blocks.len() as u64;
                 if n > 0 {
@@ -172,24 +202,23 @@ impl<'a> Source<'a> {
                 Ok(places.offsets[places.blocks.len()] - places.offsets[0])
             }
             Location::Inline { data, .. } => Ok(data.len() as u64),
-            Location::None | Location::External { .. } => Ok(0),
+            Location::None | Location::External(_) | Location::Removed { .. } => Ok(0),
         }
     }
 
     fn places(&self) -> Result<Places<'a>> {
         let entry = self.entry();
-        let Location::Blocks { file, offset, size, blocks } = &entry.location else {
-            return Err(Error::unavailable(format!(
-                "{}: its bytes are outside the store",
-                key_text(self.key)
-            )));
+        let (file, offset, size, blocks) = match &entry.location {
+            Location::Blocks { file, offset, size, blocks } => (file, *offset, size, blocks),
+            Location::External(external) => (&external.file, 0, &external.size, &external.blocks),
+            _ => return Err(Error::internal("an entry without blocks was asked for them")),
         };
         let layout = entry.layout(*size)?;
         let blocks = match blocks {
             Blocks::Inline(blocks) => Cow::Borrowed(&blocks[..]),
-            Blocks::Table { offset, length, crc: sum } => {
+            Blocks::Table { offset: table, length, crc: sum } => {
                 let read = || -> Result<Vec<Block>> {
-                    let table = self.files.read_vec(self.part.writer, *file, *offset, *length)?;
+                    let table = self.files.read_vec(self.part.writer, *file, *table, *length)?;
                     if crc(&table) != *sum {
                         return Err(Error::corrupt("its table of blocks does not match its checksum"));
                     }
@@ -201,11 +230,11 @@ impl<'a> Source<'a> {
                         Err(cursor.fail("a table of blocks is too long"))
                     }
                 };
-                Cow::Owned(read().map_err(|e| self.named(*file, *offset, e))?)
+                Cow::Owned(read().map_err(|e| self.named(*file, *table, e))?)
             }
         };
         let mut offsets = Vec::with_capacity(blocks.len() + 1);
-        let mut at = *offset;
+        let mut at = offset;
         for block in blocks.iter() {
             offsets.push(at);
             at = at
@@ -213,7 +242,21 @@ impl<'a> Source<'a> {
                 .ok_or_else(|| Error::corrupt("a field's blocks exceed 64 bits"))?;
         }
         offsets.push(at);
-        Ok(Places { file: *file, layout, blocks, offsets })
+        let holder = match &entry.location {
+            Location::External(external) => {
+                let open = Outside::open(self.files.outside(), external, entry.length);
+                let whole = || match at == entry.length {
+                    true => Ok(()),
+                    false => Err(Error::corrupt("its blocks do not have its length")),
+                };
+                let named = |e: Error| {
+                    e.context(format!("{}, at {} of {}", key_text(self.key), external.offset, external.url))
+                };
+                Holder::Outside(whole().and(open).map_err(named)?)
+            }
+            _ => Holder::Own(*file),
+        };
+        Ok(Places { holder, layout, blocks, offsets })
     }
 
     /// Fetches neighbouring blocks together, checks each and hands its raw bytes over.
@@ -238,23 +281,28 @@ impl<'a> Source<'a> {
                 end += 1;
             }
             let length = places.offsets[end] - begin;
-            if length > 2 * READ_MAX {
+            match &places.holder {
                 // A block this long is unusual: see that the file has it before memory is taken.
-                stored = self
-                    .files
-                    .read_vec(self.part.writer, places.file, begin, length)
-                    .map_err(|e| self.named(places.file, begin, e))?;
-            } else {
-                stored.resize(length as usize, 0);
-                self.files
-                    .read(self.part.writer, places.file, &mut stored, begin)
-                    .map_err(|e| self.named(places.file, begin, e))?;
+                Holder::Own(file) if length > 2 * READ_MAX => {
+                    stored = self
+                        .files
+                        .read_vec(self.part.writer, *file, begin, length)
+                        .map_err(|e| self.placed(&places.holder, begin, e))?;
+                }
+                // The index tells no more of a file outside than the file was seen to have.
+                holder => {
+                    stored.resize(
+                        usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?,
+                        0,
+                    );
+                    self.fetch(holder, &mut stored, begin)?;
+                }
             }
             for index in next..end {
                 let block = &places.blocks[index];
                 let at = (places.offsets[index] - begin) as usize;
                 let bytes = &stored[at..at + block.stored as usize];
-                let named = |e: Error| self.named(places.file, places.offsets[index], e);
+                let named = |e: Error| self.placed(&places.holder, places.offsets[index], e);
                 check(bytes, block).map_err(named)?;
                 let raw_len = places.layout.raw_len(index as u64)?;
                 if raw_len == block.stored {

@@ -1,5 +1,6 @@
 //! One field, read lazily and checked.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::dtype::DType;
@@ -8,7 +9,7 @@ use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, check};
-use fieldstone_format::entry::{Blocks, Location};
+use fieldstone_format::entry::{Blocks, EntryId, Location};
 use fieldstone_format::keys::KeyDecoder;
 
 use super::blocks::Source;
@@ -51,6 +52,21 @@ impl Field {
     /// Its key.
     pub fn key(&self) -> Result<FieldKey> {
         KeyDecoder::new().decode(&self.versions.key)
+    }
+
+    /// The encoded key.
+    pub(crate) fn encoded_key(&self) -> &[u8] {
+        &self.versions.key
+    }
+
+    /// The name of its newest part.
+    pub(crate) fn id(&self) -> EntryId {
+        self.versions.newest().id()
+    }
+
+    /// The folder of its store.
+    pub(crate) fn root(&self) -> &Path {
+        self.files.layout().root()
     }
 
     /// The text that names the snapshot this field belongs to.

@@ -17,7 +17,8 @@ use crate::snapshot::Snapshot;
 /// Lists what a request selects.
 pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOptions) -> Result<ListStream> {
     Ok(ListStream {
-        scan: Scan::new(snapshot.clone(), selection, options.transaction)?,
+        scan: Scan::new(snapshot.clone(), selection, options.transaction)?
+            .with_removed(options.masked && options.depth == 3),
         options: *options,
         decoder: KeyDecoder::new(),
         users: HashMap::new(),
@@ -55,27 +56,24 @@ impl Iterator for ListStream {
 
 impl ListStream {
     fn next_entry(&mut self) -> Result<Option<ListEntry>> {
-        let Some(versions) = self.scan.next_key()? else { return Ok(None) };
-        let mut entry = self.entry(&versions)?;
-        if self.options.depth < 3 {
-            let end = level_ends(&versions.key)?[usize::from(self.options.depth.max(1)) - 1];
-            self.scan.skip_prefix(&versions.key[..end])?;
-            entry.depth = self.options.depth.max(1);
-        } else if self.options.masked {
-            let mut hidden = versions.clone();
-            while hidden.live < hidden.parts.len() {
-                hidden.parts.drain(..hidden.live);
-                hidden.live = hidden
-                    .parts
-                    .iter()
-                    .position(|p| p.entry.generation)
-                    .map_or(hidden.parts.len(), |i| i + 1);
-                let mut older = self.entry(&hidden)?;
-                older.masked = true;
-                self.masked.insert(0, older);
+        loop {
+            let Some(mut versions) = self.scan.next_key()? else { return Ok(None) };
+            let newest = if versions.live > 0 { Some(self.entry(&versions)?) } else { None };
+            if self.options.depth < 3 {
+                let end = level_ends(&versions.key)?[usize::from(self.options.depth.max(1)) - 1];
+                self.scan.skip_prefix(&versions.key[..end])?;
+            } else if self.options.masked {
+                while versions.go_back() {
+                    let mut older = self.entry(&versions)?;
+                    older.masked = true;
+                    self.masked.insert(0, older);
+                }
+            }
+            if let Some(mut entry) = newest.or_else(|| self.masked.pop()) {
+                entry.depth = self.options.depth.clamp(1, 3);
+                return Ok(Some(entry));
             }
         }
-        Ok(Some(entry))
     }
 
     fn entry(&mut self, versions: &Versions) -> Result<ListEntry> {
@@ -105,7 +103,7 @@ impl ListStream {
 /// Where the first bytes of a part are.
 pub fn place_of(part: &Part) -> Option<Place> {
     match &part.entry.location {
-        Location::None => None,
+        Location::None | Location::Removed { .. } => None,
         Location::Inline { data, .. } => {
             Some(Place { file: PlaceFile::Own(part.writer, 0), offset: 0, length: Some(data.len() as u64) })
         }
@@ -117,9 +115,9 @@ pub fn place_of(part: &Part) -> Option<Place> {
                 Blocks::Table { offset: table, .. } => table.checked_sub(*offset),
             },
         }),
-        Location::External { url, offset, .. } => Some(Place {
-            file: PlaceFile::Outside(url.as_str().into()),
-            offset: *offset,
+        Location::External(external) => Some(Place {
+            file: PlaceFile::Outside(external.url.as_str().into()),
+            offset: external.offset,
             length: Some(part.entry.length),
         }),
     }

@@ -26,5 +26,5 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
             more = cursor.advance_under(key)?;
         }
     }
-    Ok(Versions::new(key, parts))
+    Ok(Versions::new(key, parts).filter(|versions| versions.live > 0))
 }

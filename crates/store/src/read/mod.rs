@@ -4,7 +4,8 @@
 //! * `scan` walks all runs of a snapshot in key order; `lookup` finds one key;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
-//! * `field` reads one field, `bulk` many at once, `blocks` reads and checks blocks;
+//! * `field` reads one field, `bulk` many at once, `blocks` reads and checks blocks,
+//!   `outside` the files that the store does not own;
 //! * `list` and `axes` answer their calls.
 
 mod axes;
@@ -14,6 +15,7 @@ mod field;
 mod list;
 mod lookup;
 mod matcher;
+mod outside;
 mod plan;
 mod scan;
 mod stream;
@@ -25,6 +27,7 @@ pub use field::Field;
 pub use list::list;
 pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
+pub use outside::Outside;
 pub use plan::{Fields, retrieve};
 pub use scan::Scan;
 pub use stream::FieldsReader;

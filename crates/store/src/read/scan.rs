@@ -24,6 +24,8 @@ pub struct Scan {
     prefix: Vec<u8>,
     /// Index blocks that could not be read. What else there is comes first, then these as an error.
     damage: Vec<Error>,
+    /// Whether to give also keys whose field was removed.
+    removed: bool,
 }
 
 impl Scan {
@@ -41,11 +43,17 @@ impl Scan {
             }
         }
         let matcher = Matcher::new(selection);
-        let mut scan = Scan { snapshot, matcher, own, heap, key: Vec::new(), prefix: Vec::new(), damage };
+        let mut scan = Scan { snapshot, matcher, own, heap, key: Vec::new(), prefix: Vec::new(), damage, removed: false };
         for i in (0..scan.heap.len() / 2).rev() {
             scan.sift_down(i);
         }
         Ok(scan)
+    }
+
+    /// The same walk, past keys whose field was removed, too.
+    pub fn with_removed(mut self, removed: bool) -> Scan {
+        self.removed = removed;
+        self
     }
 
     /// The snapshot that is walked.
@@ -95,7 +103,9 @@ impl Scan {
                 let more = cursor.advance()?;
                 self.settle(more);
             }
-            if let Some(versions) = Versions::new(&self.key, parts) {
+            if let Some(versions) = Versions::new(&self.key, parts)
+                && (versions.live > 0 || self.removed)
+            {
                 return Ok(Some(versions));
             }
         }

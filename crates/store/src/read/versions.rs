@@ -4,7 +4,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Uncovered, uncovered};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::entry::Entry;
+use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::KeyDecoder;
 use fieldstone_format::run::CommitInfo;
 
@@ -41,25 +41,29 @@ impl Part {
             .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
         Ok(Part { run: run as u32, place, writer, commit, order: (commit.stamp, writer), entry })
     }
+
+    /// Its name within the store.
+    pub fn id(&self) -> EntryId {
+        EntryId { writer: self.writer, sequence: self.commit.sequence, ordinal: self.entry.ordinal }
+    }
 }
 
 /// Everything visible under one key, newest first; the first `live` parts are the visible generation.
+/// Where the newest thing is a removal, `live` is 0 and there is no field.
 #[derive(Debug, Clone)]
 pub struct Versions {
     /// The encoded key.
     pub key: Vec<u8>,
-    /// Parts, newest first.
+    /// Parts, newest first; removals that count are among them, behind what is newer.
     pub parts: Vec<Part>,
     /// How many of them make the field.
     pub live: usize,
 }
 
 impl Versions {
-    /// Sorts what was found under a key; `None` where nothing is visible.
+    /// Sorts what was found under a key; `None` where nothing is visible. What was removed is there, with
+    /// `live` 0.
     pub fn new(key: &[u8], mut parts: Vec<Part>) -> Option<Versions> {
-        if parts.is_empty() {
-            return None;
-        }
         if parts.len() > 1 {
             parts.sort_by(|a, b| {
                 // Entries of one transaction share their order: among them the commits' own stamps count.
@@ -67,8 +71,26 @@ impl Versions {
                 rank(b).cmp(&rank(a))
             });
         }
-        let live = parts.iter().position(|p| p.entry.generation).map_or(parts.len(), |i| i + 1);
+        drop_void_removals(&mut parts);
+        if parts.is_empty() {
+            return None;
+        }
+        let live = generation(&parts);
         Some(Versions { key: key.to_vec(), parts, live })
+    }
+
+    /// Goes back to the generation that the visible one hides; `false` where there is none.
+    pub fn go_back(&mut self) -> bool {
+        self.parts.drain(..self.live);
+        let removed = self.parts.iter().take_while(|part| part.entry.is_removal()).count();
+        self.parts.drain(..removed);
+        self.live = generation(&self.parts);
+        self.live > 0
+    }
+
+    /// How many parts are hidden.
+    pub fn hidden(&self) -> usize {
+        self.parts[self.live..].iter().filter(|part| !part.entry.is_removal()).count()
     }
 
     /// Adds an entry of run `run` if it is visible.
@@ -136,7 +158,7 @@ impl Versions {
         let boxes = self
             .live()
             .iter()
-            .filter(|part| part.entry.location != fieldstone_format::entry::Location::None)
+            .filter(|part| part.entry.location != Location::None)
             .filter_map(|part| part.entry.index_box().transpose())
             .collect::<Result<Vec<IndexBox>>>()?;
         uncovered(shape, &boxes, limit)
@@ -145,7 +167,7 @@ impl Versions {
     /// Whether every element is there.
     pub fn is_complete(&self) -> Result<bool> {
         let oldest = &self.live()[self.live - 1].entry;
-        let whole = oldest.generation && oldest.location != fieldstone_format::entry::Location::None;
+        let whole = oldest.generation && oldest.location != Location::None;
         Ok(whole || self.missing(1)?.is_complete())
     }
 
@@ -176,6 +198,37 @@ impl Versions {
     pub fn name(&self) -> String {
         key_text(&self.key)
     }
+}
+
+/// How many parts, the newest first, make the newest generation; 0 where it is a removal.
+fn generation(parts: &[Part]) -> usize {
+    match parts.iter().position(|part| part.entry.generation) {
+        Some(i) if parts[i].entry.is_removal() => i,
+        Some(i) => i + 1,
+        None => parts.len(),
+    }
+}
+
+/// Drops removals that name another entry than the one they would hide, and those that hide nothing.
+fn drop_void_removals(parts: &mut Vec<Part>) {
+    if !parts.iter().any(|part| part.entry.is_removal()) {
+        return;
+    }
+    // From the oldest on: what is kept so far is what a removal finds.
+    let mut kept: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts.drain(..).rev() {
+        let before = kept.iter().rfind(|part| !part.entry.is_removal());
+        let counts = match (&part.entry.location, before) {
+            (Location::Removed { only: Some(only) }, Some(before)) => before.id() == *only,
+            (Location::Removed { .. }, before) => before.is_some(),
+            _ => true,
+        };
+        if counts {
+            kept.push(part);
+        }
+    }
+    kept.reverse();
+    *parts = kept;
 }
 
 /// An encoded key as text, for messages.

@@ -62,15 +62,16 @@ pub fn dump(
             ));
         }
     }
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?;
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true);
     while let Some(versions) = scan.next_key()? {
         lines.push(versions.name());
         for (i, part) in versions.parts.iter().enumerate() {
-            lines.push(format!(
-                "  {} {}",
-                if i < versions.live { "live" } else { "masked" },
-                part_text(part)
-            ));
+            let state = match part.entry.is_removal() {
+                true => "removed",
+                false if i < versions.live => "live",
+                false => "masked",
+            };
+            lines.push(format!("  {state} {}", part_text(part)));
         }
     }
     Ok(lines)
@@ -88,7 +89,17 @@ fn part_text(part: &Part) -> String {
     let place = match &entry.location {
         Location::None => "created, no bytes yet".to_owned(),
         Location::Inline { data, .. } => format!("{} bytes in the index", data.len()),
-        Location::External { url, offset, .. } => format!("{url} at {offset}"),
+        Location::External(e) if e.parts > 1 => {
+            format!("{} at {} in {} parts, one every {} bytes", e.url, e.offset, e.parts, e.stride)
+        }
+        Location::External(e) => format!("{} at {}", e.url, e.offset),
+        Location::Removed { only: None } => return format!("commit {} stamp {}", part.commit.sequence, part.order.0),
+        Location::Removed { only: Some(only) } => {
+            return format!(
+                "commit {} stamp {}: what writer {} committed as {}.{}",
+                part.commit.sequence, part.order.0, only.writer, only.sequence, only.ordinal
+            );
+        }
         Location::Blocks { file, offset, blocks, .. } => {
             let blocks = match blocks {
                 Blocks::Inline(blocks) => format!("{} blocks", blocks.len()),

@@ -17,8 +17,12 @@ pub fn stats(env: &Env, files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection:
     let mut stats =
         Stats { writers: snapshot.logs.len() as u64, runs: snapshot.runs.len() as u64, ..Stats::default() };
     let mut last: (Vec<u8>, Vec<u8>) = Default::default();
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?;
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true);
     while let Some(versions) = scan.next_key()? {
+        stats.masked += versions.hidden() as u64;
+        if versions.live == 0 {
+            continue;
+        }
         let ends = level_ends(&versions.key)?;
         let (dataset, index) = (&versions.key[..ends[0]], &versions.key[..ends[1]]);
         if last.0 != dataset {
@@ -31,7 +35,6 @@ pub fn stats(env: &Env, files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection:
         }
         stats.fields += 1;
         stats.bytes = stats.bytes.saturating_add(versions.nbytes().unwrap_or(0));
-        stats.masked += (versions.parts.len() - versions.live) as u64;
         for part in versions.live() {
             stats.stored_bytes += Source::new(files, part, &versions.key).stored_bytes()?;
         }

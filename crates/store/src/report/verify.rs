@@ -126,14 +126,18 @@ impl Check<'_> {
                 return self.note(name(), || file.to_string(), Err(e));
             }
         };
-        self.report.fields += 1;
         let file = match &part.entry.location {
-            Location::Blocks { file, .. } => *file,
-            _ => 0,
+            Location::Removed { .. } => return Ok(()),
+            Location::Blocks { file, .. } => PlaceFile::Own(part.writer, *file),
+            Location::External(external) => PlaceFile::Outside(external.url.as_str().into()),
+            _ => PlaceFile::Own(part.writer, 0),
         };
+        self.report.fields += 1;
         match Source::new(self.files, &part, key).verify() {
             Ok(bytes) => self.report.bytes += bytes,
-            Err(e) => self.note(name(), || PlaceFile::Own(part.writer, file).to_string(), Err(e))?,
+            // Of a file that is not the store's, whatever keeps it from being read is worth a line.
+            Err(e) if matches!(file, PlaceFile::Outside(_)) => self.damage(name(), file.to_string(), &e),
+            Err(e) => self.note(name(), || file.to_string(), Err(e))?,
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
-use fieldstone_format::keys::EncodedKey;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
@@ -80,6 +79,11 @@ impl Batch {
         datasets
     }
 
+    /// Encoded keys of the fields.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.items.iter().flatten().filter(|item| !item.entry.is_removal()).map(|item| &*item.key)
+    }
+
     /// Keys for a message.
     pub fn names(&self) -> Vec<String> {
         self.items.iter().flatten().map(|item| Versions::text_of(&item.key)).collect()
@@ -91,17 +95,14 @@ impl Batch {
         let offset = self.payload.len() as u64;
         self.payload.extend_from_slice(&value.payload);
         self.payload.extend_from_slice(&value.table);
-        let location = locate(0, offset, value.size, value.blocks, value.payload.len(), &value.table);
-        self.add(value.key, value.entry, location);
+        self.add(0, offset, value);
     }
 
     /// Takes a value whose bytes go to the data log.
     pub fn add_spilled(&mut self, value: Prepared<'_>, data: &mut DataLog) -> Result<()> {
         let offset = data.write(&value.payload)?;
         data.write(&value.table)?;
-        let location =
-            locate(data.number(), offset, value.size, value.blocks, value.payload.len(), &value.table);
-        self.add(value.key, value.entry, location);
+        self.add(data.number(), offset, value);
         self.spilled = true;
         Ok(())
     }
@@ -119,16 +120,30 @@ impl Batch {
         Ok(())
     }
 
-    fn add(&mut self, key: EncodedKey, mut entry: Entry, location: Location) {
+    /// Takes a value whose payload stands at `offset` of a file.
+    fn add(&mut self, file: u32, offset: u64, value: Prepared<'_>) {
+        let Prepared { key, mut entry, size, blocks, payload, table } = value;
         entry.ordinal = self.items.len() as u64;
-        // A created field has no bytes of its own.
-        let created = entry.array.is_some()
-            && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty())
-            && entry.length > 0;
-        entry.location = if created { Location::None } else { location };
+        entry.location = match entry.location {
+            Location::None => {
+                let location = locate(file, offset, size, blocks, payload.len(), &table);
+                // A created field has no bytes of its own.
+                let created = entry.array.is_some()
+                    && matches!(&location, Location::Blocks { blocks: Blocks::Inline(b), .. } if b.is_empty())
+                    && entry.length > 0;
+                if created { Location::None } else { location }
+            }
+            Location::External(mut external) => {
+                external.blocks = listed(offset, blocks, payload.len(), &table);
+                external.file = if table.is_empty() { 0 } else { file };
+                Location::External(external)
+            }
+            elsewhere => elsewhere,
+        };
         let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
         let same = self.by_key.entry(key.clone()).or_default();
-        if entry.generation {
+        // A removal of one version leaves alone what is newer.
+        if entry.generation && !matches!(entry.location, Location::Removed { only: Some(_) }) {
             // Nobody can ever see what the same commit replaces.
             for &i in same.iter() {
                 if let Some(old) = self.items[i].take() {
@@ -157,13 +172,17 @@ impl Batch {
         let mut value = Vec::new();
         for item in items {
             value.clear();
-            match &item.entry.location {
-                Location::Blocks { file: 0, .. } => {
-                    let mut entry = item.entry.clone();
-                    entry.location.shift(None, base);
-                    entry.encode(&mut value);
-                }
-                _ => item.entry.encode(&mut value),
+            let in_frame = match &item.entry.location {
+                Location::Blocks { file, .. } => *file == 0,
+                Location::External(external) => external.file == 0,
+                _ => false,
+            };
+            if in_frame {
+                let mut entry = item.entry.clone();
+                entry.location.shift(None, base);
+                entry.encode(&mut value);
+            } else {
+                item.entry.encode(&mut value);
             }
             builder.push(&item.key, &value, 0, item.entry.length)?;
         }
@@ -172,16 +191,19 @@ impl Batch {
 }
 
 fn locate(file: u32, offset: u64, size: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Location {
-    let blocks = if blocks.len() > INLINE_BLOCKS {
-        Blocks::Table {
-            offset: offset + payload as u64,
-            length: table.len() as u64,
-            crc: fieldstone_format::crc(table),
-        }
-    } else {
-        Blocks::Inline(blocks)
-    };
-    Location::Blocks { file, offset, size, blocks }
+    Location::Blocks { file, offset, size, blocks: listed(offset, blocks, payload, table) }
+}
+
+/// Blocks in the entry, or in the table that stands behind the payload.
+fn listed(offset: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Blocks {
+    if blocks.len() <= INLINE_BLOCKS {
+        return Blocks::Inline(blocks);
+    }
+    Blocks::Table {
+        offset: offset + payload as u64,
+        length: table.len() as u64,
+        crc: fieldstone_format::crc(table),
+    }
 }
 
 /// Names some of many keys.

@@ -10,7 +10,7 @@ use fieldstone_format::block::{
     ARRAY_CHUNK, ARRAY_WHOLE, Block, INLINE_BLOCKS, OPAQUE_BLOCK, OPAQUE_SPLIT, pack, put_blocks,
 };
 use fieldstone_format::crc;
-use fieldstone_format::entry::{ArrayInfo, Entry, Location};
+use fieldstone_format::entry::{ArrayInfo, Entry, EntryId, Location};
 use fieldstone_format::keys::{EncodedKey, encode_key};
 
 use crate::api::{Compression, FieldSpec, Value};
@@ -20,7 +20,7 @@ use crate::api::{Compression, FieldSpec, Value};
 pub struct Prepared<'a> {
     /// Its key.
     pub key: EncodedKey,
-    /// Its entry; commit, ordinal and location are filled in later.
+    /// Its entry; commit and ordinal are filled in later, and the location where it is `None`.
     pub entry: Entry,
     /// Raw length of all blocks but the last of opaque bytes.
     pub size: u64,
@@ -128,6 +128,13 @@ impl<'a> Prepared<'a> {
         Ok(packed.finish(key, entry, 0))
     }
 
+    /// Prepares a removal; `only`: the entry that is to be the newest for it to count.
+    pub fn removal(key: EncodedKey, only: Option<EntryId>) -> Prepared<'static> {
+        let mut entry = new_entry(true, 0, None);
+        entry.location = Location::Removed { only };
+        Prepared { key, entry, size: 0, blocks: Vec::new(), payload: Cow::Borrowed(&[]), table: Vec::new() }
+    }
+
     /// Prepares a new generation without pieces.
     pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Prepared<'static>> {
         element_count(spec.shape)?;
@@ -166,7 +173,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-fn new_entry(generation: bool, length: u64, array: Option<ArrayInfo>) -> Entry {
+pub(super) fn new_entry(generation: bool, length: u64, array: Option<ArrayInfo>) -> Entry {
     Entry { commit: 0, ordinal: 0, generation, length, array, location: Location::None }
 }
 

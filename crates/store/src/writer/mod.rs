@@ -2,7 +2,8 @@
 //!
 //! * `batch`: what was archived and not yet flushed, per session (one outside transactions, one for
 //!   each transaction);
-//! * `blocks`: cutting, compressing and checksumming a value, outside of any lock;
+//! * `blocks`: cutting, compressing and checksumming a value, outside of any lock; `external`: the same
+//!   for bytes that stay where they are;
 //! * `data_log`: where payloads beyond [`INLINE_MAX`] go as they come;
 //! * `log_file`: frames, syncs, sealing; `live_runs`: the index runs of the log and their merging;
 //! * `slot`: this writer's place on the host's board; `create`: the first commit of a store.
@@ -19,6 +20,7 @@ mod blocks;
 mod create;
 pub use create::read_marker;
 mod data_log;
+mod external;
 mod live_runs;
 mod log_file;
 mod slot;
@@ -108,6 +110,11 @@ impl Writer {
     /// Encoded first levels of the keys in a session.
     pub fn datasets(&self, session: Option<Id>) -> Vec<Vec<u8>> {
         self.sessions.get(&session).map(Batch::datasets).unwrap_or_default()
+    }
+
+    /// Encoded keys in a session.
+    pub fn keys(&self, session: Option<Id>) -> Vec<Vec<u8>> {
+        self.sessions.get(&session).map(|batch| batch.keys().map(<[u8]>::to_vec).collect()).unwrap_or_default()
     }
 
     /// Forgets what a session holds.

@@ -1,0 +1,307 @@
+//! Where the bytes of an entry are.
+//!
+//! ```text
+//! location = 00                                           no bytes yet (a created field)
+//!          | 01 file: varint offset: varint size: varint blocks    blocks, in line
+//!          | 02 file offset size table offset: varint table length: varint table crc: u32
+//!          | 03 external blocks                                    outside the store, blocks in line
+//!          | 04 data: bytes crc: u32                               in the entry
+//!          | 05 external file: varint table offset, length, crc    outside, blocks in a table
+//!          | 06 (00 | 01 writer: id sequence: varint ordinal: varint)    removed
+//! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
+//! ```
+//! `file` 0 is the log that holds the run, n its writer's data log n. Blocks stand one behind the other
+//! from `offset` on. An external location is `parts` equal ranges of a file that the store does not own,
+//! `stride` bytes from beginning to beginning: together they are the raw bytes, in order. Its blocks are
+//! never compressed, and each has its checksum like any other.
+//!
+//! ```
+//! use fieldstone_format::location::{file_url, url_path};
+//!
+//! let url = file_url("/data/run 7.nc".as_ref());
+//! assert_eq!(url, "file:///data/run%207.nc");
+//! assert_eq!(url_path(&url).unwrap(), std::path::Path::new("/data/run 7.nc"));
+//! ```
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::{Error, Result};
+
+use crate::Id;
+use crate::block::{Block, INLINE_BLOCKS, put_blocks, read_blocks};
+use crate::bytes::{Cursor, Put};
+
+/// First byte of the location of a removal.
+pub(crate) const REMOVED: u8 = 6;
+
+/// Where an entry's bytes are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Location {
+    /// Nowhere yet: the field was created and waits for pieces.
+    None,
+    /// Blocks in a file of the run's writer.
+    Blocks {
+        /// 0 for the writer's log, else the number of its data log.
+        file: u32,
+        /// Offset of the first block.
+        offset: u64,
+        /// Raw length of all blocks but the last (opaque bytes only).
+        size: u64,
+        /// The blocks, or where they are listed.
+        blocks: Blocks,
+    },
+    /// Ranges of a file that the store does not own.
+    External(Box<External>),
+    /// In the entry itself.
+    Inline {
+        /// The bytes.
+        data: Vec<u8>,
+        /// Their CRC-32C.
+        crc: u32,
+    },
+    /// There are none: from here on the key has no field.
+    Removed {
+        /// The one entry that is to be the newest under the key for the removal to count.
+        only: Option<EntryId>,
+    },
+}
+
+/// The name of an entry within its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EntryId {
+    /// The writer that committed it.
+    pub writer: Id,
+    /// Sequence of the commit in the writer's log.
+    pub sequence: u64,
+    /// Place within the commit.
+    pub ordinal: u64,
+}
+
+/// Ranges of a file outside the store, and what the file was when they were taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct External {
+    /// Where the file is.
+    pub url: String,
+    /// Bytes of the file.
+    pub nbytes: u64,
+    /// Its change time, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Where the first part begins.
+    pub offset: u64,
+    /// How many parts of equal length there are, at least one.
+    pub parts: u64,
+    /// Bytes from the beginning of a part to that of the next.
+    pub stride: u64,
+    /// Raw length of all blocks but the last (opaque bytes only).
+    pub size: u64,
+    /// The file of the run's writer that holds the table of blocks; 0 where they are listed.
+    pub file: u32,
+    /// The blocks, or where they are listed.
+    pub blocks: Blocks,
+}
+
+impl External {
+    /// Corrupt unless parts of `length` bytes in all lie within the file and do not overlap.
+    pub fn check(&self, length: u64) -> Result<()> {
+        let part = self.part(length);
+        let whole = part.checked_mul(self.parts) == Some(length) && (self.parts == 1 || self.stride >= part);
+        let end = self
+            .parts
+            .checked_sub(1)
+            .and_then(|n| n.checked_mul(self.stride))
+            .and_then(|n| n.checked_add(self.offset)?.checked_add(part));
+        match end {
+            Some(end) if whole && end <= self.nbytes => Ok(()),
+            _ => Err(Error::corrupt("an external location does not lie within its file")),
+        }
+    }
+
+    /// Bytes of one of the parts that have `length` bytes together.
+    pub fn part(&self, length: u64) -> u64 {
+        length / self.parts.max(1)
+    }
+}
+
+/// The blocks of an entry.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Blocks {
+    /// Listed in the entry.
+    Inline(Vec<Block>),
+    /// Listed in a table in the same file.
+    Table {
+        /// Offset of the table.
+        offset: u64,
+        /// Bytes of the table.
+        length: u64,
+        /// CRC-32C of the table.
+        crc: u32,
+    },
+}
+
+impl Blocks {
+    fn table(cursor: &mut Cursor<'_>) -> Result<Blocks> {
+        Ok(Blocks::Table { offset: cursor.varint()?, length: cursor.varint()?, crc: cursor.u32()? })
+    }
+
+    fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
+        match self {
+            Blocks::Inline(blocks) => {
+                debug_assert!(blocks.len() <= INLINE_BLOCKS);
+                put_blocks(blocks, arrays, out);
+            }
+            Blocks::Table { offset, length, crc } => {
+                out.put_varint(*offset);
+                out.put_varint(*length);
+                out.put_u32(*crc);
+            }
+        }
+    }
+}
+
+impl Location {
+    /// Moves what stands in the writer's files by `base` bytes, and to another file where one is given.
+    pub fn shift(&mut self, to: Option<u32>, base: u64) {
+        let (file, blocks) = match self {
+            Location::Blocks { file, offset, blocks, .. } => {
+                *offset += base;
+                (file, blocks)
+            }
+            Location::External(external) if matches!(external.blocks, Blocks::Table { .. }) => {
+                (&mut external.file, &mut external.blocks)
+            }
+            _ => return,
+        };
+        *file = to.unwrap_or(*file);
+        if let Blocks::Table { offset, .. } = blocks {
+            *offset += base;
+        }
+    }
+
+    /// Writes the location; `arrays`: whether blocks have summaries.
+    pub fn encode(&self, arrays: bool, out: &mut Vec<u8>) {
+        match self {
+            Location::None => out.push(0),
+            Location::Blocks { file, offset, size, blocks } => {
+                out.push(if matches!(blocks, Blocks::Inline(_)) { 1 } else { 2 });
+                out.put_varint(u64::from(*file));
+                out.put_varint(*offset);
+                out.put_varint(*size);
+                blocks.encode(arrays, out);
+            }
+            Location::External(external) => {
+                let listed = matches!(external.blocks, Blocks::Inline(_));
+                out.push(if listed { 3 } else { 5 });
+                out.put_bytes(external.url.as_bytes());
+                out.put_u64(external.nbytes);
+                out.put_i64(external.mtime);
+                out.put_varint(external.offset);
+                out.put_varint(external.parts);
+                out.put_varint(external.stride);
+                out.put_varint(external.size);
+                if !listed {
+                    out.put_varint(u64::from(external.file));
+                }
+                external.blocks.encode(arrays, out);
+            }
+            Location::Inline { data, crc } => {
+                out.push(4);
+                out.put_bytes(data);
+                out.put_u32(*crc);
+            }
+            Location::Removed { only } => {
+                out.push(REMOVED);
+                out.push(u8::from(only.is_some()));
+                if let Some(EntryId { writer, sequence, ordinal }) = only {
+                    out.put_id(*writer);
+                    out.put_varint(*sequence);
+                    out.put_varint(*ordinal);
+                }
+            }
+        }
+    }
+
+    /// Reads a location. `count` tells how many blocks there are of a size.
+    pub fn decode(
+        cursor: &mut Cursor<'_>,
+        arrays: bool,
+        count: impl Fn(u64) -> Result<u64>,
+    ) -> Result<Location> {
+        let file = |cursor: &mut Cursor<'_>| -> Result<u32> {
+            u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))
+        };
+        let listed = |cursor: &mut Cursor<'_>, size: u64| -> Result<Blocks> {
+            Ok(Blocks::Inline(read_blocks(cursor, count(size)?, arrays)?))
+        };
+        Ok(match cursor.u8()? {
+            0 => Location::None,
+            tag @ (1 | 2) => {
+                let (file, offset, size) = (file(cursor)?, cursor.varint()?, cursor.varint()?);
+                let blocks = if tag == 1 { listed(cursor, size)? } else { Blocks::table(cursor)? };
+                Location::Blocks { file, offset, size, blocks }
+            }
+            tag @ (3 | 5) => {
+                let mut external = External {
+                    url: cursor.text()?.to_owned(),
+                    nbytes: cursor.u64()?,
+                    mtime: cursor.i64()?,
+                    offset: cursor.varint()?,
+                    parts: cursor.varint()?,
+                    stride: cursor.varint()?,
+                    size: cursor.varint()?,
+                    file: 0,
+                    blocks: Blocks::Inline(Vec::new()),
+                };
+                external.blocks = if tag == 3 {
+                    listed(cursor, external.size)?
+                } else {
+                    external.file = file(cursor)?;
+                    Blocks::table(cursor)?
+                };
+                Location::External(Box::new(external))
+            }
+            4 => Location::Inline { data: cursor.bytes()?.to_vec(), crc: cursor.u32()? },
+            REMOVED => match cursor.u8()? {
+                0 => Location::Removed { only: None },
+                1 => {
+                    let (writer, sequence) = (cursor.id()?, cursor.varint()?);
+                    Location::Removed { only: Some(EntryId { writer, sequence, ordinal: cursor.varint()? }) }
+                }
+                _ => return Err(cursor.fail("a removal has an unknown kind")),
+            },
+            _ => return Err(cursor.fail("an entry has an unknown kind of location")),
+        })
+    }
+}
+
+/// The URL of an absolute path: bytes that a URL cannot hold are written as `%` and two digits.
+pub fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                url.push(byte as char);
+            }
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}
+
+/// The path of a file's URL. Corrupt where it is none: such a URL stands in an index.
+pub fn url_path(url: &str) -> Result<PathBuf> {
+    let wrong = || Error::corrupt(format!("'{url}' is no URL of a file"));
+    let mut rest = url.strip_prefix("file://").filter(|path| path.starts_with('/')).ok_or_else(wrong)?.bytes();
+    let mut path = Vec::new();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            path.push(byte);
+            continue;
+        }
+        let mut digit = || (rest.next()? as char).to_digit(16);
+        let (Some(high), Some(low)) = (digit(), digit()) else { return Err(wrong()) };
+        path.push((high * 16 + low) as u8);
+    }
+    Ok(OsString::from_vec(path).into())
+}

@@ -1,0 +1,135 @@
+//! Bytes that stay in a file outside the store: read once, for checksums and extremes.
+//!
+//! An array is cut into slabs, boxes whose elements follow one another in C order, so that block after
+//! block is byte range after byte range, and a box of the array touches few of them.
+
+use std::borrow::Cow;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::env::Disk;
+use fieldstone_core::geometry::{ChunkGrid, Summary, element_count, summarize};
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::block::{Block, INLINE_BLOCKS, put_blocks};
+use fieldstone_format::crc;
+use fieldstone_format::entry::{ArrayInfo, Blocks, External, Layout, Location};
+use fieldstone_format::keys::encode_key;
+use fieldstone_format::location::file_url;
+
+use super::blocks::{Prepared, new_entry};
+use crate::api::{Content, ExternalSpec, Seen};
+use crate::read::Outside;
+
+/// Raw length of a block of bytes outside.
+const BLOCK: u64 = 1 << 20;
+
+impl Prepared<'_> {
+    /// Reads what a spec describes, and prepares its entry.
+    pub fn external(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Prepared<'static>> {
+        prepare(key, disk, spec).map_err(|e| e.context(key))
+    }
+}
+
+fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Prepared<'static>> {
+    let named = |action: &'static str| move |e| Error::io(action, spec.path, e);
+    let path = disk.absolute(spec.path).map_err(named("look at"))?;
+    let file = disk.open_read(&path).map_err(named("open"))?;
+    let stat = file.stat().map_err(named("look at"))?;
+    let seen = Seen { nbytes: stat.len, mtime: stat.mtime };
+    if spec.seen.is_some_and(|before| before != seen) {
+        return Err(changed(spec));
+    }
+    let (length, array) = match spec.content {
+        Content::Bytes(length) => (length, None),
+        Content::Array { dtype, shape } => {
+            let length = element_count(shape)?.checked_mul(dtype.size() as u64);
+            let length = length.ok_or_else(|| Error::invalid("the array exceeds 64 bits"))?;
+            let chunk = slab(shape, dtype);
+            (length, Some(ArrayInfo { dtype, shape: shape.to_vec(), piece: None, chunk, fill: None, summary: None }))
+        }
+    };
+    let size = if length > BLOCK { BLOCK } else { 0 };
+    let external = External {
+        url: file_url(&path),
+        nbytes: seen.nbytes,
+        mtime: seen.mtime,
+        offset: spec.offset,
+        parts: spec.parts,
+        stride: spec.stride,
+        size: if array.is_some() { 0 } else { size },
+        file: 0,
+        blocks: Blocks::Inline(Vec::new()),
+    };
+    external.check(length).map_err(|_| {
+        Error::invalid(format!(
+            "{length} bytes in {} parts from {} on do not lie within {} of {} bytes",
+            spec.parts,
+            spec.offset,
+            path.display(),
+            seen.nbytes
+        ))
+    })?;
+    let mut entry = new_entry(true, length, array);
+    let layout = entry.layout(external.size)?;
+    let outside = Outside::new(file, &external, length);
+    let (blocks, sum) = read(&outside, &layout, spec.content)?;
+    let after = outside.file().stat().map_err(named("look at"))?;
+    if (Seen { nbytes: after.len, mtime: after.mtime }) != seen {
+        return Err(changed(spec));
+    }
+    if let Some(array) = &mut entry.array {
+        array.summary = sum;
+    }
+    let mut table = Vec::new();
+    if blocks.len() > INLINE_BLOCKS {
+        put_blocks(&blocks, entry.array.is_some(), &mut table);
+    }
+    entry.location = Location::External(Box::new(external));
+    Ok(Prepared { key: encode_key(key), entry, size: 0, blocks, payload: Cow::Borrowed(&[]), table })
+}
+
+/// The blocks of what lies outside, and the summary of all of them where each has one.
+fn read(outside: &Outside, layout: &Layout, content: Content<'_>) -> Result<(Vec<Block>, Option<Summary>)> {
+    let (mut blocks, mut raw, mut at) = (Vec::new(), Vec::new(), 0);
+    let mut sum: Option<Summary> = None;
+    let mut all = true;
+    for index in 0..layout.count()? {
+        let length = layout.raw_len(index)?;
+        raw.resize(usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?, 0);
+        outside.read(&mut raw, at)?;
+        at += length;
+        let summary = match content {
+            Content::Array { dtype, .. } => summarize(dtype, &raw, None),
+            Content::Bytes(_) => None,
+        };
+        match (&mut sum, &summary) {
+            (Some(sum), Some(part)) => sum.merge(part),
+            (None, Some(part)) => sum = Some(*part),
+            (_, None) => all = false,
+        }
+        blocks.push(Block { stored: length, crc: crc(&raw), summary });
+    }
+    Ok((blocks, sum.filter(|_| all)))
+}
+
+fn changed(spec: &ExternalSpec<'_>) -> Error {
+    Error::conflict(format!("{} was changed while it was being taken", spec.path.display()))
+        .with_hint("take it again when nobody writes to it any more")
+}
+
+/// Chunk extents whose chunks are byte ranges of at most [`BLOCK`] bytes: ones, then a part of a
+/// dimension, then whole dimensions. `None` for a single chunk.
+fn slab(shape: &[u64], dtype: DType) -> Option<Vec<u64>> {
+    let mut inner = dtype.size() as u64;
+    let mut chunk = vec![1; shape.len()];
+    for (extent, own) in shape.iter().zip(&mut chunk).rev() {
+        let whole = inner.saturating_mul((*extent).max(1));
+        if whole > BLOCK {
+            *own = (BLOCK / inner).max(1);
+            return ChunkGrid::new(shape.to_vec(), chunk.clone()).is_ok().then_some(chunk);
+        }
+        *own = (*extent).max(1);
+        inner = whole;
+    }
+    None
+}
