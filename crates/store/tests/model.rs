@@ -36,9 +36,13 @@ enum Change {
     Whole(i32),
     Create(i32),
     Bytes(u64, usize),
+    Remove,
+    /// Removes the version that this change made, if it is still the newest.
+    RemoveVersion(i32),
 }
 
-type Batch = Vec<(&'static str, Change)>;
+/// Key, what happens to it, and a number for what it made of the field.
+type Batch = Vec<(&'static str, Change, i32)>;
 
 /// A field of the model.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +51,27 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-type State = BTreeMap<&'static str, Content>;
+/// Fields, each with the number of the change that made it what it is.
+type State = BTreeMap<&'static str, (Content, i32)>;
 
 fn apply(state: &mut State, batch: &Batch) {
     let cells = (SHAPE[0] * SHAPE[1]) as usize;
-    for (key, change) in batch {
+    for (key, change, number) in batch {
+        let mut put = |content| drop(state.insert(key, (content, *number)));
         match change {
-            Change::Bytes(seed, length) => drop(state.insert(key, Content::Bytes(pattern(*length, *seed)))),
-            Change::Whole(value) => drop(state.insert(key, Content::Array(vec![Some(*value); cells], 0))),
-            Change::Create(fill) => drop(state.insert(key, Content::Array(vec![None; cells], *fill))),
+            Change::Bytes(seed, length) => put(Content::Bytes(pattern(*length, *seed))),
+            Change::Whole(value) => put(Content::Array(vec![Some(*value); cells], 0)),
+            Change::Create(fill) => put(Content::Array(vec![None; cells], *fill)),
+            Change::Remove => drop(state.remove(key)),
+            Change::RemoveVersion(made) => {
+                if state.get(key).is_some_and(|(_, number)| number == made) {
+                    state.remove(key);
+                }
+            }
             Change::Piece(start, count, value) => {
-                let content = state.entry(key).or_insert_with(|| Content::Array(vec![None; cells], 0));
+                let fresh = (Content::Array(vec![None; cells], 0), 0);
+                let (content, newest) = state.entry(key).or_insert(fresh);
+                *newest = *number;
                 let Content::Array(array, _) = content else { panic!("a piece of opaque bytes") };
                 for row in start[0]..start[0] + count[0] {
                     for column in start[1]..start[1] + count[1] {
@@ -155,7 +169,8 @@ impl Run {
             9 if !all.is_empty() => Some(*self.rng.pick(&all)),
             _ => None,
         };
-        match self.rng.below(20) {
+        match self.rng.below(21) {
+            20 => self.remove(who, session),
             0..=10 => self.archive(who, session),
             11..=15 => self.flush(who, session),
             16 => {
@@ -178,6 +193,26 @@ impl Run {
                 self.processes[who] = Process { store, sessions: BTreeMap::new() };
             }
         }
+    }
+
+    fn remove(&mut self, who: usize, session: Option<Id>) {
+        let options = RemoveOptions { transaction: session };
+        let keys: Vec<&'static str> = ARRAYS.iter().chain(&OPAQUE).copied().collect();
+        let key = *self.rng.pick(&keys);
+        let store = &self.processes[who].store;
+        let change = match self.visible.get(key) {
+            Some((_, number)) if self.rng.below(2) == 0 => {
+                let newest = field(store, key, None).unwrap();
+                store.remove_fields(&[newest], &options).unwrap();
+                Change::RemoveVersion(*number)
+            }
+            // Where there is nothing to remove, nothing is written.
+            _ if store.remove(&Request::parse(key).unwrap(), &options).unwrap() == 0 => return,
+            _ => Change::Remove,
+        };
+        let number = self.next;
+        self.next += 1;
+        self.processes[who].sessions.entry(session).or_default().push((key, change, number));
     }
 
     fn undecided(&self) -> Vec<Id> {
@@ -221,6 +256,7 @@ impl Run {
                 let value = Value::Piece { data: &data, dtype: DType::I4, start, count, shape: &SHAPE };
                 archive(store, key, value, &options).unwrap();
             }
+            Change::Remove | Change::RemoveVersion(_) => unreachable!(),
             Change::Create(fill) => {
                 let fill = fill.to_ne_bytes();
                 let spec = FieldSpec { dtype: DType::I4, shape: &SHAPE, fill: Some(&fill), chunks: None };
@@ -229,7 +265,7 @@ impl Run {
                 store.create_field(&pairs, &spec, &options).unwrap();
             }
         }
-        self.processes[who].sessions.entry(session).or_default().push((key, change));
+        self.processes[who].sessions.entry(session).or_default().push((key, change, value));
     }
 
     fn flush(&mut self, who: usize, session: Option<Id>) {
@@ -305,7 +341,7 @@ impl Run {
             let keys: Vec<&str> = self.visible.keys().copied().collect();
             let key = *self.rng.pick(&keys);
             let held = field(&store, key, None).unwrap().lenient();
-            self.held.push((held, bytes(&self.visible[key])));
+            self.held.push((held, bytes(&self.visible[key].0)));
         }
     }
 
@@ -337,7 +373,7 @@ fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Rng)
     for field in fields.iter().map(Result::unwrap) {
         all.insert(field.key().unwrap().to_string(), field.read().unwrap());
     }
-    for (key, content) in state {
+    for (key, (content, _)) in state {
         let field = field(store, key, transaction).unwrap();
         let name = field.key().unwrap().to_string();
         let entry = list.iter().find(|e| e.key.to_string() == name).expect("a field is listed");
