@@ -118,6 +118,24 @@ class File:
         return self.read(copy, length, crc)
 
 
+class Outside(File):
+    """Ranges of a file outside the store (8), read as if they stood one behind the other."""
+
+    def __init__(
+        self, url: str, size: int, mtime: int, at: int, parts: int, stride: int, length: int
+    ) -> None:
+        name = re.sub(b"%(..)", lambda code: bytes.fromhex(code[1].decode()), url[7:].encode())
+        super().__init__(Path("/"), os.fsdecode(name))
+        now = os.fstat(self.handle.fileno()).st_mtime_ns
+        check((self.end, now % 2**64) == (size, mtime), f"{url} was changed")
+        places = (at + n * stride for n in range(parts))
+        self.bytes = b"".join(os.pread(self.handle.fileno(), length // parts, place) for place in places)
+
+    def read(self, at: int, length: int, crc: int | None = None, copy: int | None = None) -> bytes:
+        check(crc32c(self.bytes[at : at + length]) == crc, f"{self.name}: {at} is not as its checksum")
+        return self.bytes[at : at + length]
+
+
 Frame = namedtuple("Frame", "at length sequence size crc body_crc hash")
 Entry = namedtuple("Entry", "log key number stamp txn ordinal flags dtype size shape start count chunk place")
 
@@ -223,9 +241,22 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple]) -> Entry:
         inside = all(a + n <= whole for a, n, whole in zip(start, count, shape, strict=True))
         check(inside and 0 not in chunk and length == prod(count) * size, "box, chunks and length disagree")
         kind = c.one("B")
-        place = (kind, *c.get({0: "", 1: "vvv", 2: "vvvvvI", 4: "bI"}[kind]))
-        chunk = (place[3] or max(length, 1),) if kind in (1, 2) and not dtype else chunk
-        place += (c.take(len(data) - c.at),) if kind == 1 else ()
+        check(kind != 6 or (flags, length) == (2, 0), "removal with flags or a length")
+        outside = c.get("tQQvvv" if kind in (3, 5) else "")
+        form = {
+            0: "",
+            1: "vvv",
+            2: "vvvvvI",
+            3: "v",
+            4: "bI",
+            5: "vvvvI",
+            6: "ivv" * (kind == 6 and c.one("f")),
+        }
+        place = c.get(form[kind])
+        if kind in (3, 5):  # as in kinds 1 and 2: file, offset, size
+            place = (outside, 0, place[0], *place[1:])
+        chunk = (place[2] or max(length, 1),) if kind in (1, 2, 3, 5) and not dtype else chunk
+        place = (kind, *place, *((c.take(len(data) - c.at),) if kind in (1, 3) else ()))
         return Entry(log, key, *table[commit], ordinal, flags, dtype, size, shape, start, count, chunk, place)
 
 
@@ -298,7 +329,7 @@ class Store:
                 commits.append((sequence, stamp, c.get("i" * c.one("f"))))
             first = c.before = c.one("b")
             last, c.before = c.one("k"), first
-            _datasets, c.before = (c.one("f"), c.list("kv")), first
+            _datasets, c.before = (c.one("B"), c.list("kv")), first
             _axes = [(c.get("Btf"), c.list("V")) for _ in range(c.one("v"))]
             (filter_length, _hashes, filter_crc), directory = c.get("vBI"), c.list("vIvk")
         at, ends = offset + size, [*(first for _, _, _, first in directory[1:]), last]
@@ -328,9 +359,18 @@ class Store:
             owners.setdefault(parse_key(e.key)[1], e.log.owner)
         visible = [e for e in self.entries if self.order(e) and owners[parse_key(e.key)[1]] == e.log.owner]
         for e in sorted(visible, key=self.order, reverse=True):
-            if not (generation := fields.setdefault(e.key, [])) or not generation[-1].flags & 2:
-                generation.append(e)
-        return {json.dumps(parse_key(key)[0], ensure_ascii=False): fields[key] for key in sorted(fields)}
+            fields.setdefault(e.key, []).append(e)
+        for key, newest_first in fields.items():
+            kept, fields[key], last = [], [], None
+            for e in reversed(newest_first):
+                if e.place[0] != 6 or e.place[1:] in ((), last):
+                    kept.append(e)
+                last = (e.log.writer, e.number, e.ordinal) if e.place[0] != 6 else last
+            while kept and not (fields[key] and fields[key][-1].flags & 2):
+                fields[key].append(kept.pop())
+            fields[key] = [e for e in fields[key] if e.place[0] != 6]
+        found = {key: json.dumps(parse_key(key)[0], ensure_ascii=False) for key in sorted(fields)}
+        return {text: fields[key] for key, text in found.items() if fields[key]}
 
     def blocks(self, e: Entry) -> Iterator[tuple[tuple, tuple, bytes]]:
         """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry."""
@@ -338,9 +378,12 @@ class Store:
         if kind == 4:
             check(crc32c(place[0]) == place[1], "bytes in an entry are not as their checksum")
             yield e.start, e.count, place[0]
-        if kind in (1, 2):
-            (_, at, _), table, file = place[:3], place[3:], self.file(e.log, place[0])
-            with parts_of(table[0] if kind == 1 else file.read(*table), "list of blocks") as c:
+        if kind in (1, 2, 3, 5):
+            (where, at, _), table = place[:3], place[3:]
+            file = Outside(*where, prod(e.count) * e.size) if kind in (3, 5) else self.file(e.log, where)
+            if kind in (2, 5):
+                table = [(file if kind == 2 else self.file(e.log, table[0])).read(*table[-3:])]
+            with parts_of(table[0], "list of blocks") as c:
                 for corner in product(*(range(0, n, step) for n, step in zip(e.count, e.chunk, strict=True))):
                     start = tuple(a + i for a, i in zip(e.start, corner, strict=True))
                     count = tuple(min(c, n - i) for c, n, i in zip(e.chunk, e.count, corner, strict=True))

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_store::api::{Compression, FieldStore};

@@ -292,7 +292,8 @@ pub fn file_url(path: &Path) -> String {
 /// The path of a file's URL. Corrupt where it is none: such a URL stands in an index.
 pub fn url_path(url: &str) -> Result<PathBuf> {
     let wrong = || Error::corrupt(format!("'{url}' is no URL of a file"));
-    let mut rest = url.strip_prefix("file://").filter(|path| path.starts_with('/')).ok_or_else(wrong)?.bytes();
+    let mut rest =
+        url.strip_prefix("file://").filter(|path| path.starts_with('/')).ok_or_else(wrong)?.bytes();
     let mut path = Vec::new();
     while let Some(byte) = rest.next() {
         if byte != b'%' {

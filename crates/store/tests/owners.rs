@@ -113,3 +113,29 @@ fn a_joined_transaction_keeps_owners() {
     alice.decide(id, true).unwrap();
     assert_eq!(listed(&bob).len(), 3);
 }
+
+/// Nobody removes another's fields, nor takes files into another's dataset.
+#[test]
+fn removing_from_anothers_dataset_is_denied_by_name() {
+    let world = world();
+    let (alice, bob) = (open(&world, "alice"), open(&world, "bob"));
+    flush_one(&alice, "run=a,variable=t", b"alice");
+    flush_one(&bob, "run=b,variable=t", b"bob");
+    let all = Request::parse("variable=t").unwrap();
+    let denied = error(bob.remove(&all, &RemoveOptions::default()), ErrorKind::Denied);
+    assert!(denied.message().contains("user501") && denied.message().contains("run=a"), "{denied}");
+    let theirs = [field(&bob, "run=a,variable=t", None).unwrap()];
+    error(bob.remove_fields(&theirs, &RemoveOptions::default()), ErrorKind::Denied);
+    let path =
+        fieldstone_store::conformance::put_file(&world.process("bob"), "/f".into(), Some(b"x")).unwrap();
+    let content = Content::Bytes(1);
+    let spec = ExternalSpec { path: &path, offset: 0, parts: 1, stride: 0, content, seen: None };
+    let key = [("run", "a"), ("variable", "u")];
+    error(bob.archive_external(&key, &spec, &ArchiveOptions::default()), ErrorKind::Denied);
+    assert_eq!(bob.unflushed(), 0, "nothing of what was refused is kept");
+    assert_eq!(alice.remove(&Request::parse("run=a").unwrap(), &RemoveOptions::default()).unwrap(), 1);
+    alice.flush(None).unwrap();
+    assert_eq!(listed(&bob), ["{run=b}{variable=t}{}"]);
+    // What was owned stays owned.
+    error(put(&bob, "run=a,variable=t", b"bob"), ErrorKind::Denied);
+}

@@ -106,7 +106,9 @@ impl RunMeta {
         }
         out.put_bytes(&self.first_key);
         put_key(&self.first_key, &self.last_key, &mut out);
-        out.push(if self.datasets.is_some() { COMPLETE } else { 0 } | if self.removals { REMOVALS } else { 0 });
+        out.push(
+            if self.datasets.is_some() { COMPLETE } else { 0 } | if self.removals { REMOVALS } else { 0 },
+        );
         let datasets = self.datasets.as_deref().unwrap_or_default();
         out.put_varint(datasets.len() as u64);
         let mut before = &self.first_key;

@@ -28,7 +28,8 @@ fn field(store: &Store, key: &str) -> Result<crate::Field> {
 /// A field outside is listed, read, verified, replaced and removed like any other; its file stays.
 pub fn external_fields_read_like_others(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
-    let content: Vec<u8> = [&b"head"[..], &(0..24i32).flat_map(i32::to_be_bytes).collect::<Vec<u8>>()].concat();
+    let content: Vec<u8> =
+        [&b"head"[..], &(0..24i32).flat_map(i32::to_be_bytes).collect::<Vec<u8>>()].concat();
     let path = harness.source("outside file.nc", Some(&content))?;
     take(&a, KEY, &path, 4, ">i4", &[4, 6])?;
     fails("before the flush", ErrorKind::NotFound, get(&b, KEY));
@@ -93,8 +94,14 @@ pub fn external_arrays_of_every_layout(harness: &dyn Harness) -> Result<()> {
     for (i, (dtype, shape, parts, stride, offset)) in cases.iter().enumerate() {
         let key = format!("run=a,variable=t,step={i}");
         let content = Content::Array { dtype: DType::parse(dtype)?, shape };
-        let spec =
-            ExternalSpec { path: &path, offset: *offset, parts: *parts, stride: *stride, content, seen: None };
+        let spec = ExternalSpec {
+            path: &path,
+            offset: *offset,
+            parts: *parts,
+            stride: *stride,
+            content,
+            seen: None,
+        };
         take_parts(&store, &key, &spec, None)?;
     }
     flush(harness, &store)?;
@@ -110,7 +117,8 @@ pub fn external_arrays_of_every_layout(harness: &dyn Harness) -> Result<()> {
         assert!(found.read()? == raw, "{dtype} {shape:?}");
         for round in 0..4u64 {
             let start: Vec<u64> = shape.iter().map(|n| n * round / 5).collect();
-            let count: Vec<u64> = shape.iter().zip(&start).map(|(n, s)| (n - s).div_ceil(round + 1)).collect();
+            let count: Vec<u64> =
+                shape.iter().zip(&start).map(|(n, s)| (n - s).div_ceil(round + 1)).collect();
             let region = IndexBox::unbounded(start, count)?;
             let mut expected = vec![0; region.element_count()? as usize * item];
             copy_box(&raw, &IndexBox::whole(shape)?, &mut expected, &region, &region, item)?;
@@ -157,10 +165,9 @@ pub fn a_changed_source_is_corrupt(harness: &dyn Harness) -> Result<()> {
     let reader = open(harness, 1)?;
     let held = field(&reader, KEY)?;
     let corrupt = |what: &str| -> Result<()> {
-        for error in [
-            fails(what, ErrorKind::Corrupt, get(&reader, KEY)),
-            fails(what, ErrorKind::Corrupt, held.read()),
-        ] {
+        for error in
+            [fails(what, ErrorKind::Corrupt, get(&reader, KEY)), fails(what, ErrorKind::Corrupt, held.read())]
+        {
             names(&error, "step=0");
             names(&error, "s.nc");
             assert!(error.hint().is_some() || error.message().contains("checksum"), "{error}");

@@ -34,9 +34,9 @@
 //! ```
 
 mod arrays;
+mod external;
 mod generations;
 mod keys;
-mod external;
 mod refusals;
 mod removals;
 mod requests;

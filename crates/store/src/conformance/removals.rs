@@ -51,8 +51,12 @@ pub fn removal_counts_at_the_flush(harness: &dyn Harness) -> Result<()> {
         assert_eq!(listed(store, "")?.len(), 1);
         assert_eq!(get(store, "run=a,variable=u,step=0")?, b"kept");
         let axes = store.axes(&Request::new(), &ReadOptions::default())?;
-        let variables: Vec<String> =
-            axes.iter().filter(|(k, _)| &**k == "variable").flat_map(|(_, v)| v).map(ToString::to_string).collect();
+        let variables: Vec<String> = axes
+            .iter()
+            .filter(|(k, _)| &**k == "variable")
+            .flat_map(|(_, v)| v)
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(variables, ["u"]);
         assert_eq!(store.stats(&Request::new())?.masked, 1);
         let options = ListOptions { masked: true, ..ListOptions::default() };
@@ -184,7 +188,8 @@ pub fn removal_survives_merges(harness: &dyn Harness) -> Result<()> {
         flush(harness, store)?;
         assert_eq!(listed(&a, "")?.len(), there.len(), "after flush {i}");
     }
-    let left: Vec<String> = there.iter().map(|step| format!("{{run=a}}{{variable=t}}{{step={step}}}")).collect();
+    let left: Vec<String> =
+        there.iter().map(|step| format!("{{run=a}}{{variable=t}}{{step={step}}}")).collect();
     assert_eq!(listed(&open(harness, 2)?, "")?, left);
     let steps = open(harness, 2)?.axes(&Request::new(), &ReadOptions::default())?;
     assert_eq!(steps.last().map(|(_, values)| values.len()), Some(left.len()));

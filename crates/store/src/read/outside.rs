@@ -105,11 +105,10 @@ impl Outside {
 
     fn fetch(&self, out: &mut [u8], from: u64) -> Result<()> {
         read_exact_at(&*self.file, out, from).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::corrupt(format!(
-                "the file ends before the {} bytes at {from}",
-                out.len()
-            ))
-            .with_hint(AGAIN),
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(format!("the file ends before the {} bytes at {from}", out.len()))
+                    .with_hint(AGAIN)
+            }
             _ => Error::io("read", Path::new("a file outside the store"), e),
         })
     }
@@ -136,7 +135,9 @@ mod tests {
         let file = env.disk.create_new(path).unwrap();
         write_all_at(&*file, &content, 0).unwrap();
         let stat = file.stat().unwrap();
-        for (part, stride, parts) in [(7, 7, 40), (8, 12, 500), (3, 30_000, 6), (900, 1000, 150), (5000, 5000, 1)] {
+        for (part, stride, parts) in
+            [(7, 7, 40), (8, 12, 500), (3, 30_000, 6), (900, 1000, 150), (5000, 5000, 1)]
+        {
             let offset = 13;
             let external = External {
                 url: file_url(path),
@@ -159,7 +160,10 @@ mod tests {
                 for count in [1, part, part + 1, 3 * part + 2, length].map(|n| n.min(length - start)) {
                     let mut out = vec![0; count as usize];
                     outside.read(&mut out, start).unwrap();
-                    assert!(out == raw[start as usize..][..count as usize], "{part} {stride} {start} {count}");
+                    assert!(
+                        out == raw[start as usize..][..count as usize],
+                        "{part} {stride} {start} {count}"
+                    );
                 }
             }
         }

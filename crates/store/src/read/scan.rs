@@ -43,7 +43,16 @@ impl Scan {
             }
         }
         let matcher = Matcher::new(selection);
-        let mut scan = Scan { snapshot, matcher, own, heap, key: Vec::new(), prefix: Vec::new(), damage, removed: false };
+        let mut scan = Scan {
+            snapshot,
+            matcher,
+            own,
+            heap,
+            key: Vec::new(),
+            prefix: Vec::new(),
+            damage,
+            removed: false,
+        };
         for i in (0..scan.heap.len() / 2).rev() {
             scan.sift_down(i);
         }

@@ -93,7 +93,9 @@ fn part_text(part: &Part) -> String {
             format!("{} at {} in {} parts, one every {} bytes", e.url, e.offset, e.parts, e.stride)
         }
         Location::External(e) => format!("{} at {}", e.url, e.offset),
-        Location::Removed { only: None } => return format!("commit {} stamp {}", part.commit.sequence, part.order.0),
+        Location::Removed { only: None } => {
+            return format!("commit {} stamp {}", part.commit.sequence, part.order.0);
+        }
         Location::Removed { only: Some(only) } => {
             return format!(
                 "commit {} stamp {}: what writer {} committed as {}.{}",

@@ -45,7 +45,17 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<P
             let length = element_count(shape)?.checked_mul(dtype.size() as u64);
             let length = length.ok_or_else(|| Error::invalid("the array exceeds 64 bits"))?;
             let chunk = slab(shape, dtype);
-            (length, Some(ArrayInfo { dtype, shape: shape.to_vec(), piece: None, chunk, fill: None, summary: None }))
+            (
+                length,
+                Some(ArrayInfo {
+                    dtype,
+                    shape: shape.to_vec(),
+                    piece: None,
+                    chunk,
+                    fill: None,
+                    summary: None,
+                }),
+            )
         }
     };
     let size = if length > BLOCK { BLOCK } else { 0 };

@@ -114,7 +114,10 @@ impl Writer {
 
     /// Encoded keys in a session.
     pub fn keys(&self, session: Option<Id>) -> Vec<Vec<u8>> {
-        self.sessions.get(&session).map(|batch| batch.keys().map(<[u8]>::to_vec).collect()).unwrap_or_default()
+        self.sessions
+            .get(&session)
+            .map(|batch| batch.keys().map(<[u8]>::to_vec).collect())
+            .unwrap_or_default()
     }
 
     /// Forgets what a session holds.
