@@ -15,6 +15,7 @@
 pub mod helper;
 mod ingest;
 mod open;
+pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 pub use fieldstone_core::env::{self, Env};
@@ -26,7 +27,7 @@ pub use fieldstone_core::schema::{KeywordType, Schema, Typed};
 pub use fieldstone_core::{Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
-pub use fieldstone_store::{Field, Fields, FieldsReader};
+pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
 
 pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
 pub use open::{Mode, OpenOptions, open, open_in};

@@ -28,4 +28,4 @@ mod writer;
 
 pub use api::FieldStore;
 pub use local::LocalStore;
-pub use read::{Field, Fields, FieldsReader};
+pub use read::{Field, Fields, FieldsReader, Outline};

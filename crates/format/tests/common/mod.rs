@@ -128,7 +128,7 @@ fn external(length: u64, count: u64, arrays: bool, size: u64) -> impl Strategy<V
     let numbers = (0..1u64 << 40, 0..9u64, 0..1000u64, any::<i64>());
     (text(), numbers, blocks(count, arrays, size)).prop_map(
         move |(url, (offset, parts, gap, mtime), listed)| {
-            let parts = if parts > 0 && length % parts == 0 { parts } else { 1 };
+            let parts = if parts > 0 && length.is_multiple_of(parts) { parts } else { 1 };
             let stride = length / parts + gap;
             let nbytes = offset + parts * stride + 7;
             let Location::Blocks { file, blocks, .. } = listed else { unreachable!() };

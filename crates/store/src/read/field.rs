@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::{IndexBox, Summary, fill_box};
+use fieldstone_core::geometry::{IndexBox, Summary, fill_box, uncovered};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -25,6 +25,19 @@ pub struct Field {
     snapshot: Arc<Snapshot>,
     versions: Arc<Versions>,
     lenient: bool,
+}
+
+/// How an array field was declared and is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// The value of what nobody wrote, where it is not the element type's own.
+    pub fill: Option<Vec<u8>>,
+    /// Extents of the chunks, where anybody chose them.
+    pub chunks: Option<Vec<u64>>,
 }
 
 impl Field {
@@ -106,6 +119,45 @@ impl Field {
             Some(piece) => piece.count().to_vec(),
             None => array.shape.clone(),
         }))
+    }
+
+    /// How an array was declared and is stored, so that another store can have it the same way; `None`
+    /// for opaque bytes.
+    pub fn outline(&self) -> Result<Option<Outline>> {
+        let Some((dtype, shape)) = self.versions.array()? else { return Ok(None) };
+        let live = self.versions.live();
+        let arrays = || live.iter().filter_map(|part| part.entry.array.as_ref());
+        let chunks = match live {
+            // Where files outside are cut is no wish of anybody.
+            [part] if matches!(part.entry.location, Location::External(_)) => None,
+            [part] if part.entry.generation && part.entry.location != Location::None => self.chunks(),
+            // Of several pieces each has its own; what was declared counts before them.
+            _ => arrays().rev().find_map(|array| array.chunk.clone()),
+        };
+        let fill = arrays().find_map(|array| array.fill.clone()).filter(|fill| *fill != dtype.default_fill());
+        Ok(Some(Outline { dtype, shape: shape.to_vec(), fill, chunks }))
+    }
+
+    /// Whether any part is stored compressed.
+    pub fn is_compressed(&self) -> Result<bool> {
+        for part in self.versions.live() {
+            let inside = matches!(part.entry.location, Location::Blocks { .. });
+            let stored = Source::new(&self.files, part, &self.versions.key).stored_bytes()?;
+            if inside && stored < part.entry.length {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Boxes that together hold every element which somebody wrote, and no other; they do not overlap.
+    pub fn written(&self) -> Result<Vec<IndexBox>> {
+        let (_, shape) = self.array()?;
+        if self.is_complete()? {
+            return Ok(vec![IndexBox::whole(&shape)?]);
+        }
+        let holes = self.versions.missing(usize::MAX >> 8)?;
+        Ok(uncovered(&shape, &holes.boxes, usize::MAX >> 8)?.boxes)
     }
 
     /// Extremes and missing elements over all parts, where each has them. Of overlapping parts all

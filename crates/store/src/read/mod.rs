@@ -23,7 +23,7 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
-pub use field::Field;
+pub use field::{Field, Outline};
 pub use list::list;
 pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
