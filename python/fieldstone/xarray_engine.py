@@ -1,17 +1,19 @@
-"""The xarray engine ``fieldstone``: a store as a lazy Dataset.
+"""The xarray engine ``fieldstone``: a store as a lazy Dataset, or as a tree of them.
 
 * A store (or request) that holds one ingested netCDF file opens as that file: its dimensions,
   coordinates, attributes, packing and types, from the header of ``spec/netcdf-header.md``.
 * Array fields written by key get a leading dimension per keyword with several values.
 * GRIB fields get their dimensions from the MARS axes and their values from eccodes.
+* ``open_datatree`` gives each run a node, whatever their number, by one pass over the index.
 
-Nothing is read before it is asked for, except dimension coordinates and, for GRIB, one message per
+Nothing is read before it is asked for, except netCDF's dimension coordinates and, for GRIB, one message per
 variable, which alone tells the grid. Arrays hold no lock and can be pickled; all of a Dataset reads
 the one snapshot that was current when it was opened.
 
 Example::
 
     ds = xarray.open_dataset("forecast.store", engine="fieldstone", request={"run": "era5"})
+    tree = xarray.open_datatree("forecast.store", engine="fieldstone")
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.backends import BackendEntrypoint
 
-from fieldstone._xarray import arrays, grib, netcdf
+from fieldstone._xarray import build, views
 from fieldstone._xarray.source import Source
+from fieldstone.errors import NotFound
 
 MARKER = "fieldstone.store"
 """The file that makes a folder a store."""
@@ -35,6 +38,7 @@ class FieldstoneBackend(BackendEntrypoint):
     """``xarray.open_dataset(url, engine="fieldstone", request=…)``."""
 
     description = "Open a Fieldstone store"
+    supports_groups = True
     open_dataset_parameters = (
         "filename_or_obj",
         "mask_and_scale",
@@ -76,64 +80,74 @@ class FieldstoneBackend(BackendEntrypoint):
     ) -> xr.Dataset:
         """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules."""
         source = Source.open(os.fspath(filename_or_obj), at)
-        given = {
-            "mask_and_scale": mask_and_scale,
-            "decode_times": decode_times,
-            "concat_characters": concat_characters,
-            "decode_coords": decode_coords,
-            "use_cftime": use_cftime,
-            "decode_timedelta": decode_timedelta,
-        }
-        decoding = {name: value for name, value in given.items() if value is not None}
-        return _dataset(source, request, group, drop_variables, decoding)
+        decoding = _given(
+            mask_and_scale=mask_and_scale,
+            decode_times=decode_times,
+            concat_characters=concat_characters,
+            decode_coords=decode_coords,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+        made = build.dataset(source, views.dataset(source, request, group), drop_variables, decoding)
+        made.set_close(source.close)
+        return made
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: bool | None = None,
+        decode_times: Any = None,
+        concat_characters: bool | None = None,
+        decode_coords: Any = None,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: bool | None = None,
+        decode_timedelta: Any = None,
+        request: Any = None,
+        at: Any = None,
+        group: str | None = None,
+    ) -> dict[str, xr.Dataset]:
+        """The nodes of the tree by path; `group` gives those from one node on downwards."""
+        source = Source.open(os.fspath(filename_or_obj), at)
+        decoding = _given(
+            mask_and_scale=mask_and_scale,
+            decode_times=decode_times,
+            concat_characters=concat_characters,
+            decode_coords=decode_coords,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+        return _nodes(source, request, group, drop_variables, decoding)
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
+        """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
+        return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
 def to_xarray(store: Any, request: Any = None) -> xr.Dataset:
     """What `request` selects of an open store as a lazy Dataset."""
-    dataset = _dataset(Source(store), request, None, None, {})
+    source = Source(store)
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
-    indexed = {name: c.variable for name, c in dataset.coords.items() if c.dims == (name,)}
-    return dataset.assign_coords(xr.Coordinates(indexed))
+    return build.with_indexes(build.dataset(source, views.dataset(source, request, None), None, {}))
 
 
-def _dataset(
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _nodes(
     source: Source, request: Any, group: str | None, drop_variables: Any, decoding: dict[str, Any]
-) -> xr.Dataset:
-    axes = source.store.axes({} if request is None else request)
-    if "param" in axes:
-        parts = grib.describe(source, request)
-    elif (headers := netcdf.headers(source, axes)) is not None:
-        parts = netcdf.describe(source, request, headers, group)
-    else:
-        parts = arrays.describe(source, request)
-    dataset = StoreBackendEntrypoint().open_dataset(
-        _Parts(source, parts), drop_variables=drop_variables, **decoding
-    )
-    if parts.select:
-        dataset = dataset.isel({dim: index for dim, index in parts.select.items() if dim in dataset.dims})
-    dataset = dataset.set_coords([name for name in parts.coords if name in dataset.variables])
-    dataset.encoding["source"] = source.url
-    return dataset
-
-
-class _Parts(AbstractDataStore):
-    """What was described, in the form that xarray decodes."""
-
-    def __init__(self, source: Source, parts: arrays.Parts) -> None:
-        self._source = source
-        self._parts = parts
-
-    def get_variables(self) -> dict[str, xr.Variable]:
-        return self._parts.variables
-
-    def get_attrs(self) -> dict[str, Any]:
-        return self._parts.attrs
-
-    def get_dimensions(self) -> dict[str, int]:
-        return {d: n for v in self._parts.variables.values() for d, n in v.sizes.items()}
-
-    def get_encoding(self) -> dict[str, Any]:
-        return {"unlimited_dims": self._parts.unlimited}
-
-    def close(self) -> None:
-        self._source.close()
+) -> dict[str, xr.Dataset]:
+    wanted, nodes = (group or "").strip("/"), {}
+    for path, parts in views.tree(source, request):
+        if wanted and path != wanted and not path.startswith(f"{wanted}/"):
+            continue
+        try:
+            made = build.dataset(source, parts, drop_variables, decoding)
+        except Exception as error:
+            error.add_note(f"at node /{path}; drop_variables= or request= leave it out")
+            raise
+        nodes["/" + path[len(wanted) :].strip("/")] = made
+    if wanted and not nodes:
+        raise NotFound(f"no group {wanted!r} in the tree", "open it without group= to see its groups")
+    return nodes

@@ -96,9 +96,11 @@ class Shelf:
     def __init__(self) -> None:
         self.fields: dict[tuple[tuple[str, str], ...], Any] = {}
         self.reads: list[tuple[dict[str, str], Any, Any]] = []
+        self._store: Any = None
 
     def put(self, key: dict[str, Any], data: Any) -> None:
         self.fields[flat(key)] = data
+        self._store = None
 
     def take(self, frames: Iterable[Frame]) -> Shelf:
         """Keeps the fields of a reply stream, as the native side would."""
@@ -123,37 +125,28 @@ class Shelf:
                 self.put(header["key"], array(header, payload))
         return self
 
-    def _select(self, request: dict[str, Any]) -> Iterable[tuple[dict[str, str], Any]]:
-        wanted = {
-            k: [str(x) for x in v] if isinstance(v, list | range) else [str(v)] for k, v in request.items()
-        }
-        for key, data in self.fields.items():
-            if all(dict(key).get(k) in v for k, v in wanted.items()):
-                yield dict(key), data
+    def _real(self) -> Any:
+        """A real store of the fields."""
+        import fieldstone as fst
 
-    def list(self, request: dict[str, Any]) -> Iterable[SimpleNamespace]:
-        for key, data in self._select(request):
-            known = isinstance(data, np.ndarray)
-            yield SimpleNamespace(
-                key=key, dtype=data.dtype.str if known else None, shape=data.shape if known else None
-            )
+        if self._store is None:
+            grib = any(name == "param" for key in self.fields for name, _ in key)
+            self._store = fst.open("memory:", schema="mars" if grib else "simulation")
+            self._store.archive_many([dict(key) for key in self.fields], self.fields.values())
+            self._store.flush()
+        return self._store
 
-    def axes(self, request: dict[str, Any]) -> dict[str, list[str]]:
-        held: dict[str, set[str]] = {}
-        for key, _ in self._select(request):
-            for keyword, value in key.items():
-                held.setdefault(keyword, set()).add(value)
-        return {
-            k: sorted(v, key=lambda x: (0, float(x), x) if x.replace(".", "", 1).isdigit() else (1, 0.0, x))
-            for k, v in held.items()
-        }
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("list", "axes", "retrieve", "version", "_cubes", "_roles"):
+            raise AttributeError(name)
+        return getattr(self._real(), name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_store": None}
 
     def get(self, key: dict[str, str], start: Any = None, count: Any = None) -> Any:
-        data = self.fields[flat(key)]
         self.reads.append((key, start, count))
-        if start is None:
-            return data
-        return data[tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))]
+        return self._real().get(key, start, count)
 
     def close(self) -> None:
         pass

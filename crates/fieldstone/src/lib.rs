@@ -12,6 +12,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod cubes;
 pub mod helper;
 mod ingest;
 mod open;
@@ -29,5 +30,6 @@ pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
 pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
 
+pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
 pub use open::{Mode, OpenOptions, open, open_in};

@@ -220,6 +220,9 @@ pub struct ListEntry {
     pub dtype: Option<DType>,
     /// Shape; `None` for opaque bytes.
     pub shape: Option<Arc<[u64]>>,
+    /// Extents of the chunks it is stored in; `None` where it is one block, and for opaque bytes. Of a
+    /// field in pieces: those it was created with, else of its largest piece.
+    pub chunks: Option<Arc<[u64]>>,
     /// Whether every element is there.
     pub complete: bool,
     /// Where its newest piece is; nowhere for a created field without pieces.

@@ -1,26 +1,26 @@
-"""Lazy arrays over fields, and the variables of a store of array fields.
+"""The variables of a store of array fields that were archived by key.
 
-A :class:`FieldArray` has leading dimensions, whose positions are keys, and the dimensions of each
-field. Reading a selection reads, of each field it touches, the smallest box around it.
+A variable is one or more cubes (``store._cubes``): fields that differ in nothing but some keywords. Each
+keyword with several values is a dimension, with those values as coordinate; missing combinations are filled.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 
-from fieldstone._xarray.source import Key, Source
+from fieldstone._xarray.lazy import Axis, FieldArray, Tied, chunks, lazy
+from fieldstone._xarray.source import Source
+from fieldstone.errors import Invalid
 
-Box = tuple[tuple[int, ...], tuple[int, ...]]
-VARIABLE = "variable"
+TIME = "time"
+"""The keyword that becomes a coordinate of the others where each of their combinations has one value."""
 
 
 @dataclass
@@ -32,188 +32,248 @@ class Parts:
     coords: list[str] = field(default_factory=list)
     unlimited: set[str] = field(default_factory=set)
     select: dict[str, list[int]] = field(default_factory=dict)
+    plain: bool = False
+    """Whether nothing here is encoded, so that there is nothing to decode."""
 
 
-class FieldArray(BackendArray):
-    """Fields side by side as one array."""
+@dataclass(frozen=True)
+class Roles:
+    """Which keywords mean run, step and variable, by the store's schema."""
 
-    def __init__(
-        self,
-        source: Source,
-        keys: Mapping[tuple[int, ...], Key],
-        lead: tuple[int, ...],
-        inner: tuple[int, ...],
-        dtype: np.dtype,
-        read: Callable[[Source, Key, tuple[int, ...], Box], np.ndarray] | None = None,
-        fill: Any = None,
-    ) -> None:
-        self._source = source
-        self._keys = keys
-        self._lead = lead
-        self._inner = inner
-        self._read = read or read_array
-        self._fill = fill
-        self.shape = lead + inner
-        self.dtype = dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER, self._select
-        )
-
-    def _select(self, key: tuple[Any, ...]) -> np.ndarray:
-        n = len(self._lead)
-        picks = [positions(k, size) for k, size in zip(key[:n], self._lead, strict=True)]
-        cuts = [cut(k, size) for k, size in zip(key[n:], self._inner, strict=True)]
-        start, count = tuple(c[0] for c in cuts), tuple(c[1] for c in cuts)
-        # Position within the box read; outer indexing, one axis after another from the last.
-        inside = [c[2] for c in cuts]
-        inner_shape = tuple(c if i is None else len(i) for i, c in zip(inside, count, strict=True))
-        out = np.empty(tuple(len(p) for p in picks) + inner_shape, dtype=self.dtype)
-        for place in itertools.product(*(range(len(p)) for p in picks)):
-            where = tuple(int(p[i]) for p, i in zip(picks, place, strict=True))
-            out[place] = self._one(where, (start, count), inside)
-        return out[tuple(0 if np.ndim(k) == 0 and not isinstance(k, slice) else slice(None) for k in key)]
-
-    def _one(self, where: tuple[int, ...], box: Box, inside: list[Any]) -> Any:
-        if math.prod(box[1]) == 0:
-            return np.empty(tuple(box[1]), self.dtype)
-        key = self._keys.get(where)
-        if key is None:
-            return self._fill
-        values = self._read(self._source, key, self._inner, box)
-        for axis, index in enumerate(inside):
-            if index is not None:
-                values = np.take(values, index, axis=axis)
-        return values
+    run: str | None
+    step: str | None
+    variable: str | None
 
 
-class Steps(Mapping[tuple[int, ...], Key]):
-    """Keys of one variable by `step` 0 to n - 1, made when asked for."""
+class Shared:
+    """Axes in typed order, and the coordinates made of them: equal ones once for many Datasets."""
 
-    def __init__(self, base: Key, n: int) -> None:
-        self._base, self._n = base, n
+    def __init__(self, order: dict[str, tuple[str | None, ...]]) -> None:
+        self._ranks: dict[str, dict[str | None, int]] = {}
+        self._order = order
+        self._coordinates: dict[tuple[str, int], tuple[Any, xr.Variable]] = {}
+        self._places: dict[tuple[int, int], tuple[Any, Any, np.ndarray | None]] = {}
 
-    def __getitem__(self, place: tuple[int, ...]) -> Key:
-        (step,) = place
-        if not 0 <= step < self._n:
-            raise KeyError(place)
-        return {**self._base, "step": str(step)}
+    def union(self, keyword: str, axes: Sequence[tuple[str | None, ...]]) -> tuple[str | None, ...]:
+        """The values of several axes, in typed order."""
+        first = axes[0]
+        if all(axis is first or axis == first for axis in axes):
+            return first
+        if keyword not in self._ranks:
+            self._ranks[keyword] = {None: -1, **{v: i for i, v in enumerate(self._order[keyword])}}
+        return tuple(sorted({v for axis in axes for v in axis}, key=self._ranks[keyword].__getitem__))
 
-    def __iter__(self) -> Any:
-        return ((i,) for i in range(self._n))
+    def coordinate(self, keyword: str, values: tuple[str | None, ...]) -> xr.Variable:
+        """The coordinate variable of an axis."""
+        kept = self._coordinates.get((keyword, id(values)))
+        if kept is None:
+            kept = (values, xr.IndexVariable((keyword,), typed(values)))
+            self._coordinates[keyword, id(values)] = kept
+        return kept[1]
 
-    def __len__(self) -> int:
-        return self._n
-
-
-def positions(key: Any, size: int) -> np.ndarray:
-    """The positions that an int, slice or array selects."""
-    if isinstance(key, slice):
-        return np.arange(*key.indices(size))
-    return np.atleast_1d(np.asarray(key, dtype=np.int64)) % max(size, 1)
-
-
-def cut(key: Any, size: int) -> tuple[int, int, np.ndarray | None]:
-    """Start and count of the smallest box around a selection, and positions in it where it is not all."""
-    if isinstance(key, slice) and key.indices(size)[2] == 1:
-        start, stop, _ = key.indices(size)
-        return start, max(0, stop - start), None
-    picked = positions(key, size)
-    if picked.size == 0:
-        return 0, 0, picked
-    low, high = int(picked.min()), int(picked.max())
-    return low, high - low + 1, picked - low
-
-
-def read_array(source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
-    """A box of an array field."""
-    return source.box(key, *box)
+    def places(self, whole: tuple[str | None, ...], part: tuple[str | None, ...]) -> np.ndarray | None:
+        """For each value of `whole` its position in `part`, or -1; None where they are equal."""
+        if whole is part or whole == part:
+            return None
+        kept = self._places.get((id(whole), id(part)))
+        if kept is None:
+            at = {value: i for i, value in enumerate(part)}
+            kept = (whole, part, np.array([at.get(value, -1) for value in whole], dtype=np.int64))
+            self._places[id(whole), id(part)] = kept
+        return kept[2]
 
 
-def lazy(array: BackendArray) -> Any:
-    """An array that xarray reads when it must."""
-    return indexing.LazilyIndexedArray(array)
-
-
-def describe(source: Source, request: Any) -> Parts:
-    """Variables of array fields that were archived by key."""
-    found: dict[str, list[Any]] = {}
-    for entry in source.store.list({} if request is None else request):
-        if entry.dtype is not None:
-            found.setdefault(str(dict(entry.key).get(VARIABLE, "field")), []).append(entry)
-    if not found:
-        raise ValueError("nothing to open: no array field matches the request")
-    texts: dict[str, list[str]] = {}
-    for entries in found.values():
-        for entry in entries:
-            for keyword, value in dict(entry.key).items():
-                held = texts.setdefault(keyword, [])
-                if value not in held:
-                    held.append(value)
-    axes = source.store.axes({} if request is None else request)
-    values = {keyword: [v for v in axes.get(keyword, held) if v in held] for keyword, held in texts.items()}
-    variables, coords = {}, []
+def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared) -> Parts:
+    """The variables of cubes of array fields: a cube for each variable, or several that have one name."""
+    parts = Parts({}, plain=True)
+    made = [Cube(cube) for cube in cubes if cube.dtype is not None]
+    for cube in made:
+        check(cube, roles)
+    tie(made)
+    held: dict[str, list[tuple[str | None, ...]]] = {}
+    for cube in made:
+        for keyword, values in cube.axes.items():
+            if len(values) > 1 and (None not in values or len(values) > 2):
+                held.setdefault(keyword, []).append(values)
+    dims = {keyword: shared.union(keyword, axes) for keyword, axes in held.items()}
     sizes: dict[str, int] = {}
-    for name, entries in found.items():
-        variables[name] = _variable(source, name, entries, values, sizes)
-    for keyword, held in values.items():
-        if keyword != VARIABLE and any(keyword in v.dims for v in variables.values()):
-            variables[keyword] = xr.Variable((keyword,), typed(held))
-        elif keyword != VARIABLE and len(held) == 1 and keyword not in variables:
-            variables[keyword] = xr.Variable((), typed(held)[0])
-            coords.append(keyword)
-    return Parts(variables, coords=coords)
+    for cube in made:
+        name = str(cube.key.get(roles.variable, "field"))
+        name = f"variable_{name}" if name in dims else name  # the dimension has its coordinate there
+        parts.variables[name] = variable(source, name, cube, roles, dims, sizes, shared)
+    for keyword, values in dims.items():
+        parts.variables[keyword] = shared.coordinate(keyword, values)
+    scalars(parts, made, roles, dims)
+    times(parts, made, dims, shared)
+    return parts
 
 
-def _variable(
-    source: Source, name: str, entries: list[Any], values: dict[str, list[str]], sizes: dict[str, int]
+class Cube:
+    """A cube of the store, its axes of one value put with what all fields have in common."""
+
+    def __init__(self, cube: Any) -> None:
+        self.key: dict[str, str] = dict(cube.key)
+        self.dtype: np.dtype = cube.dtype
+        self.shape: tuple[int, ...] = cube.shape
+        self.chunks: tuple[int, ...] = cube.chunks or cube.shape
+        self.odd = cube.odd
+        self.axes: dict[str, tuple[str | None, ...]] = {}
+        for keyword, values in cube.axes.items():
+            if len(values) > 1:
+                self.axes[keyword] = values
+            else:
+                self.key[keyword] = values[0]
+        self.present = None if cube.places is None else np.frombuffer(cube.places, np.int64)
+        self.tied: Tied | None = None
+
+    def tie(self) -> bool:
+        """Takes the time out of the axes where the others decide it; whether they do."""
+        if self.present is None or None in self.axes[TIME]:
+            return False
+        names = list(self.axes)
+        sizes = [len(self.axes[k]) for k in names]
+        numbers = np.unravel_index(self.present, sizes)
+        others = [i for i, k in enumerate(names) if k != TIME]
+        shape = [sizes[i] for i in others]
+        flat = np.ravel_multi_index([numbers[i] for i in others], shape) if others else np.zeros(1, np.int64)
+        if not others or len(np.unique(flat)) != len(flat):
+            return False
+        order = np.argsort(flat, kind="stable")
+        self.tied = Tied(TIME, self.axes[TIME], numbers[names.index(TIME)][order].astype(np.int64))
+        self.axes = {k: v for k, v in self.axes.items() if k != TIME}
+        self.present = None if len(flat) == math.prod(shape) else flat[order].astype(np.int64)
+        return True
+
+
+def check(cube: Cube, roles: Roles) -> None:
+    """Refuses a cube whose fields are not alike."""
+    if cube.odd is None:
+        return
+    key, dtype, shape = cube.odd
+    where = ", ".join(f"{k}={v}" for k, v in cube.key.items())
+    more = [k for k in cube.axes if k != roles.step]
+    raise Invalid(
+        f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, and {key} is "
+        f"{dtype or 'opaque bytes'} {shape or ''}".rstrip(),
+        f"give a request that selects equal ones, such as one value of {' or '.join(more or list(cube.axes))}"
+        + (", or open_datatree, which makes a node of each" if more else ""),
+    )
+
+
+def tie(cubes: Sequence[Cube]) -> None:
+    """Makes of the time a coordinate along the others, where it is one in every cube that has it."""
+    having = [cube for cube in cubes if TIME in cube.axes]
+    before = [(cube.axes, cube.present) for cube in having]
+    if not all([cube.tie() for cube in having]):
+        for cube, (axes, present) in zip(having, before, strict=True):
+            cube.axes, cube.present, cube.tied = axes, present, None
+
+
+def variable(
+    source: Source,
+    name: str,
+    cube: Cube,
+    roles: Roles,
+    dims: dict[str, tuple[str | None, ...]],
+    sizes: dict[str, int],
+    shared: Shared,
 ) -> xr.Variable:
-    first = entries[0]
-    dtype, shape = np.dtype(str(first.dtype)), tuple(first.shape)
-    for entry in entries:
-        if np.dtype(str(entry.dtype)) != dtype or tuple(entry.shape) != shape:
-            raise ValueError(
-                f"fields of variable {name} differ in type or shape ({dtype} {shape} and "
-                f"{entry.dtype} {tuple(entry.shape)}); give a request that selects equal ones"
-            )
-    keys = [dict(entry.key) for entry in entries]
-    names = [k for k in values if k != VARIABLE and len({key.get(k) for key in keys}) > 1]
-    if any(k not in key for key in keys for k in names):
-        raise ValueError(f"some fields of variable {name} lack one of {', '.join(names)}; narrow the request")
-    ranks = {k: {text: i for i, text in enumerate(values[k])} for k in names}
-    places = {tuple(ranks[k][key[k]] for k in names): key for key in keys}
-    lead = tuple(len(values[k]) for k in names)
-    complete = len(places) == math.prod(lead)
-    fill = None
-    read_dtype = dtype
+    """One variable, of one cube."""
+    lacking = [k for k, values in cube.axes.items() if None in values]
+    if lacking:
+        raise Invalid(
+            f"some fields of variable {name} lack {', '.join(lacking)}",
+            "give a request that selects those that have it",
+        )
+    axes = [Axis(k, values, shared.places(dims[k], values)) for k, values in cube.axes.items()]
+    complete = cube.present is None and all(axis.places is None for axis in axes)
+    dtype, fill = cube.dtype, None
     if not complete:
         # Combinations without a field are missing values, so integers become floats.
         if dtype.kind in "iub":
-            read_dtype = np.dtype("f8")
+            dtype = np.dtype("f8")
         elif dtype.kind not in "fcMm":
-            raise ValueError(f"variable {name} has no field for some combinations of {', '.join(names)}")
-        fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=read_dtype)
+            names = ", ".join(cube.axes)
+            raise Invalid(
+                f"variable {name} has no field for some combinations of {names}, and its type {dtype} has "
+                "no missing value",
+                "give a request that selects what is complete",
+            )
+        fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=dtype)[()]
     inner = []
-    for i, n in enumerate(shape):
+    for i, n in enumerate(cube.shape):
         dim = f"dim_{i}"
         inner.append(dim if sizes.setdefault(dim, n) == n else f"{name}_dim_{i}")
-    array = FieldArray(source, places, lead, shape, read_dtype, fill=fill)
-    variable = xr.Variable((*names, *inner), lazy(array))
-    variable.encoding["preferred_chunks"] = chunks(names, inner, shape)
-    return variable
+    array = FieldArray(
+        source, cube.key, axes, cube.shape, dtype, present=cube.present, tied=cube.tied, fill=fill
+    )
+    # What tells this variable's one value of a dimension that others have.
+    attrs = {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}
+    made = xr.Variable((*cube.axes, *inner), lazy(array), attrs, fastpath=True)
+    made.encoding = {"preferred_chunks": chunks(list(cube.axes), inner, cube.chunks)}
+    return made
 
 
-def chunks(lead: list[str], inner: list[str], shape: tuple[int, ...]) -> dict[str, int]:
-    """A field per chunk, for dask."""
-    return {**dict.fromkeys(lead, 1), **dict(zip(inner, shape, strict=True))}
+def scalars(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, Any]) -> None:
+    """A scalar coordinate for each keyword that has one value in all fields."""
+    first = cubes[0].key if cubes else {}
+    for keyword, value in first.items():
+        if keyword in (roles.variable, *dims) or keyword in parts.variables:
+            continue
+        if all(cube.key.get(keyword) == value for cube in cubes):
+            parts.variables[keyword] = xr.Variable((), typed((value,))[0])
+            parts.coords.append(keyword)
 
 
-def typed(texts: list[str]) -> np.ndarray:
+def times(parts: Parts, cubes: Sequence[Cube], dims: dict[str, Any], shared: Shared) -> None:
+    """The coordinate of a time that others decide: along the steps, or along as many as it takes."""
+    tied = [cube for cube in cubes if cube.tied is not None]
+    if not tied or TIME in parts.variables:
+        return
+    values = shared.union(TIME, [cube.tied.values for cube in tied if cube.tied])
+    data = typed(values)
+    common = [k for k in dims if all(k in cube.axes for cube in tied)]
+    for n in range(1, len(common) + 1):
+        for names in itertools.combinations(common, n):
+            found = decided(tied, names, dims, values)
+            if found is None:
+                continue
+            if (found < 0).any():
+                if data.dtype.kind == "U":
+                    return
+                data = np.append(data.astype("f8"), np.nan)
+            parts.variables[TIME] = xr.Variable(names, data[found])
+            parts.coords.append(TIME)
+            return
+
+
+def decided(
+    cubes: Sequence[Cube], names: Sequence[str], dims: dict[str, Any], values: Sequence[str | None]
+) -> np.ndarray | None:
+    """Position in `values` of the time, by keywords; None where these do not decide it."""
+    found = np.full([len(dims[k]) for k in names], -1, dtype=np.int64)
+    numbers = {value: i for i, value in enumerate(values)}
+    rows = []
+    for cube in cubes:
+        sizes = [len(axis) for axis in cube.axes.values()]
+        place = np.arange(math.prod(sizes)) if cube.present is None else cube.present
+        positions = dict(zip(cube.axes, np.unravel_index(place, sizes), strict=True))
+        index = []
+        for keyword in names:
+            rank = {value: i for i, value in enumerate(dims[keyword])}
+            index.append(np.array([rank[v] for v in cube.axes[keyword]])[positions[keyword]])
+        tied = cube.tied
+        time = np.array([numbers[v] for v in tied.values])[tied.numbers] if tied else np.array([])
+        found[tuple(index)] = time
+        rows.append((tuple(index), time))
+    return found if all((found[index] == time).all() for index, time in rows) else None
+
+
+def typed(texts: Sequence[str | None]) -> np.ndarray:
     """Values of a keyword: whole numbers, else numbers, else text."""
     for kind in (int, float):
         try:
-            return np.array([kind(text) for text in texts])
-        except ValueError:
+            return np.array([kind(text) for text in texts])  # type: ignore[arg-type]
+        except (ValueError, TypeError):
             continue
-    return np.array(texts, dtype=str)
+    return np.array(["" if text is None else text for text in texts], dtype=str)

@@ -1,15 +1,23 @@
-"""GRIB fields as variables: a dimension per MARS keyword with several values, and the grid's."""
+"""GRIB fields as variables: a dimension per MARS keyword with several values, and the grid's.
+
+A variable is one cube (``store._cubes``): messages that differ in nothing but :data:`AXES`. Its grid is told
+by one message; each message says its own when it is read, and one of another grid is refused.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fieldstone._xarray.arrays import Box, FieldArray, Key, Parts, chunks, lazy, typed
-from fieldstone._xarray.source import Source
+from fieldstone._xarray.arrays import Cube, Parts, Shared, typed
+from fieldstone._xarray.lazy import Axis, Box, FieldArray, chunks, lazy
+from fieldstone._xarray.source import Key, Source
+from fieldstone.errors import Invalid
 
 AXES = (
     "number",
@@ -24,69 +32,233 @@ AXES = (
     "levelist",
 )
 """Keywords that become dimensions, outermost first; any other one makes variables of its own."""
+NODES = ("centre", "class", "expver", "stream", "domain", "type")
+"""Keywords that become levels of a tree where they have several values, outermost first."""
+LEVELS = ("typeoflevel", "levtype")
+"""Keywords of which the first that a variable has is the last level of a tree."""
 
 Group = tuple[tuple[str, str], ...]
 
 
+@dataclass
+class Head:
+    """What one message tells of its grid and its meaning."""
+
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: dict[str, Any]
+    attrs: dict[str, Any]
+    grid: str
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages that make one variable: of a cube, those of one grid."""
+
+    group: Group
+    key: Key
+    axes: dict[str, tuple[str | None, ...]]
+    present: np.ndarray | None
+    head: Head
+
+    @property
+    def lead(self) -> dict[str, tuple[str | None, ...]]:
+        """The keywords with several values, in the order of AXES."""
+        return {k: self.axes[k] for k in AXES if k in self.axes}
+
+
+class Heads:
+    """Reads headers; the coordinates of each grid once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._grids: dict[str, tuple[tuple[int, ...], Any]] = {}
+
+    def of(self, key: Key) -> Head:
+        """Grid, coordinates and attributes, from one message."""
+        from fieldstone._helper import grib
+
+        with grib.Handle(self._source.bytes(key)) as handle:
+            grid = grid_id(handle)
+            if grid not in self._grids:
+                self._grids[grid] = grib.grid_of(handle)
+            shape, coords = self._grids[grid]
+            dims: tuple[str, ...] = ("values",)
+            if len(shape) == 2:
+                dims = ("latitude", "longitude") if coords["latitude"][1].ndim == 1 else ("y", "x")
+            return Head(shape, dims, coords, grib.attributes_of(handle), grid)
+
+
 def describe(source: Source, request: Any) -> Parts:
-    """Variables of GRIB messages: a group of keys that differ in nothing but AXES."""
-    groups: dict[Group, list[Key]] = {}
-    for entry in source.store.list({} if request is None else request):
-        key = dict(entry.key)
-        group = tuple((k, v) for k, v in key.items() if k not in AXES)
-        groups.setdefault(group, []).append(key)
-    if not groups:
-        raise ValueError("nothing to open: no field matches the request")
-    order = source.store.axes({} if request is None else request)
-    heads = {group: head(source, keys[0]) for group, keys in groups.items()}
-    names = name_all({g: facts["attrs"].get("short_name", unnamed(g)) for g, facts in heads.items()})
-    grids: dict[str, str] = {}
-    parts = Parts({})
-    shared: dict[str, list[str]] = {}
-    for group, keys in groups.items():
-        for dim, keyword in dims_of(group, keys, groups).items():
-            present = {key[keyword] for key in keys if keyword in key}
-            known = shared.setdefault(dim, [])
-            known += [v for v in order.get(keyword, sorted(present)) if v in present and v not in known]
-            known.sort(key=order.get(keyword, known).index)
-    for group, keys in groups.items():
-        facts = heads[group]
-        suffix = grids.setdefault(facts["grid"], "" if not grids else f"_{len(grids) + 1}")
-        rename = {dim: dim + suffix for _, (dims, _) in facts["coords"].items() for dim in dims}
-        inner = tuple(rename.get(d, d + suffix) for d in facts["dims"])
-        for name, (dims, data) in facts["coords"].items():
-            parts.variables.setdefault(
-                name + suffix, xr.Variable(tuple(rename[d] for d in dims), data, coordinate_attrs(name))
+    """Variables of GRIB messages."""
+    cubes, order = cubes_of(source, request)
+    heads = Heads(source)
+    held = [whole(cube, heads.of(next(keys_of(cube)))) for cube in cubes]
+    return assemble(source, held, Shared(order))
+
+
+def groups(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
+    """The nodes of a tree with their variables: by NODES, by level type, and by grid where it differs."""
+    cubes, order = cubes_of(source, request)
+    heads, shared = Heads(source), Shared(order)
+    varied = [k for k in NODES if len({cube.key.get(k) for cube in cubes}) > 1]
+    nodes: dict[str, list[Messages]] = {}
+    for cube in cubes:
+        level = next((k for k in LEVELS if k in cube.key), LEVELS[-1])
+        path = "/".join(f"{k}={cube.key.get(k, '')}" for k in (*varied, level))
+        nodes.setdefault(path, []).extend(by_grid(cube, heads))
+    for path, held in nodes.items():
+        grids = list(dict.fromkeys(m.head.grid for m in held))
+        if len(grids) == 1:
+            yield path, assemble(source, held, shared)
+            continue
+        for grid in grids:
+            same = [m for m in held if m.head.grid == grid]
+            kind, points, _ = grid.split(" ")
+            name = f"grid={kind}-{points}"
+            twins = [g for g in grids if g.split(" ")[:2] == [kind, points]]
+            name += f"-{twins.index(grid) + 1}" if len(twins) > 1 else ""
+            yield f"{path}/{name}", assemble(source, same, shared)
+
+
+def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[str | None, ...]]]:
+    """The cubes of a request, all of messages."""
+    cubes, order = source.store._cubes(request, along=AXES)
+    for cube in cubes:
+        if cube.dtype is not None or (cube.odd and cube.odd[1] is not None):
+            raise Invalid(
+                f"the request selects GRIB messages and arrays, such as {dict(cube.key)}",
+                "give a request that selects either",
             )
-            parts.coords.append(name + suffix)
-        lead = dims_of(group, keys, groups)
-        ranks = {dim: {v: i for i, v in enumerate(shared[dim])} for dim in lead}
-        places = {tuple(ranks[dim][key[k]] for dim, k in lead.items()): key for key in keys}
-        shape = tuple(len(shared[dim]) for dim in lead)
-        read = MessageReader(facts["grid"])
-        array = FieldArray(source, places, shape, facts["shape"], np.dtype("f8"), read, np.float64(np.nan))
-        made = xr.Variable((*lead, *inner), lazy(array), attrs_of(group, keys, facts, lead))
-        made.encoding["preferred_chunks"] = chunks(list(lead), list(inner), facts["shape"])
-        parts.variables[names[group]] = made
-    for dim, texts in shared.items():
+    return cubes, order
+
+
+def whole(cube: Any, head: Head) -> Messages:
+    """All messages of a cube."""
+    made = Cube(cube)
+    lacking = [k for k, values in made.axes.items() if None in values]
+    if lacking:
+        raise Invalid(
+            f"some fields of {dict(cube.key)} lack {', '.join(lacking)}",
+            "give a request that selects those that have it",
+        )
+    return Messages(tuple(cube.key.items()), made.key, made.axes, made.present, head)
+
+
+def by_grid(cube: Any, heads: Heads) -> list[Messages]:
+    """The messages of a cube by their grid.
+
+    The shortest and the longest message are asked; where they have one grid, so have all between, or they
+    say otherwise when they are read.
+    """
+    ends = [heads.of(dict(key)) for key in dict.fromkeys((cube.shortest, cube.longest))]
+    everything = whole(cube, ends[0])
+    if len({head.grid for head in ends}) == 1:
+        return [everything]
+    found: dict[str, tuple[Head, list[int]]] = {}
+    for place, key in zip(places_of(cube), keys_of(cube), strict=True):
+        head = heads.of(key)
+        found.setdefault(head.grid, (head, []))[1].append(int(place))
+    parts = (narrowed(everything, np.array(places, np.int64), head) for head, places in found.values())
+    return list(parts)
+
+
+def narrowed(messages: Messages, places: np.ndarray, head: Head) -> Messages:
+    """Some messages of a variable, with those values of its axes that they have."""
+    names = list(messages.axes)
+    numbers = np.unravel_index(places, [len(messages.axes[k]) for k in names]) if names else ()
+    key, axes, columns = dict(messages.key), {}, []
+    for keyword, column in zip(names, numbers, strict=True):
+        held, index = np.unique(column, return_inverse=True)
+        values = tuple(messages.axes[keyword][i] for i in held)
+        if len(values) == 1:
+            key[keyword] = str(values[0])
+        else:
+            axes[keyword] = values
+            columns.append(index)
+    sizes = [len(values) for values in axes.values()]
+    flat = np.sort(np.ravel_multi_index(columns, sizes)) if axes else np.zeros(1, np.int64)
+    present = None if len(flat) == math.prod(sizes) else flat
+    return replace(messages, key=key, axes=axes, present=present, head=head)
+
+
+def places_of(cube: Any) -> np.ndarray:
+    """The combinations of a cube's axes that have a field, as positions in C order."""
+    if cube.places is not None:
+        return np.frombuffer(cube.places, np.int64)
+    return np.arange(math.prod(len(values) for values in cube.axes.values()))
+
+
+def keys_of(cube: Any) -> Iterator[Key]:
+    """The keys of a cube's fields, in the order of :func:`places_of`."""
+    sizes = [len(values) for values in cube.axes.values()]
+    for place in places_of(cube):
+        numbers = np.unravel_index(place, sizes) if sizes else ()
+        chosen = ((k, v[i]) for (k, v), i in zip(cube.axes.items(), numbers, strict=True))
+        yield {**cube.key, **{k: v for k, v in chosen if v is not None}}
+
+
+def assemble(source: Source, held: Sequence[Messages], shared: Shared) -> Parts:
+    """The variables of messages, with their dimensions and coordinates."""
+    parts = Parts({})
+    short = {i: m.head.attrs.get("short_name", unnamed(m.group)) for i, m in enumerate(held)}
+    names = name_all(short, held)
+    kinds = {level_type(m.group) for m in held if "levelist" in m.axes}
+    dims: dict[str, list[tuple[str | None, ...]]] = {}
+    for m in held:
+        for keyword, values in m.lead.items():
+            dims.setdefault(dim_of(keyword, m.group, kinds), []).append(values)
+    keywords = {d: "levelist" if d.startswith("levelist") else d for d in dims}
+    union = {d: shared.union(keywords[d], axes) for d, axes in dims.items()}
+    grids: dict[str, str] = {}
+    for i, name in names.items():
+        m = held[i]
+        head = m.head
+        suffix = grids.setdefault(head.grid, "" if not grids else f"_{len(grids) + 1}")
+        rename = {dim: dim + suffix for _, (along, _) in head.coords.items() for dim in along}
+        inner = tuple(rename.get(d, d + suffix) for d in head.dims)
+        for coord, (along, data) in head.coords.items():
+            parts.variables.setdefault(
+                coord + suffix, xr.Variable(tuple(rename[d] for d in along), data, coordinate_attrs(coord))
+            )
+            parts.coords.append(coord + suffix)
+        lead = {dim_of(k, m.group, kinds): values for k, values in m.lead.items()}
+        # Axes stand in the store's order, dimensions in that of AXES.
+        axes = [Axis(keywords[d], values, shared.places(union[d], values)) for d, values in lead.items()]
+        present = reordered(m, [keywords[d] for d in lead])
+        read = MessageReader(head.grid)
+        array = FieldArray(
+            source,
+            m.key,
+            axes,
+            head.shape,
+            np.dtype("f8"),
+            present=present,
+            read=read,
+            fill=np.float64(np.nan),
+        )
+        made = xr.Variable((*lead, *inner), lazy(array), attrs_of(m))
+        made.encoding["preferred_chunks"] = chunks(list(lead), list(inner), head.shape)
+        parts.variables[name] = made
+    for dim, values in union.items():
+        texts = [str(v) for v in values]
         parts.variables[dim] = xr.Variable((dim,), axis_values(dim, texts), axis_attrs(dim))
-    single(parts, groups, shared)
+    single(parts, held)
     return parts
 
 
-def dims_of(group: Group, keys: list[Key], groups: dict[Group, list[Key]]) -> dict[str, str]:
-    """Dimension → keyword of the keywords with several values; levels of two kinds get two names."""
-    held = {}
-    for keyword in AXES:
-        values = {key.get(keyword) for key in keys}
-        if len(values) < 2:
-            continue
-        if None in values:
-            raise ValueError(f"some fields of {dict(group)} lack {keyword}; narrow the request")
-        kinds = {level_type(g) for g, ks in groups.items() if len({k.get("levelist") for k in ks}) > 1}
-        dim = f"levelist_{level_type(group)}" if keyword == "levelist" and len(kinds) > 1 else keyword
-        held[dim] = keyword
-    return held
+def reordered(m: Messages, names: list[str]) -> np.ndarray | None:
+    """The combinations that have a field, over the axes in another order."""
+    if m.present is None or names == list(m.axes):
+        return m.present
+    sizes = {k: len(values) for k, values in m.axes.items()}
+    numbers = dict(zip(sizes, np.unravel_index(m.present, list(sizes.values())), strict=True))
+    return np.sort(np.ravel_multi_index([numbers[k] for k in names], [sizes[k] for k in names]))
+
+
+def dim_of(keyword: str, group: Group, kinds: set[str]) -> str:
+    """The dimension of a keyword; levels of two kinds get two names."""
+    return f"levelist_{level_type(group)}" if keyword == "levelist" and len(kinds) > 1 else keyword
 
 
 def level_type(group: Group) -> str:
@@ -95,20 +267,20 @@ def level_type(group: Group) -> str:
     return facts.get("typeoflevel") or facts.get("levtype", "")
 
 
-def name_all(short: dict[Group, str]) -> dict[Group, str]:
-    """A name per group: the short name, with the keywords that differ where it is not unique."""
+def name_all(short: dict[int, str], held: Sequence[Messages]) -> dict[int, str]:
+    """A name for each: the short name, with the keywords that differ where it is not unique."""
     names = {}
-    for group, name in short.items():
-        twins = [dict(g) for g, n in short.items() if n == name]
+    for i, name in short.items():
+        twins = [dict(held[j].group) for j, n in short.items() if n == name]
         differing = [k for k in sorted({k for t in twins for k in t}) if len({t.get(k) for t in twins}) > 1]
         # typeoflevel says more than levtype; param says what the name says, in another table.
         for more, less in (("typeoflevel", "levtype"), ("levtype", "param"), ("typeoflevel", "param")):
             if more in differing and less in differing:
                 differing.remove(less)
-        own = dict(group)
-        names[group] = "_".join([name, *(own[k] for k in differing if k in own)])
+        own = dict(held[i].group)
+        names[i] = "_".join([name, *(own[k] for k in differing if k in own)])
     if len(set(names.values())) < len(names):
-        names = {g: "_".join([short[g], *(v for _, v in g)]) for g in names}
+        names = {i: "_".join([short[i], *(v for _, v in held[i].group)]) for i in names}
     return names
 
 
@@ -116,24 +288,6 @@ def unnamed(group: Group) -> str:
     """A name for a parameter that eccodes' tables do not know."""
     facts = dict(group)
     return f"param_{facts.get('parameter', facts.get('param', ''))}"
-
-
-def head(source: Source, key: Key) -> dict[str, Any]:
-    """Grid, coordinates and attributes, from one message."""
-    from fieldstone._helper import grib
-
-    with grib.Handle(source.bytes(key)) as handle:
-        shape, coords = grib.grid_of(handle)
-        dims = ("values",)
-        if len(shape) == 2:
-            dims = ("latitude", "longitude") if coords["latitude"][1].ndim == 1 else ("y", "x")
-        return {
-            "shape": shape,
-            "dims": dims,
-            "coords": coords,
-            "attrs": grib.attributes_of(handle),
-            "grid": grid_id(handle),
-        }
 
 
 @dataclass(frozen=True)
@@ -148,7 +302,10 @@ class MessageReader:
 
         with grib.Handle(source.bytes(key)) as handle:
             if grid_id(handle) != self.grid:
-                raise ValueError(f"the field {key} has another grid than its neighbours; narrow the request")
+                raise Invalid(
+                    f"the field {key} has another grid than its neighbours",
+                    "give a request that selects one grid, or open_datatree, which makes a node of each",
+                )
             values = grib.values_of(handle, shape)
         return values[tuple(slice(s, s + c) for s, c in zip(*box, strict=True))]
 
@@ -158,20 +315,15 @@ def grid_id(handle: Any) -> str:
     return f"{handle.text('gridType')} {handle.text('numberOfPoints')} {handle.text('md5GridSection')}"
 
 
-def attrs_of(group: Group, keys: list[Key], facts: dict[str, Any], lead: dict[str, str]) -> dict[str, Any]:
+def attrs_of(m: Messages) -> dict[str, Any]:
     """The header's words, and the keywords with one value."""
-    attrs = dict(facts["attrs"])
-    for keyword, value in keys[0].items():
-        if keyword not in lead.values():
-            attrs[f"GRIB_{keyword}"] = value
-    return attrs
+    return {**m.head.attrs, **{f"GRIB_{keyword}": value for keyword, value in m.key.items()}}
 
 
-def single(parts: Parts, groups: dict[Group, list[Key]], shared: dict[str, list[str]]) -> None:
+def single(parts: Parts, held: Sequence[Messages]) -> None:
     """Scalar coordinates of the axes with one value in all fields, and the time of validity."""
-    everything = [key for keys in groups.values() for key in keys]
     for keyword in AXES:
-        values = {key.get(keyword) for key in everything}
+        values = {m.key.get(keyword) for m in held}
         if len(values) == 1 and None not in values and keyword not in parts.variables:
             (text,) = values
             parts.variables[keyword] = xr.Variable((), axis_values(keyword, [text])[0], axis_attrs(keyword))

@@ -1,8 +1,13 @@
-"""A store that holds an ingested netCDF file opens as that file."""
+"""A store that holds an ingested netCDF file opens as that file.
+
+The file's header is a field of its own (``spec/netcdf-header.md``). A request narrows the file to the
+variables and steps that it selects, and their coordinates.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,69 +15,115 @@ import numpy as np
 import xarray as xr
 
 from fieldstone._helper import attributes
-from fieldstone._xarray.arrays import Box, FieldArray, Key, Parts, Steps, chunks, lazy
-from fieldstone._xarray.source import Source
-from fieldstone.errors import NotFound
+from fieldstone._xarray.arrays import Parts
+from fieldstone._xarray.lazy import Axis, Box, Counted, FieldArray, chunks, lazy
+from fieldstone._xarray.source import Key, Source
+from fieldstone.errors import Corrupt, Invalid, NotFound
 
 HEADER = "@header"
 VERSION = 1
+File = frozenset[tuple[str, str]]
+"""What tells a file from others: the keywords that all its fields have in common."""
+Found = dict[str, Any]
+"""The cubes of a file by variable, as ``store._cubes`` gives them."""
 
 
-def headers(source: Source, axes: dict[str, list[str]]) -> list[tuple[Key, bytes]] | None:
-    """Keys and texts of the headers of the runs in `axes`; None where a run has none."""
-    if "run" not in axes or "variable" not in axes:
-        return None
-    found = []
-    for run in axes["run"]:
-        keys = [dict(e.key) for e in source.store.list({"run": [run], "variable": [HEADER]})]
-        if not keys:
-            return None
-        found += [(key, source.bytes(key)) for key in keys]
-    return found or None
+def headers(source: Source, runs: Iterable[str]) -> list[Key]:
+    """Keys of the headers of runs."""
+    request = {"run": list(runs), "variable": [HEADER]}
+    return [dict(e.key) for e in source.store.list(request)] if request["run"] else []
 
 
-def describe(source: Source, request: Any, held: list[tuple[Key, bytes]], group: str | None) -> Parts:
+def files(cubes: Iterable[Any]) -> dict[File, Found] | None:
+    """The cubes by file; None where one holds several files."""
+    found: dict[File, Found] = {}
+    for cube in cubes:
+        key = dict(cube.key)
+        for keyword, values in cube.axes.items():
+            if keyword != "step":
+                if len(values) > 1:
+                    return None
+                key[keyword] = values[0]
+        found.setdefault(file_of(key), {})[key["variable"]] = cube
+    return found
+
+
+def describe(source: Source, request: Any, held: list[Key], group: str | None) -> Parts:
     """The variables of one file, or of one group of it."""
-    if request is not None:
-        listed = [dict(e.key) for e in source.store.list(request)]
-        held = [(k, t) for k, t in held if any(matches(k, key) for key in listed)]
-        if len(held) > 1:
-            # As with `get`: the file whose key has nothing but what was asked for comes first.
-            held = [(k, t) for k, t in held if all(k.items() <= other.items() for other, _ in held)] or held
-    else:
-        listed = None
+    found = files(source.store._cubes(request, along=["step"])[0]) or {}
+    held = [key for key in held if file_of(key) in found]
+    if len(held) > 1 and request is not None:
+        # As with `get`: the file whose key has nothing but what was asked for comes first.
+        held = [k for k in held if all(k.items() <= other.items() for other in held)] or held
     if len(held) != 1:
-        names = ", ".join(sorted({label(key) for key, _ in held})) or "none"
-        raise ValueError(
-            f"the request selects {len(held)} netCDF files ({names}); "
-            "choose one, such as request={'run': …}"
+        names = sorted({label(key) for key in held})
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        raise Invalid(
+            f"the request selects {len(held)} netCDF files ({', '.join(names[:10]) or 'none'}{more})",
+            "choose one, such as request={'run': …}, or open all with xarray.open_datatree",
         )
-    key, text = held[0]
-    header = json.loads(text)
-    if header.get("version", 0) > VERSION:
-        raise ValueError(f"the netCDF header has version {header['version']}; this program reads {VERSION}")
-    base = {k: v for k, v in key.items() if k != "variable"}
+    (key,) = held
+    header = read(source, key)
     path = (group or "").strip("/")
-    groups = {g["path"]: g for g in header["groups"]}
-    if path not in groups:
-        raise ValueError(f"no group {path!r} in the file; its groups: {', '.join(groups)}")
-    parts = Parts({}, {name: attributes.decode(value) for name, value in groups[path]["attrs"]})
+    if path not in {g["path"] for g in header["groups"]}:
+        names = [g["path"] or "/" for g in header["groups"]]
+        raise Invalid(f"no group {path!r} in the file", f"its groups: {', '.join(names)}")
+    return part(source, key, header, path, found[file_of(key)], request is not None)
+
+
+def groups(source: Source, key: Key, found: Found, narrowed: bool) -> Iterator[tuple[str, Parts]]:
+    """The groups of a file by their path, the root with an empty one."""
+    header = read(source, key)
+    for group in header["groups"]:
+        parts = part(source, key, header, group["path"], found, narrowed)
+        if not narrowed or parts.variables or not group["path"]:
+            yield group["path"], parts
+
+
+def read(source: Source, key: Key) -> dict[str, Any]:
+    """The header of a file."""
+    try:
+        header = json.loads(source.bytes(key))
+        version = header.get("version", 0)
+    except (ValueError, AttributeError):
+        raise Corrupt(f"the netCDF header of {label(key)} is none", "verify the store") from None
+    if version > VERSION:
+        raise Invalid(
+            f"the netCDF header of {label(key)} has version {version}; this program reads {VERSION}",
+            "use a newer Fieldstone",
+        )
+    return header
+
+
+def part(source: Source, key: Key, header: dict[str, Any], path: str, found: Found, narrowed: bool) -> Parts:
+    """The variables of one group of a file; `narrowed` to those that were found."""
+    base = {k: v for k, v in key.items() if k != "variable"}
+    (own,) = (g for g in header["groups"] if g["path"] == path)
+    prefix = f"{path}/" if path else ""
+    parts = Parts({}, {name: attributes.decode(value) for name, value in own["attrs"]})
     for g in header["groups"]:
-        prefix = g["path"] and f"{g['path']}/"
-        if not g["path"] or path == g["path"] or path.startswith(prefix):
+        if not g["path"] or f"{path}/".startswith(f"{g['path']}/"):
             parts.unlimited |= {d["name"] for d in g["dims"] if d["unlimited"]}
-    for facts in groups[path]["variables"]:
+    reasons = {}
+    for skipped in reversed(header["skipped"]):
+        reasons[skipped["what"].partition("[")[0]] = skipped["why"]
+    for facts in own["variables"]:
         if facts["dtype"] is not None:
-            name = f"{path}/{facts['name']}" if path else facts["name"]
-            reasons = [s["why"] for s in header["skipped"] if s["what"].partition("[")[0] == name]
-            read = WithGaps(reasons[0]) if reasons else None
-            parts.variables[facts["name"]] = variable(source, {**base, "variable": name}, facts, read)
+            name = prefix + facts["name"]
+            gaps = WithGaps(reasons[name]) if name in reasons else None
+            cube = found.get(name)
+            stored = cube.chunks if cube is not None else None
+            parts.variables[facts["name"]] = variable(source, {**base, "variable": name}, facts, stored, gaps)
     used = {d for v in parts.variables.values() for d in v.dims}
     parts.unlimited &= used
-    if listed is not None:
-        listed = [k for k in listed if matches(key, k)]
-        narrow(parts, groups[path], path, listed)
+    if narrowed:
+        narrow(parts, own, prefix, found)
     return parts
+
+
+def file_of(key: Key) -> File:
+    """What the keys of all fields of a file have in common."""
+    return frozenset((k, v) for k, v in key.items() if k not in ("variable", "step"))
 
 
 @dataclass(frozen=True)
@@ -95,41 +146,43 @@ class WithGaps:
         raise NotFound(f"{missing}: left out at ingest: {self.why}", "open it with drop_variables")
 
 
-def variable(source: Source, key: Key, facts: dict[str, Any], read: WithGaps | None = None) -> xr.Variable:
+def variable(
+    source: Source,
+    key: Key,
+    facts: dict[str, Any],
+    stored: tuple[int, ...] | None,
+    read: WithGaps | None = None,
+) -> xr.Variable:
     """One variable, raw; its values are read when they are asked for."""
     dims = [d.rpartition("/")[2] for d in facts["dims"]]
     shape = tuple(facts["shape"])
-    stored = np.dtype(facts["dtype"])
-    dtype = stored.newbyteorder("=")
+    dtype = np.dtype(facts["dtype"]).newbyteorder("=")
     held = {name: attributes.decode(value) for name, value in facts["attrs"]}
     data: Any
     if 0 in shape:
         data = np.zeros(shape, dtype)
     elif facts["split"]:
-        data = lazy(FieldArray(source, Steps(key, shape[0]), shape[:1], shape[1:], dtype, read))
+        axes = (Axis("step", Counted(shape[0])),)
+        data = lazy(FieldArray(source, key, axes, shape[1:], dtype, read=read))
     else:
-        data = lazy(FieldArray(source, {(): key}, (), shape, dtype, read))
+        data = lazy(FieldArray(source, key, (), shape, dtype, read=read))
     made = xr.Variable(dims, data, held)
     lead = 1 if facts["split"] else 0
-    made.encoding["preferred_chunks"] = chunks(dims[:lead], dims[lead:], shape[lead:])
+    made.encoding["preferred_chunks"] = chunks(dims[:lead], dims[lead:], stored or shape[lead:])
     return made
 
 
-def narrow(parts: Parts, group: dict[str, Any], path: str, listed: list[Key]) -> None:
+def narrow(parts: Parts, group: dict[str, Any], prefix: str, found: Found) -> None:
     """Keeps what a request selected: its variables with their coordinates, its steps."""
-    prefix = f"{path}/" if path else ""
-    chosen: dict[str, set[int]] = {}
-    for key in listed:
-        name = key["variable"]
+    chosen = {}
+    for name, cube in found.items():
         if name.startswith(prefix):
-            steps = chosen.setdefault(name.removeprefix(prefix), set())
-            if "step" in key:
-                steps.add(int(key["step"]))
+            chosen[name.removeprefix(prefix)] = {int(v) for v in cube.axes.get("step", ()) if v is not None}
     keep = {name for name in chosen if name in parts.variables}
     for name in list(keep):
         keep |= set(parts.variables[name].dims)
         keep |= set(str(parts.variables[name].attrs.get("coordinates", "")).split())
-    if HEADER not in {key["variable"] for key in listed}:
+    if HEADER not in found:
         parts.variables = {name: v for name, v in parts.variables.items() if name in keep}
     for facts in group["variables"]:
         steps = chosen.get(facts["name"])
@@ -137,14 +190,11 @@ def narrow(parts: Parts, group: dict[str, Any], path: str, listed: list[Key]) ->
             dim = facts["dims"][0].rpartition("/")[2]
             before = parts.select.get(dim)
             if before is not None and set(before) != steps:
-                raise ValueError(f"the request selects different steps along {dim} for different variables")
+                raise Invalid(
+                    f"the request selects different steps along {dim} for different variables",
+                    "give the same steps for all of them",
+                )
             parts.select[dim] = sorted(steps)
-
-
-def matches(header: Key, key: Key) -> bool:
-    """Whether a field belongs to the file of a header."""
-    own = ("variable", "step")
-    return {k: v for k, v in key.items() if k not in own} == {k: v for k, v in header.items() if k not in own}
 
 
 def label(key: Key) -> str:

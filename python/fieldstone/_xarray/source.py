@@ -1,12 +1,25 @@
-"""The store behind lazy arrays, opened again where they are unpickled."""
+"""The store behind lazy arrays, pinned to one version and opened again where they are unpickled.
+
+Arrays travel to other processes as URL and version. A process opens each such pair once, however many
+arrays of it arrive, and keeps the last few open.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import threading
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
 Key = dict[str, str]
+
+KEPT = 8
+"""Stores that a process keeps open for arrays that arrive."""
+
+_open: OrderedDict[tuple[str, Any], Any] = OrderedDict()
+_lock = threading.Lock()
 
 
 class Source:
@@ -19,6 +32,7 @@ class Source:
         self._store = store
         self._at = at
         self._reopen = url is not None
+        self._token: str | None = None
         self.url = url if url is not None else str(getattr(store, "url", ""))
 
     @classmethod
@@ -34,10 +48,19 @@ class Source:
     def store(self) -> Any:
         """The open store."""
         if self._store is None:
-            import fieldstone
-
-            self._store = fieldstone.open(self.url, mode="r", at=self._at)
+            self._store = reopened(self.url, self._at)
         return self._store
+
+    @property
+    def token(self) -> str:
+        """What two sources of the same content have in common, in every process.
+
+        A version names its snapshot by the random ids of its logs, so it says which store, too.
+        """
+        if self._token is None:
+            version = self._at if self._at is not None else self.store.version
+            self._token = digest(version)
+        return self._token
 
     def bytes(self, key: Key) -> bytes:
         """An opaque field."""
@@ -58,9 +81,8 @@ class Source:
             raise
 
     def close(self) -> None:
-        """Closes a store that was opened here."""
-        if self._reopen and self._store is not None:
-            self._store.close()
+        """Lets go of a store that was opened here; reading opens it again."""
+        if self._reopen:
             self._store = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,3 +90,22 @@ class Source:
         if self._reopen:
             state["_store"] = None
         return state
+
+
+def reopened(url: str, at: Any) -> Any:
+    """The store of a URL at a version, opened once in this process."""
+    import fieldstone
+
+    with _lock:
+        store = _open.pop((url, at), None)
+        if store is None:
+            store = fieldstone.open(url, mode="r", at=at)
+        _open[url, at] = store
+        while len(_open) > KEPT:
+            _open.popitem(last=False)
+        return store
+
+
+def digest(*parts: Any) -> str:
+    """The same short text for equal parts in every process; parts have a repr that says all."""
+    return hashlib.blake2b("\0".join(map(repr, parts)).encode(), digest_size=16).hexdigest()

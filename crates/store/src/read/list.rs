@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
-use fieldstone_format::entry::{Blocks, Location};
+use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 
 use super::field::summary_of;
@@ -90,6 +90,7 @@ impl ListStream {
             nbytes: if agree { versions.nbytes()? } else { newest.entry.length },
             dtype: array.map(|a| a.dtype),
             shape: array.map(|a| a.shape.as_slice().into()),
+            chunks: chunks_of(versions),
             complete: agree && versions.is_complete()?,
             place: place_of(newest),
             time: newest.commit.time,
@@ -98,6 +99,28 @@ impl ListStream {
             masked: false,
         })
     }
+}
+
+/// Extents of the chunks that a field is stored in; of pieces those of the field's creation, else of the
+/// largest piece. `None` where one block holds it.
+fn chunks_of(versions: &Versions) -> Option<Arc<[u64]>> {
+    let newest = versions.newest().entry.array.as_ref()?;
+    if newest.piece.is_none() {
+        return newest.chunk.as_deref().map(Arc::from);
+    }
+    let arrays = || versions.live().iter().filter_map(|part| part.entry.array.as_ref());
+    let whole = arrays().find(|array| array.piece.is_none()).and_then(|array| array.chunk.as_deref());
+    let extents = |array: &ArrayInfo| match (&array.chunk, &array.piece) {
+        (Some(chunk), _) => chunk.clone(),
+        (None, Some(piece)) => piece.count().to_vec(),
+        (None, None) => array.shape.clone(),
+    };
+    whole.map(Arc::from).or_else(|| {
+        let largest = arrays()
+            .map(extents)
+            .max_by_key(|count| count.iter().fold(1, |n: u64, extent| n.saturating_mul(*extent)))?;
+        Some(largest.into())
+    })
 }
 
 /// Where the first bytes of a part are.

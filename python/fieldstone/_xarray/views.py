@@ -1,0 +1,184 @@
+"""What a store holds, as one Dataset or as a tree of them.
+
+The nodes of a tree, which ``docs/guide/xarray.md`` promises:
+
+* of arrays and of ingested files ``/RUN``, below ``/PROJECT`` where the key has one; the groups of a file
+  stand below its node;
+* where several files share a run, or the fields of a run differ in type or shape, a level ``KEYWORD=VALUE``
+  follows for each further keyword that tells them apart;
+* of GRIB messages see :func:`fieldstone._xarray.grib.groups`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fieldstone._xarray import arrays, grib, netcdf
+from fieldstone._xarray.arrays import Parts, Roles, Shared
+from fieldstone._xarray.source import Key, Source
+from fieldstone.errors import Invalid, NotFound
+
+PROJECT = "project"
+"""The keyword in front of the run."""
+
+
+def dataset(source: Source, request: Any, group: str | None) -> Parts:
+    """All that a request selects, as one Dataset."""
+    roles = Roles(*source.store._roles())
+    if is_grib(source, request):
+        if group:
+            raise Invalid(f"no group {group!r}: the request selects GRIB messages", "leave group= out")
+        return grib.describe(source, request)
+    held, apart = files_and_arrays(source, request, roles)
+    if held and apart:
+        raise Invalid(
+            f"the request selects netCDF files, such as {netcdf.label(held[0])}, and arrays, such as run "
+            f"{apart[0]}",
+            "choose either, such as request={'run': …}, or open all with xarray.open_datatree",
+        )
+    if held:
+        return netcdf.describe(source, request, held, group)
+    if group:
+        raise Invalid(f"no group {group!r}: the request selects no netCDF file", "leave group= out")
+    by = [roles.variable] if roles.variable else []
+    cubes, order = source.store._cubes(request, by=by)
+    parts = arrays.describe(source, cubes, roles, Shared(order))
+    if not parts.variables:
+        raise nothing(source, request, "the request selects opaque bytes alone, which are no arrays")
+    return parts
+
+
+def tree(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
+    """The nodes of a tree: path and variables."""
+    roles = Roles(*source.store._roles())
+    if is_grib(source, request):
+        yield from grib.groups(source, request)
+        return
+    by = [k for k in (PROJECT, roles.run, roles.variable) if k]
+    cubes, order = source.store._cubes(request, by=by)
+    shared, runs = Shared(order), by_run(cubes, roles)
+    held: dict[Key, list[Key]] = {}
+    for key in headers(source, {str(cube.key.get(roles.run, "")) for cube in cubes}, roles):
+        held.setdefault(run_of(key, roles), []).append(key)
+    files: dict[netcdf.File, netcdf.Found] | None = None
+    for run, members in runs.items():
+        path = "/".join(escaped(value) for value in dict(run).values())
+        if run in held:
+            own = netcdf.files(members)
+            if own is None:
+                if files is None:
+                    files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
+                own = files
+            keys = [key for key in held[run] if netcdf.file_of(key) in own]
+            for key, below in zip(keys, apart_by(keys, run), strict=True):
+                found = own[netcdf.file_of(key)]
+                for group, parts in netcdf.groups(source, key, found, request is not None):
+                    yield "/".join(filter(None, (path, below, group))), parts
+        else:
+            for below, parts in of_run(source, run, members, roles, shared):
+                yield "/".join(filter(None, (path, below))), parts
+
+
+def of_run(
+    source: Source, run: Any, cubes: Sequence[Any], roles: Roles, shared: Shared
+) -> Iterator[tuple[str, Parts]]:
+    """The node of a run of arrays; one for each value of a keyword where fields differ otherwise."""
+    cubes = [cube for cube in cubes if cube.dtype is not None]
+    odd = [cube for cube in cubes if cube.odd is not None]
+    if not cubes:
+        return
+    for keyword in odd[0].axes if odd else ():
+        if keyword == roles.step or not all(keyword in cube.axes for cube in odd):
+            continue
+        request = {k: [v] for k, v in dict(run).items()}
+        by = [k for k in (PROJECT, roles.run, roles.variable, keyword) if k]
+        parted, order = source.store._cubes(request, by=by)
+        parted = [cube for cube in parted if cube.dtype is not None]
+        if any(cube.odd for cube in parted):
+            continue
+        nodes: dict[str, list[Any]] = {}
+        for cube in parted:
+            nodes.setdefault(f"{keyword}={escaped(cube.key.get(keyword, ''))}", []).append(cube)
+        for name, members in nodes.items():
+            yield name, arrays.describe(source, members, roles, Shared(order))
+        return
+    yield "", arrays.describe(source, cubes, roles, shared)
+
+
+def is_grib(source: Source, request: Any) -> bool:
+    """Whether a request selects GRIB messages; raises where it selects nothing."""
+    for entry in source.store.list({} if request is None else request):
+        return entry.dtype is None and "param" in entry.key
+    raise nothing(source, request, "nothing to open: the store holds no field that the request selects")
+
+
+def files_and_arrays(source: Source, request: Any, roles: Roles) -> tuple[list[Key], list[str]]:
+    """Headers of the netCDF files of the runs that a request selects, and the runs without one."""
+    runs = source.store.axes({} if request is None else request).get(roles.run or "", [])
+    held = headers(source, runs, roles)
+    having = {key["run"] for key in held}
+    return held, [run for run in runs if run not in having] if held else []
+
+
+def headers(source: Source, runs: Any, roles: Roles) -> list[Key]:
+    """Headers of netCDF files; a schema of other words has none."""
+    return netcdf.headers(source, runs) if (roles.run, roles.variable) == ("run", "variable") else []
+
+
+def run_of(key: Mapping[str, str], roles: Roles) -> Any:
+    """Project and run of a key."""
+    return tuple((k, key[k]) for k in (PROJECT, roles.run) if k and k in key)
+
+
+def by_run(cubes: Sequence[Any], roles: Roles) -> dict[Any, list[Any]]:
+    """The cubes of each run."""
+    runs: dict[Any, list[Any]] = {}
+    for cube in cubes:
+        runs.setdefault(run_of(cube.key, roles), []).append(cube)
+    return runs
+
+
+def apart_by(keys: Sequence[Key], run: Any) -> list[str]:
+    """What tells the files of a run apart, as a path: nothing where there is one file."""
+    common = {k for k, _ in run} | {"variable"}
+    names = [k for k in dict.fromkeys(k for key in keys for k in key) if k not in common]
+    names = [k for k in names if len({key.get(k) for key in keys}) > 1]
+    return ["/".join(f"{k}={escaped(key.get(k, ''))}" for k in names) for key in keys]
+
+
+def escaped(value: str) -> str:
+    """A value as the name of a node, which has no slash and is not one of the names of folders."""
+    return "%2E" * len(value) if value in (".", "..") else value.replace("/", "%2F")
+
+
+def nothing(source: Source, request: Any, why: str) -> NotFound:
+    """The error for a request that selects nothing: names the nearest values there are."""
+    there = source.store.axes({})
+    if not there:
+        return NotFound(f"the store {source.url} is empty", "archive and flush something first")
+    hint = f"it has {', '.join(f'{len(v)} {k}' for k, v in there.items())}; see store.axes()"
+    for keyword, values in there.items():
+        for wanted in asked(request, keyword):
+            if wanted not in values:
+                near = difflib.get_close_matches(wanted, values, 3) or values[:3]
+                return NotFound(
+                    f"{why}: no {keyword} {wanted!r}", f"nearest: {', '.join(near)}; see store.axes()"
+                )
+    return NotFound(why, hint)
+
+
+def asked(request: Any, keyword: str) -> list[str]:
+    """Single values that a request lists for a keyword, as far as they can be told."""
+    if isinstance(request, Mapping):
+        value = request.get(keyword)
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return [str(v) for v in value]
+        return [part for part in str(value).split("/") if part not in ("to", "by", "*", "None")]
+    if isinstance(request, str):
+        for term in request.replace("{", ",").replace("}", ",").split(","):
+            name, _, value = term.partition("=")
+            if name.strip() == keyword and value:
+                return [p.strip() for p in value.split("/") if p.strip() not in ("to", "by", "*")]
+    return []
