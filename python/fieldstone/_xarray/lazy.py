@@ -264,4 +264,5 @@ def lazy(array: BackendArray) -> Any:
 
 def chunks(lead: Sequence[str], inner: Sequence[str], extents: Sequence[int]) -> dict[str, int]:
     """Preferred chunks, for dask: one field along each leading dimension, `extents` of each field."""
-    return {**dict.fromkeys(lead, 1), **dict(zip(inner, extents, strict=True))}
+    fields = {dim: max(n, 1) for dim, n in zip(inner, extents, strict=True)}
+    return {**dict.fromkeys(lead, 1), **fields}
