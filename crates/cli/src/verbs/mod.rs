@@ -5,11 +5,13 @@
 mod archive;
 mod axes;
 mod completions;
+mod copy;
 mod doctor;
 mod dump;
 mod get;
 mod ingest;
 mod list;
+mod r#move;
 mod plot;
 mod stats;
 mod status;
@@ -31,6 +33,8 @@ pub enum Verb {
     Axes(axes::Arguments),
     Where(r#where::Arguments),
     Ingest(ingest::Arguments),
+    Copy(copy::Arguments),
+    Move(r#move::Arguments),
     Plot(plot::Arguments),
     Stats(stats::Arguments),
     Status(status::Arguments),
@@ -50,6 +54,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Axes(arguments) => axes::run(arguments, out),
         Verb::Where(arguments) => r#where::run(arguments, out),
         Verb::Ingest(arguments) => ingest::run(arguments, out),
+        Verb::Copy(arguments) => copy::run(arguments, out),
+        Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),
         Verb::Status(arguments) => status::run(arguments, out),
