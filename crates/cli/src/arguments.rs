@@ -1,9 +1,19 @@
 //! Arguments that several verbs share: the store, the version to read, the request.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
-use fieldstone::{Error, FieldStore, Mode, OpenOptions, Request, Result};
+use fieldstone::{
+    Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request, Result,
+    nearest,
+};
+
+use crate::explain;
+
+use crate::output::{Done, file_error};
 
 /// The store of a verb that reads.
 #[derive(Debug, Args)]
@@ -19,7 +29,27 @@ impl Reading {
     /// Opens it for reading; NotFound where no store is.
     pub fn open(&self) -> Result<Arc<dyn FieldStore>> {
         let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
-        fieldstone::open(&self.store, &options)
+        fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
+            ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
+            _ => error,
+        })
+    }
+}
+
+/// What to try where no store is.
+fn other_store(url: &str) -> String {
+    let path = Path::new(url);
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let stores = beside.filter(|entry| entry.path().join("logs").is_dir());
+    let names: Vec<String> = stores.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let own = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match nearest::did_you_mean(own, names.iter().map(String::as_str)) {
+        Some(meant) => meant,
+        None => format!(
+            "check the path; a store is made by what is first archived into it, or: try: fieldstone init {}",
+            explain::shell_word(url)
+        ),
     }
 }
 
@@ -48,27 +78,68 @@ impl Writing {
 /// What a verb is about.
 #[derive(Debug, Args)]
 pub struct Selecting {
-    /// Which fields, such as run=a,step=0/to/24/by/6; all where it is not given
+    /// Which fields, such as run=a step=0/to/24/by/6, @FILE for a file with a request, or - for stdin;
+    /// all where it is not given
     #[arg(value_name = "REQUEST")]
     pub request: Vec<String>,
+    /// What the words of `request` say, once it is read: stdin can be read but once.
+    #[arg(skip)]
+    text: OnceLock<String>,
 }
 
 impl Selecting {
     /// The request; the one that selects everything where none is given.
-    pub fn parse(&self) -> Result<Request> {
-        Request::parse(&join(&self.request))
+    pub fn parse(&self) -> Done<Request> {
+        let text = self.text()?;
+        Ok(Request::parse(text).map_err(|error| match error.hint() {
+            Some(_) => error,
+            None => error.with_hint("how requests are written: fieldstone help request"),
+        })?)
     }
 
-    /// What to tell where nothing was found: a keyword that the schema does not name may be meant as
-    /// another one, and is no error where the schema lets keys have further keywords.
-    pub fn advice(&self, store: &dyn FieldStore) -> Option<String> {
-        let request = self.parse().ok()?;
-        let known = store.schema().keywords();
-        let known = || known.iter().map(|k| &**k);
-        let unknown = request.iter().map(|(k, _)| k).find(|k| known().all(|name| name != *k))?;
-        let meant = fieldstone::nearest::did_you_mean(unknown, known())?;
-        Some(format!("the schema has no keyword `{unknown}`: {meant}"))
+    /// The request's text.
+    pub fn text(&self) -> Done<&str> {
+        if let Some(text) = self.text.get() {
+            return Ok(text);
+        }
+        let words = self.request.iter().map(|word| match word.strip_prefix('@') {
+            Some(file) => read_request(file),
+            None if word == "-" => read_request(word),
+            None => Ok(word.clone()),
+        });
+        let words = words.collect::<Done<Vec<String>>>()?;
+        Ok(self.text.get_or_init(|| join(&words)))
     }
+}
+
+/// The one field that a request names; what is wrong with the request where there is none.
+pub fn one_field(store: &dyn FieldStore, request: &Request) -> Result<Field> {
+    store.get_one(request, &ReadOptions::default()).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => match explain::why(store, request) {
+            Some(why) => error.with_hint(why.hint()),
+            None => error,
+        },
+        ErrorKind::Invalid if error.hint().is_some_and(|hint| hint.contains("retrieve")) => {
+            error.with_hint(format!("try: {}", explain::command("list", store.url(), request)))
+        }
+        _ => error,
+    })
+}
+
+/// Longest request file: beyond it, it is no request.
+const REQUEST_MAX: u64 = 64 << 20;
+
+/// A request out of a file, or of stdin.
+fn read_request(file: &str) -> Done<String> {
+    let mut text = String::new();
+    let read = match file {
+        "-" => std::io::stdin().take(REQUEST_MAX).read_to_string(&mut text),
+        _ => File::open(file).and_then(|f| f.take(REQUEST_MAX).read_to_string(&mut text)),
+    };
+    read.map_err(|e| file_error("read the request in", Path::new(file), e))?;
+    let length = text.trim_end().len();
+    text.truncate(length);
+    Ok(text)
 }
 
 /// Joins what the shell split: `run=a step=1` as well as `retrieve, class = od , type = pf`. A comma is

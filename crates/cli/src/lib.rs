@@ -10,22 +10,29 @@
 //! * no verb collects what it can print as it comes.
 
 pub mod arguments;
+pub mod compact;
+pub mod complete;
+pub mod content;
 pub mod draw;
 pub mod elements;
+pub mod explain;
+pub mod help;
 pub mod json;
 pub mod npy;
 pub mod output;
 pub mod picture;
 pub mod region;
+pub mod table;
 pub mod time;
 pub mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use output::{Out, Stop};
+use output::{Format, Out, Stop};
 use verbs::Verb;
 
 const HELP: &str = "\
@@ -34,30 +41,34 @@ Examples:
   fieldstone list store run=a,step=0/to/24/by/6
   fieldstone get store run=a variable=t step=6
 
-Requests are in the MARS language: lists (t/u), ranges (0/to/24/by/6), * for all; a keyword that is not
-named is free. Give them as one argument or as several.
-
-Exit codes: 0 ok, 1 internal, 2 invalid, 3 not found, 4 conflict, 5 corrupt, 6 denied, 7 unavailable.";
+Every verb has examples: fieldstone list --help. Topics: fieldstone help request | output | errors |
+completion.";
 
 /// One store for a simulation's fields, their metadata and their provenance.
 #[derive(Debug, Parser)]
 #[command(name = "fieldstone", version, after_help = HELP, max_term_width = 100, infer_subcommands = false)]
-#[command(arg_required_else_help = true, subcommand_required = true)]
+#[command(arg_required_else_help = true, subcommand_required = true, disable_help_subcommand = true)]
 pub struct Program {
     #[command(subcommand)]
     verb: Verb,
     /// Print one JSON document instead of lines
-    #[arg(long, global = true)]
+    #[arg(long, global = true, conflicts_with = "jsonl")]
     json: bool,
+    /// Print one JSON object a line, as they are found
+    #[arg(long, global = true)]
+    jsonl: bool,
     /// Print no messages but errors
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Lay out for this many columns; without it as wide as the terminal, or bare lines where it is none
+    #[arg(long, global = true, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    width: Option<u16>,
 }
 
 /// The whole command line, for help, completions and their tests.
 pub fn command() -> clap::Command {
     let version = format!("{} (format {})", env!("CARGO_PKG_VERSION"), fieldstone::FORMAT_VERSION);
-    Program::command().version(version)
+    help::arrange(Program::command().version(version))
 }
 
 /// Runs the program with the arguments of this process.
@@ -67,18 +78,38 @@ pub fn main() -> ExitCode {
 
 /// Runs the program with `arguments`, the first of which is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.get(1).is_some_and(|word| word == "__complete") {
+        let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned());
+        complete::main(&words.collect::<Vec<_>>());
+        return ExitCode::SUCCESS;
+    }
     let parsed = command()
-        .try_get_matches_from(arguments)
+        .try_get_matches_from(&arguments)
         .and_then(|matches| Program::from_arg_matches(&matches).map_err(|e| e.format(&mut command())));
     let program = match parsed {
         Ok(program) => program,
         // clap's code for a wrong call is 2, the one of Invalid; help and version end with 0.
         Err(error) => {
-            let _ = error.print();
+            let asked = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp
+                    | ErrorKind::DisplayVersion
+                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            );
+            match asked {
+                true => drop(error.print()),
+                false => output::report(&help::wrong_call(&error, &arguments)),
+            }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let mut out = Out::stdout(program.json, program.quiet);
+    let format = match (program.json, program.jsonl) {
+        (true, _) => Format::Json,
+        (_, true) => Format::JsonLines,
+        _ => Format::Text,
+    };
+    let mut out = Out::stdout(format, program.quiet, program.width.map(usize::from));
     let done = verbs::run(&program.verb, &mut out);
     // What a verb printed before it failed is printed all the same.
     let done = match (done, out.finish()) {

@@ -12,6 +12,8 @@ use std::path::Path;
 use fieldstone::{Error, ErrorKind};
 use serde_json::Value;
 
+use crate::table;
+
 /// Why a verb stops early.
 #[derive(Debug)]
 pub enum Stop {
@@ -58,33 +60,78 @@ pub fn file_error(action: &str, path: &Path, cause: io::Error) -> Stop {
     })
 }
 
+/// What stdout is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Lines and tables.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// One JSON object a line, as they are found.
+    JsonLines,
+}
+
 /// Stdout and how it is to look.
 pub struct Out {
     to: BufWriter<Box<dyn Write>>,
-    json: bool,
+    format: Format,
     quiet: bool,
     terminal: bool,
+    /// Columns that tables and pictures are laid out for; `None` where a program reads.
+    width: Option<usize>,
+    /// Lines or items so far.
+    lines: u64,
 }
 
 impl Out {
-    /// The process's stdout.
-    pub fn stdout(json: bool, quiet: bool) -> Out {
+    /// The process's stdout; `width` as if it were a terminal of so many columns.
+    pub fn stdout(format: Format, quiet: bool, width: Option<usize>) -> Out {
         // Past std's own line buffer, which would cut binary data at every newline.
         let to: Box<dyn Write> = match io::stdout().as_fd().try_clone_to_owned() {
             Ok(fd) => Box::new(File::from(fd)),
             Err(_) => Box::new(io::stdout()),
         };
-        Out { to: BufWriter::with_capacity(1 << 16, to), json, quiet, terminal: io::stdout().is_terminal() }
+        let terminal = io::stdout().is_terminal();
+        let width = width.or_else(|| terminal.then(terminal_width));
+        Out { to: BufWriter::with_capacity(1 << 16, to), format, quiet, terminal, width, lines: 0 }
     }
 
-    /// Output into any writer.
-    pub fn to(writer: Box<dyn Write>, json: bool) -> Out {
-        Out { to: BufWriter::new(writer), json, quiet: true, terminal: false }
+    /// What `write` prints as text, for tests.
+    #[cfg(test)]
+    pub fn captured(width: Option<usize>, write: impl FnOnce(&mut Out) -> Done) -> String {
+        #[derive(Clone, Default)]
+        struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+        impl Write for Shared {
+            fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+                self.0.borrow_mut().write(data)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let shared = Shared::default();
+        let to = BufWriter::new(Box::new(shared.clone()) as Box<dyn Write>);
+        let mut out = Out { to, format: Format::Text, quiet: true, terminal: false, width, lines: 0 };
+        write(&mut out).unwrap();
+        out.finish().unwrap();
+        let bytes = shared.0.borrow().clone();
+        String::from_utf8(bytes).unwrap()
     }
 
-    /// Whether one JSON document is wanted.
+    /// Whether JSON is wanted, as one document or line by line.
     pub fn json(&self) -> bool {
-        self.json
+        self.format != Format::Text
+    }
+
+    /// What stdout is to hold.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Columns that a person sees; `None` where a program reads.
+    pub fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Whether a person looks at stdout.
@@ -97,21 +144,70 @@ impl Out {
         self.terminal && colours_allowed()
     }
 
-    /// Prints one JSON document.
+    /// Prints one JSON document: over several lines, or on one where JSON lines are wanted.
     pub fn document(&mut self, value: &Value) -> Done {
-        serde_json::to_writer_pretty(&mut self.to, value).map_err(io::Error::from)?;
+        match self.format {
+            Format::JsonLines => self.json_value(value)?,
+            _ => serde_json::to_writer_pretty(&mut self.to, value).map_err(io::Error::from)?,
+        }
         Ok(self.to.write_all(b"\n")?)
     }
 
-    /// Prints one JSON value on a line of its own.
-    pub fn json_line(&mut self, value: &Value) -> Done {
-        self.json_value(value)?;
-        Ok(self.to.write_all(b"\n")?)
+    /// Prints items as JSON, as they come: the list `name` of one document, or a line each.
+    pub fn items(&mut self, name: &str, items: impl Iterator<Item = fieldstone::Result<Value>>) -> Done {
+        let lines = self.format == Format::JsonLines;
+        if !lines {
+            write!(self.to, "{{\"{name}\": [")?;
+        }
+        let mut failed = None;
+        for (i, item) in items.enumerate() {
+            let item = match item {
+                Ok(item) => item,
+                // The document is closed all the same, so that what there is can be read.
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            if !lines {
+                self.to.write_all(if i == 0 { b"\n" } else { b",\n" })?;
+            }
+            self.json_value(&item)?;
+            if lines {
+                self.to.write_all(b"\n")?;
+            }
+            self.line_done()?;
+        }
+        self.to.write_all(if lines { b"" } else { b"\n]}\n" })?;
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Prints one JSON value.
-    pub fn json_value(&mut self, value: &Value) -> Done {
+    /// Prints a text as it is, whatever the width.
+    pub fn text(&mut self, text: impl AsRef<str>) -> Done {
+        Ok(self.to.write_all(text.as_ref().as_bytes())?)
+    }
+
+    /// Prints a line, cut to the terminal's width where there is one.
+    pub fn line(&mut self, text: impl fmt::Display) -> Done {
+        match self.width {
+            Some(width) => writeln!(self, "{}", table::cut(&text.to_string(), width))?,
+            None => writeln!(self, "{text}")?,
+        }
+        Ok(())
+    }
+
+    fn json_value(&mut self, value: &Value) -> Done {
         Ok(serde_json::to_writer(&mut self.to, value).map_err(io::Error::from)?)
+    }
+
+    /// Says that a line of a list is complete. The first ones are seen at once, however long the list;
+    /// later ones in bulk.
+    pub fn line_done(&mut self) -> Done {
+        self.lines += 1;
+        match self.lines.is_power_of_two() || self.lines.is_multiple_of(1024) {
+            true => self.finish(),
+            false => Ok(()),
+        }
     }
 
     /// A message for people, on stderr.
@@ -165,6 +261,13 @@ pub fn report(error: &Error) {
     if let Some(hint) = error.hint().or(usual) {
         let _ = writeln!(stderr, "{cyan}hint:{plain} {hint}");
     }
+}
+
+/// Columns of the terminal: what COLUMNS says, else what the terminal itself says, else 80.
+fn terminal_width() -> usize {
+    let named = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let asked = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    named.or_else(asked).filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 fn colours_allowed() -> bool {

@@ -135,7 +135,8 @@ fn of_array(
 }
 
 /// What a netCDF header says about one variable.
-struct Variable {
+#[derive(Debug)]
+pub struct Variable {
     header: Value,
     group: usize,
     place: usize,
@@ -143,7 +144,7 @@ struct Variable {
 
 impl Variable {
     /// Where the key's run was ingested from a netCDF file. Any doubt means that it was not.
-    fn of(store: &dyn FieldStore, key: &FieldKey) -> Option<Variable> {
+    pub fn of(store: &dyn FieldStore, key: &FieldKey) -> Option<Variable> {
         let name = key.get("variable")?.text().into_owned();
         let header = read_beside(store, key, "@header")?.read().ok()?;
         let header: Value = serde_json::from_slice(&header).ok()?;
@@ -195,8 +196,23 @@ impl Variable {
         }
     }
 
+    /// Its attributes, in the file's order: a text, a number, or a list.
+    pub fn attributes(&self) -> Vec<(String, Value)> {
+        let pairs = self.facts()["attrs"].as_array();
+        let plain = |value: &Value| match (&value["text"], &value["strings"], &value["values"]) {
+            (Value::String(text), ..) => Value::from(text.as_str()),
+            (_, Value::Array(all), _) | (.., Value::Array(all)) => match &all[..] {
+                [one] => one.clone(),
+                all => Value::from(all),
+            },
+            _ => Value::Null,
+        };
+        let pair = |pair: &Value| Some((pair[0].as_str()?.to_owned(), plain(&pair[1])));
+        pairs.map(|pairs| pairs.iter().filter_map(pair).collect()).unwrap_or_default()
+    }
+
     /// Paths of its dimensions.
-    fn dims(&self) -> Vec<String> {
+    pub fn dims(&self) -> Vec<String> {
         let dims = self.facts()["dims"].as_array();
         dims.map(|d| d.iter().filter_map(|d| Some(d.as_str()?.to_owned())).collect()).unwrap_or_default()
     }

@@ -10,7 +10,11 @@ use std::process::Stdio;
 use harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 18] = [
+    "show",
+    "init",
+    "schema",
+    "help",
     "archive",
     "get",
     "list",
@@ -138,41 +142,86 @@ fn help_lists_every_verb_and_each_has_examples() {
         let own = t.run([verb, "--help"]).ok().out();
         assert!(own.contains("Examples:\n"), "{verb}\n{own}");
         assert!(own.contains(&format!("fieldstone {verb} ")), "{verb}\n{own}");
+        assert!(own.find("Examples:") < own.find("Usage:"), "examples come first: {verb}\n{own}");
     }
-    let listed =
-        help.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty()).count();
-    assert_eq!(listed, VERBS.len() + 1, "a verb that this test does not know (and help itself)\n{help}");
+    assert!(!help.contains("Others:"), "a verb that stands in no group\n{help}");
     let bare = t.run::<&str>([]).code(2);
     assert!(bare.out().is_empty() && bare.err().contains("Usage:"));
     assert!(t.run(["--version"]).ok().out().starts_with("fieldstone 0."));
 }
 
 #[test]
-fn completions_are_scripts_for_each_shell() {
-    let t = TestStore::empty();
-    for (shell, word) in
-        [("bash", "complete -F"), ("zsh", "#compdef fieldstone"), ("fish", "complete -c fieldstone")]
-    {
-        let script = t.run(["completions", shell]).ok().out();
-        assert!(script.contains(word), "{shell}");
-        assert!(VERBS.iter().all(|verb| script.contains(verb)), "{shell}");
-    }
-    let script = t.run(["completions", "bash"]).ok();
-    std::fs::write(t.file("script"), script.bytes()).unwrap();
-    let check = std::process::Command::new("bash").arg("-n").arg(t.file("script")).status().unwrap();
-    assert!(check.success());
-    t.run(["completions", "tcsh"]).code(2);
+fn a_wrong_word_is_answered_with_the_right_one() {
+    let t = TestStore::with(&[KEY]);
+    let wrong = |words: &[&str], message: &str, hint: &str| {
+        let told = t.run(words).code(2).err();
+        assert_eq!(told, format!("error: {message}\nhint: {hint}\n"), "{words:?}");
+    };
+    wrong(&["lst", "store"], "unrecognized subcommand 'lst'", "did you mean `list`? try: fieldstone --help");
+    wrong(
+        &["schema", "chek", "x"],
+        "unrecognized subcommand 'chek'",
+        "did you mean `check`? try: fieldstone schema --help",
+    );
+    wrong(
+        &["list", "store", "--dept", "1"],
+        "unexpected argument '--dept' found",
+        "did you mean `--depth`? try: fieldstone list --help",
+    );
+    wrong(
+        &["list"],
+        "the following required arguments were not provided: <STORE>",
+        "try: fieldstone list --help",
+    );
+    wrong(
+        &["list", "store", "--depth", "9"],
+        "invalid value '9' for '--depth <DEPTH>': 9 is not in 1..=3",
+        "try: fieldstone list --help",
+    );
+    wrong(&["help", "requests"], "there is no verb and no topic 'requests'", "did you mean `request`?");
+    t.run(["list", "stroe"]).code(3).tells(&["no store at stroe", "did you mean `store`?"]);
+    t.run(["list", "elsewhere"]).code(3).tells(&["try: fieldstone init elsewhere"]);
 }
 
 #[test]
-fn a_wrong_word_is_answered_with_the_right_one() {
-    let t = TestStore::with(&[KEY]);
-    assert!(t.run(["lst", "store"]).code(2).err().contains("list"));
+fn what_is_not_there_is_told_beside_what_is() {
+    let t = TestStore::with(&[KEY, "run=a variable=t step=12", "run=b variable=u step=0"]);
     // The schema lets keys have further keywords, so that this is no error.
     let none = t.run(["list", "store", "varable=t"]).ok();
     assert_eq!(
         (none.out(), none.err()),
-        ("".into(), "the schema has no keyword `varable`: did you mean `variable`?\n".into())
+        (
+            "".into(),
+            "nothing: the schema has no keyword `varable`: did you mean `variable`? try: fieldstone axes store\n"
+                .into()
+        )
     );
-    t.run(["get", "store", "varable=t"]).code(3).tells(&["did you mean `variable`?"]);
+    for (request, reason, command) in [
+        ("varable=t", "did you mean `variable`?", "fieldstone axes store"),
+        ("run=a,step=7", "no field has step=7: there is step=0/6/12", "fieldstone axes store run=a"),
+        ("run=b,step=6", "with run=b there is step=0", "fieldstone list store run=b"),
+    ] {
+        for verb in ["get", "plot"] {
+            t.run([verb, "store", request]).code(3).tells(&[reason, &format!("try: {command}\n")]);
+        }
+        let listed = t.run(["list", "store", request, "--json"]).ok();
+        assert!(listed.err().contains(reason), "{}", listed.err());
+        assert_eq!(listed.json()["fields"], serde_json::json!([]));
+        assert_eq!(t.run(["list", "store", request, "-q"]).ok().err(), "");
+    }
+    t.run(["plot", "store", "run=a"]).code(2).tells(&["more than one", "try: fieldstone list store run=a"]);
+    t.run(["list", "store", "step=0/too/6"]).code(2).tells(&["too"]);
+}
+
+#[test]
+fn topics_and_verbs_have_help() {
+    let t = TestStore::empty();
+    for topic in ["request", "output", "errors", "completion"] {
+        let text = t.run(["help", topic]).ok().out();
+        assert!(text.contains("Examples:\n"), "{text}");
+        assert!(t.run(["--help"]).ok().out().contains(topic));
+    }
+    assert_eq!(t.run(["help", "list"]).ok().out(), t.run(["list", "--help"]).ok().out());
+    assert!(t.run(["help", "schema", "check"]).ok().out().contains("fieldstone schema check my.schema"));
+    assert_eq!(t.run(["help"]).ok().out(), t.run(["--help"]).ok().out());
 }

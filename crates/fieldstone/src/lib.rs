@@ -24,7 +24,7 @@ pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
 pub use fieldstone_core::request::{Item, Request, Values};
-pub use fieldstone_core::schema::{KeywordType, Schema, Typed};
+pub use fieldstone_core::schema::{Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Typed};
 pub use fieldstone_core::{Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
@@ -32,4 +32,4 @@ pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
-pub use open::{Mode, OpenOptions, open, open_in};
+pub use open::{Mode, OpenOptions, init, open, open_in};

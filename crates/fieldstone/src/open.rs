@@ -1,6 +1,6 @@
 //! From a URL to a store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::sim::SimWorld;
@@ -50,10 +50,18 @@ pub struct OpenOptions {
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+    let (env, outside, path) = place(url)?;
+    Ok(Arc::new(open_local(env, outside, url, &path, options)?))
+}
+
+/// The disk that files outside a store are on, where it is not the store's.
+type Outside = Option<Arc<dyn Disk>>;
+
+/// The environment, the disk outside and the folder that a URL names.
+fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
     if url == "memory:" {
         // Files that are taken without copying are on this machine's disk all the same.
-        let outside = Some(Env::real().disk);
-        return open_with(SimWorld::memory(), outside, url, Path::new("/store"), options);
+        return Ok((SimWorld::memory(), Some(Env::real().disk), "/store".into()));
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
     if path.is_empty() {
@@ -65,21 +73,40 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
         return Err(Error::invalid(format!("no store is reached by {scheme}://"))
             .with_hint("give a folder, or memory:"));
     }
-    open_in(Env::real(), url, Path::new(path), options)
+    Ok((Env::real(), None, path.into()))
+}
+
+/// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.
+/// Conflict where it has another schema than the one asked for.
+///
+/// ```
+/// use fieldstone::{OpenOptions, Request, init};
+/// # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
+/// # let url = folder.path().join("store").display().to_string();
+/// init(&url, &OpenOptions { schema: Some("mars".into()), ..OpenOptions::default() })?;
+/// let store = fieldstone::open(&url, &OpenOptions::default())?;
+/// assert_eq!(store.schema().name(), Some("mars"));
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+    let (env, outside, path) = place(url)?;
+    let store = open_local(env, outside, url, &path, options)?;
+    store.create()?;
+    Ok(Arc::new(store))
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
 pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
-    open_with(env, None, url, path, options)
+    Ok(Arc::new(open_local(env, None, url, path, options)?))
 }
 
-fn open_with(
+fn open_local(
     env: Env,
-    outside: Option<Arc<dyn Disk>>,
+    outside: Outside,
     url: &str,
     path: &Path,
     options: &OpenOptions,
-) -> Result<Arc<dyn FieldStore>> {
+) -> Result<LocalStore> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
     let options = LocalOptions {
         url: url.to_owned(),
@@ -91,7 +118,7 @@ fn open_with(
         compression: options.compression,
         outside,
     };
-    Ok(Arc::new(LocalStore::open(env, path, options)?))
+    LocalStore::open(env, path, options)
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

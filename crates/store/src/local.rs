@@ -150,6 +150,13 @@ impl LocalStore {
         Ok(store)
     }
 
+    /// Makes the store now, without a field: folders and marker, durable. Does nothing where it is there;
+    /// Conflict where another process has meanwhile made it with another schema.
+    pub fn create(&self) -> Result<()> {
+        self.check_writable()?;
+        writer::create_store(&self.env, &self.layout, self.identity()).map(drop)
+    }
+
     fn state(&self) -> &State {
         self.process.get(|| State::new(&self.env, &self.layout, &self.options))
     }

@@ -1,20 +1,22 @@
 //! `fieldstone axes`: the values present, per keyword.
 
-use std::io::Write;
+use std::sync::Arc;
 
 use clap::Args;
-use fieldstone::{Quoted, ReadOptions};
-use serde_json::Value;
+use fieldstone::{KeyValue, Quoted, ReadOptions};
+use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out};
+use crate::output::{Done, Format, Out};
+use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone axes store
   fieldstone axes store run=a,variable=t
 
-Each line is a part of a request: step=0/6/12.";
+Each line is a part of a request: step=0/6/12. A terminal shows how many values there are, too.
+With --json: {\"step\": [\"0\", \"6\"], ...}; with --jsonl: {\"keyword\": \"step\", \"values\": [...]} a line.";
 
 /// Show the values that each keyword has
 #[derive(Debug, Args)]
@@ -30,18 +32,35 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let request = arguments.selecting.parse()?;
     let axes = arguments.store.open()?.axes(&request, &ReadOptions::default())?;
-    if out.json() {
-        let texts = |values: &[fieldstone::KeyValue]| values.iter().map(|v| Value::from(v.text())).collect();
-        let object = axes.iter().map(|(name, values)| (name.to_string(), texts(values))).collect();
-        return out.document(&Value::Object(object));
-    }
-    for (name, values) in &axes {
-        write!(out, "{name}")?;
-        for (i, value) in values.iter().enumerate() {
-            let sign = if i == 0 { '=' } else { '/' };
-            write!(out, "{sign}{}", Quoted(&value.text()))?;
+    let texts = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
+    match out.format() {
+        Format::Json => {
+            let object = axes.iter().map(|(name, values)| (name.to_string(), texts(values))).collect();
+            out.document(&Value::Object(object))
         }
-        out.write_all(b"\n")?;
+        Format::JsonLines => {
+            let item = |(name, values): &(Arc<str>, Vec<KeyValue>)| {
+                Ok(json!({"keyword": **name, "values": texts(values)}))
+            };
+            out.items("axes", axes.iter().map(item))
+        }
+        Format::Text if out.width().is_some() => {
+            let columns =
+                [Column::text("keyword"), Column::number("values"), Column::text("").least(10).rank(6)];
+            let mut table = Table::new(columns);
+            for (name, values) in &axes {
+                table.row(vec![name.to_string(), values.len().to_string(), list(values)], out)?;
+            }
+            table.finish(out)
+        }
+        Format::Text => {
+            axes.iter().try_for_each(|(name, values)| out.line(format_args!("{name}={}", list(values))))
+        }
     }
-    Ok(())
+}
+
+/// The values as a request has them.
+fn list(values: &[KeyValue]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| Quoted(&value.text()).to_string()).collect();
+    quoted.join("/")
 }

@@ -1,29 +1,30 @@
-//! `fieldstone completions`: what a shell needs to complete verbs and options.
-
-use std::io::Write;
+//! `fieldstone completions`: what a shell needs to complete verbs, options, keywords and values.
 
 use clap::Args;
-use clap_complete::Shell;
 
+use crate::complete::scripts::Shell;
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
 Examples:
+  source <(fieldstone completions bash)
   fieldstone completions bash > ~/.local/share/bash-completion/completions/fieldstone
   fieldstone completions zsh > \"${fpath[1]}/_fieldstone\"
-  fieldstone completions fish > ~/.config/fish/completions/fieldstone.fish";
+  fieldstone completions fish > ~/.config/fish/completions/fieldstone.fish
+
+The script asks the program at each TAB, and the program the store: it offers verbs, options, files,
+stores, keywords that are not given yet, and the values that are there under the rest of the request.";
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The shell
+    #[arg(value_enum)]
     shell: Shell,
 }
 
 /// Prints the script.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut crate::command(), "fieldstone", &mut script);
-    Ok(out.write_all(&script)?)
+    out.text(arguments.shell.script())
 }

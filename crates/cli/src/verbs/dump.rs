@@ -1,12 +1,10 @@
 //! `fieldstone dump`: the store's structures as text.
 
-use std::io::Write;
-
 use clap::Args;
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out};
+use crate::output::{Done, Format, Out};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,8 +25,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let request = arguments.selecting.parse()?;
     let lines = arguments.store.open()?.dump(&request)?;
-    if out.json() {
-        return out.document(&json!({ "lines": lines }));
+    match out.format() {
+        Format::Json => out.document(&json!({ "lines": lines })),
+        Format::JsonLines => out.items("lines", lines.iter().map(|line| Ok(json!({ "line": line })))),
+        Format::Text => lines.iter().try_for_each(|line| out.line(line)),
     }
-    lines.iter().try_for_each(|line| Ok(writeln!(out, "{line}")?))
 }

@@ -9,9 +9,9 @@ use fieldstone::{DType, Error, ErrorKind, Field, Fields, IndexBox, Result, Retri
 use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
-use crate::npy;
 use crate::output::{Done, Out, Stop, count, file_error};
 use crate::region::{Region, slabs};
+use crate::{explain, npy};
 
 /// Bytes of an opaque field that are held at once.
 const PART: u64 = 32 << 20;
@@ -69,20 +69,21 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let request = arguments.selecting.parse()?;
     let store = arguments.store.open()?;
     let options = RetrieveOptions { strict: !arguments.lenient, transaction: None };
-    let see = || match arguments.selecting.advice(&*store) {
-        Some(advice) => advice,
-        None => "see what exists with fieldstone axes or list; --lenient takes what there is".to_owned(),
+    let explained = |error: Error| match explain::why(&*store, &request) {
+        Some(why) => error.with_hint(why.hint()),
+        None => {
+            error.with_hint("see what exists with fieldstone axes or list; --lenient takes what there is")
+        }
     };
     let fields = store.retrieve(&request, &options).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => e.with_hint(see()),
+        ErrorKind::NotFound => explained(e),
         _ => e,
     })?;
     if fields.is_empty() && !arguments.lenient {
-        return Err(Error::not_found(match request.is_empty() {
+        return Err(explained(Error::not_found(match request.is_empty() {
             true => format!("the store {} holds no field", store.url()),
             false => format!("no field {request}"),
-        })
-        .with_hint(see())
+        }))
         .into());
     }
     let missing = fields.missing_count();

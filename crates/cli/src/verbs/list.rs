@@ -1,23 +1,28 @@
 //! `fieldstone list`: what exists, a line each, as it is found.
 
-use std::io::Write;
-
 use clap::Args;
-use fieldstone::{ListEntry, ListOptions, Quoted};
+use fieldstone::{ListEntry, ListOptions, Listing, Quoted};
 
 use crate::arguments::{Reading, Selecting};
+use crate::compact::Compact;
 use crate::output::{Done, Out};
-use crate::{json, time};
+use crate::table::{Column, Table};
+use crate::{explain, json, time};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone list store
   fieldstone list store run=a,step=0/to/24/by/6 --long
+  fieldstone list store --compact
   fieldstone list store --depth 1
   fieldstone list store run=a --jsonl | jq -r .key.variable
 
-A line of the list can be used as a request. With --long the key is the last column; before it stand
-bytes, element type, shape, time of the flush, owner and location (file:offset).";
+Where a program reads, a line is a key, and a key can be used as a request. With --location a tab and
+file:offset follow. With --long a line has bytes, element type, shape, time of the flush, owner, location
+and key, with tabs between. A terminal gets a table that fits it.
+
+With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
+complete, masked, time, owner, location and, for arrays of numbers, min, max and missing.";
 
 /// List fields in key order
 #[derive(Debug, Args)]
@@ -36,9 +41,12 @@ pub struct Arguments {
     /// Show size, type, shape, time, owner and location
     #[arg(short, long)]
     long: bool,
-    /// Print one JSON object per line
+    /// Show where the bytes of each field begin
     #[arg(long)]
-    jsonl: bool,
+    location: bool,
+    /// Print requests that name the fields instead of the fields: variable=t/u,step=0/to/24/by/6
+    #[arg(short, long, conflicts_with_all = ["depth", "masked", "long", "location"])]
+    compact: bool,
 }
 
 /// Lists.
@@ -48,62 +56,123 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
     let mut entries = store.list(&request, &options)?.peekable();
     if entries.peek().is_none()
-        && let Some(advice) = arguments.selecting.advice(&*store)
+        && !request.is_empty()
+        && let Some(why) = explain::why(&*store, &request)
     {
-        out.note(advice);
+        out.note(format_args!("nothing: {}", why.hint()));
     }
-    if arguments.jsonl {
-        for entry in entries {
-            out.json_line(&json::entry(&entry?))?;
-        }
-        return Ok(());
+    let entries: Listing = Box::new(entries);
+    if arguments.compact {
+        return compact(entries, out);
     }
     if out.json() {
-        out.write_all(b"{\"fields\": [")?;
-        for (i, entry) in entries.enumerate() {
-            out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-            out.json_value(&json::entry(&entry?))?;
-        }
-        return Ok(out.write_all(b"\n]}\n")?);
+        return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
     }
+    let columns = arguments.columns(out.width().is_some());
+    let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
     for entry in entries {
         let entry = entry?;
-        if arguments.long && entry.depth >= 3 {
-            details(&entry, out)?;
-        }
-        key(&entry, out)?;
-        if entry.masked {
-            out.write_all(b" (masked)")?;
-        } else if !entry.complete && entry.depth >= 3 {
-            out.write_all(b" (incomplete)")?;
-        }
-        out.write_all(b"\n")?;
+        table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?;
     }
-    Ok(())
+    table.finish(out)
+}
+
+/// A column of the list.
+#[derive(Debug, Clone, Copy)]
+enum Shown {
+    Bytes,
+    Type,
+    Shape,
+    Flushed,
+    Owner,
+    Location,
+    Key,
+}
+
+type Cell = fn(&ListEntry) -> String;
+
+impl Shown {
+    fn layout(self) -> Column {
+        match self {
+            Shown::Bytes => Column::number("bytes").rank(8),
+            Shown::Type => Column::text("type").rank(6),
+            Shown::Shape => Column::text("shape").rank(7),
+            Shown::Flushed => Column::text("flushed").rank(4),
+            Shown::Owner => Column::text("owner").least(6).rank(2),
+            Shown::Location => Column::text("location").least(16).rank(3),
+            Shown::Key => Column::text("key").least(20).rank(9),
+        }
+    }
+
+    fn cell(self) -> Cell {
+        match self {
+            Shown::Bytes => |e| e.nbytes.to_string(),
+            Shown::Type => |e| e.dtype.map_or_else(|| "bytes".to_owned(), |d| d.to_string()),
+            Shown::Shape => shape,
+            Shown::Flushed => |e| time::utc(e.time, true),
+            Shown::Owner => |e| e.owner.to_string(),
+            Shown::Location => |e| e.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            Shown::Key => key,
+        }
+    }
+}
+
+impl Arguments {
+    fn columns(&self, on_terminal: bool) -> Vec<(Shown, Cell)> {
+        use Shown::{Bytes, Flushed, Key, Location, Owner, Shape, Type};
+        let shown = match (self.depth < 3, self.long, self.location) {
+            (true, ..) => vec![Key],
+            (_, true, _) => vec![Bytes, Type, Shape, Flushed, Owner, Location, Key],
+            (_, _, true) => vec![Key, Location],
+            _ if on_terminal => vec![Bytes, Type, Shape, Key],
+            _ => vec![Key],
+        };
+        shown.into_iter().map(|shown| (shown, shown.cell())).collect()
+    }
 }
 
 /// `{run=a}{variable=t}{step=6}`, as deep as the list goes.
-fn key(entry: &ListEntry, out: &mut Out) -> Done {
+fn key(entry: &ListEntry) -> String {
+    let mut text = String::new();
     for level in entry.key.levels.iter().take(usize::from(entry.depth)) {
-        let mut sign = "{";
-        let pairs = level.names.iter().zip(&level.values);
-        for (name, value) in pairs.filter(|(_, value)| !value.is_absent()) {
-            write!(out, "{sign}{name}={}", Quoted(&value.text()))?;
-            sign = ",";
-        }
-        out.write_all(if sign == "{" { b"{}" } else { b"}" })?;
+        let pairs = level.names.iter().zip(&level.values).filter(|(_, value)| !value.is_absent());
+        let pairs: Vec<String> =
+            pairs.map(|(name, value)| format!("{name}={}", Quoted(&value.text()))).collect();
+        text.extend(["{", &pairs.join(","), "}"]);
     }
-    Ok(())
+    if entry.masked {
+        text.push_str(" (masked)");
+    } else if !entry.complete && entry.depth >= 3 {
+        text.push_str(" (incomplete)");
+    }
+    text
 }
 
-fn details(entry: &ListEntry, out: &mut Out) -> Done {
-    let shape = match &entry.shape {
-        Some(shape) => shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x"),
+fn shape(entry: &ListEntry) -> String {
+    match entry.shape.as_deref() {
         None => "-".to_owned(),
-    };
-    let shape = if shape.is_empty() { "scalar" } else { &shape };
-    let dtype = entry.dtype.map_or_else(|| "bytes".to_owned(), |d| d.to_string());
-    let place = entry.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-    let (time, owner) = (time::utc(entry.time, true), &entry.owner);
-    Ok(write!(out, "{:>12} {dtype:<5} {shape:<12} {time} {owner:<8} {place} ", entry.nbytes)?)
+        Some([]) => "scalar".to_owned(),
+        Some(extents) => extents.iter().map(u64::to_string).collect::<Vec<_>>().join("x"),
+    }
+}
+
+/// Requests, each of which names exactly its fields; index by index.
+fn compact(entries: Listing, out: &mut Out) -> Done {
+    let requests = Compact::new(entries);
+    if out.json() {
+        return out.items("requests", requests.map(|r| r.map(|r| r.json())));
+    }
+    let columns = [Column::number("fields").rank(8), Column::text("request").least(20).rank(9)];
+    let mut table = Table::new(columns);
+    for request in requests {
+        let request = request?;
+        match out.width() {
+            Some(_) => table.row(vec![request.fields.to_string(), request.to_string()], out)?,
+            None => {
+                out.line(&request)?;
+                out.line_done()?;
+            }
+        }
+    }
+    table.finish(out)
 }

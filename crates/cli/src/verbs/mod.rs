@@ -5,14 +5,16 @@
 mod archive;
 mod axes;
 mod completions;
-mod copy;
 mod doctor;
 mod dump;
 mod get;
+mod help;
 mod ingest;
+mod init;
 mod list;
-mod r#move;
 mod plot;
+mod schema;
+mod show;
 mod stats;
 mod status;
 mod verify;
@@ -27,15 +29,16 @@ use crate::output::{Done, Out};
 #[allow(missing_docs)] // what a verb does is said once, at its arguments, where its help is
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    Init(init::Arguments),
     Archive(archive::Arguments),
     Get(get::Arguments),
     List(list::Arguments),
     Axes(axes::Arguments),
+    Show(show::Arguments),
     Where(r#where::Arguments),
     Ingest(ingest::Arguments),
-    Copy(copy::Arguments),
-    Move(r#move::Arguments),
     Plot(plot::Arguments),
+    Schema(schema::Arguments),
     Stats(stats::Arguments),
     Status(status::Arguments),
     Verify(verify::Arguments),
@@ -43,20 +46,22 @@ pub enum Verb {
     Version(version::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
+    Help(help::Arguments),
 }
 
 /// Does what a verb says.
 pub fn run(verb: &Verb, out: &mut Out) -> Done {
     match verb {
+        Verb::Init(arguments) => init::run(arguments, out),
         Verb::Archive(arguments) => archive::run(arguments, out),
         Verb::Get(arguments) => get::run(arguments, out),
         Verb::List(arguments) => list::run(arguments, out),
+        Verb::Show(arguments) => show::run(arguments, out),
         Verb::Axes(arguments) => axes::run(arguments, out),
         Verb::Where(arguments) => r#where::run(arguments, out),
         Verb::Ingest(arguments) => ingest::run(arguments, out),
-        Verb::Copy(arguments) => copy::run(arguments, out),
-        Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
+        Verb::Schema(arguments) => schema::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),
         Verb::Status(arguments) => status::run(arguments, out),
         Verb::Verify(arguments) => verify::run(arguments, out),
@@ -64,5 +69,6 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Version(arguments) => version::run(arguments, out),
         Verb::Doctor(arguments) => doctor::run(arguments, out),
         Verb::Completions(arguments) => completions::run(arguments, out),
+        Verb::Help(arguments) => help::run(arguments, out),
     }
 }

@@ -4,17 +4,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{Error, FieldStoreExt, ReadOptions};
+use fieldstone::Error;
 use serde_json::json;
 
-use crate::arguments::{Reading, Selecting};
+use crate::arguments::{Reading, Selecting, one_field};
 use crate::draw::{self, Style};
 use crate::json;
 use crate::output::{Done, Out, file_error};
 use crate::picture::{Axis, Picture};
 use crate::region::Region;
 
-/// Characters across, where the terminal does not tell.
+/// Characters across, where there is no terminal.
 const WIDTH: usize = 80;
 /// Rows of a line plot.
 const LINE_ROWS: usize = 12;
@@ -42,9 +42,6 @@ pub struct Arguments {
     /// The part of the array to draw, one or two dimensions, such as 0,3,:,10:50
     #[arg(long = "box", visible_alias = "slice", value_name = "BOX")]
     region: Option<String>,
-    /// Characters across; the terminal's (COLUMNS) or 80 where it is not given
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    width: Option<u16>,
     /// Pixels of the PNG
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "900x600", value_parser = size)]
     size: [u32; 2],
@@ -58,7 +55,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(Region::parse).transpose()?;
     let request = arguments.selecting.parse()?;
     let store = arguments.store.open()?;
-    let mut field = store.get_one(&request, &ReadOptions::default())?;
+    let mut field = one_field(&*store, &request)?;
     if arguments.lenient {
         field = field.lenient();
     }
@@ -87,8 +84,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             out.note(format_args!("{}: {} bytes", path.display(), png.len()));
         }
     } else if !out.json() {
-        let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
-        let width = arguments.width.map(usize::from).or(columns).unwrap_or(WIDTH);
+        let width = out.width().unwrap_or(WIDTH);
         let style = Style::of_terminal(out.colour());
         out.write_all(text(&picture, width, style).as_bytes())?;
         let label =

@@ -1,7 +1,5 @@
 //! `fieldstone stats`: counts and sizes.
 
-use std::io::Write;
-
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -55,7 +53,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ("file_bytes", "bytes of all its files"),
     ];
     for (name, meaning) in meanings {
-        writeln!(out, "{:>16} {meaning}", counts.get(name).and_then(Value::as_u64).unwrap_or(0))?;
+        out.line(format_args!("{:>16} {meaning}", counts.get(name).and_then(Value::as_u64).unwrap_or(0)))?;
     }
     Ok(())
 }

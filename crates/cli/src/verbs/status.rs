@@ -1,7 +1,5 @@
 //! `fieldstone status`: who writes, what is undecided, what is wrong.
 
-use std::io::Write;
-
 use clap::Args;
 use fieldstone::Status;
 use serde_json::{Value, json};
@@ -29,43 +27,34 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if out.json() {
         return out.document(&document(&status));
     }
-    writeln!(out, "store    {}", status.url)?;
+    out.line(format_args!("store    {}", status.url))?;
     match &status.id {
-        Some(id) => writeln!(out, "id       {id}")?,
-        None => writeln!(out, "id       none before the first flush")?,
+        Some(id) => out.line(format_args!("id       {id}"))?,
+        None => out.line("id       none before the first flush")?,
     }
-    writeln!(out, "schema   {}", status.schema)?;
-    writeln!(out, "format   {}", status.format)?;
-    writeln!(out, "version  {}", status.version)?;
-    writeln!(out, "owner    {}", status.owners.join(", "))?;
-    writeln!(out, "free     {} bytes", status.free_bytes)?;
+    out.line(format_args!("schema   {}", status.schema))?;
+    out.line(format_args!("format   {}", status.format))?;
+    out.line(format_args!("version  {}", status.version))?;
+    out.line(format_args!("owner    {}", status.owners.join(", ")))?;
+    out.line(format_args!("free     {} bytes", status.free_bytes))?;
     for w in &status.writers {
         let (id, state, user, host, process) = (&w.writer, w.state, &w.user, &w.host, w.process);
         let last = time::utc(w.last_flush, true);
-        write!(
-            out,
-            "writer   {id} {state} {user}@{host}:{process}, {}, last {last}",
-            count(w.commits, "commit")
-        )?;
+        let commits = count(w.commits, "commit");
+        let mut line = format!("writer   {id} {state} {user}@{host}:{process}, {commits}, last {last}");
         if w.tail > 0 {
-            write!(out, ", {} bytes behind the last commit", w.tail)?;
+            line.push_str(&format!(", {} bytes behind the last commit", w.tail));
         }
         if let Some(off) = w.clock_off {
-            write!(out, ", clock off by {}", time::span(off))?;
+            line.push_str(&format!(", clock off by {}", time::span(off)));
         }
-        out.write_all(b"\n")?;
+        out.line(line)?;
     }
     for t in &status.transactions {
-        let since = time::utc(t.since, true);
-        writeln!(
-            out,
-            "undecided {} since {since}, {} by {}",
-            t.id,
-            count(t.fields, "field"),
-            t.owners.join(", ")
-        )?;
+        let (since, fields) = (time::utc(t.since, true), count(t.fields, "field"));
+        out.line(format_args!("undecided {} since {since}, {fields} by {}", t.id, t.owners.join(", ")))?;
     }
-    status.problems.iter().try_for_each(|problem| Ok(writeln!(out, "problem  {problem}")?))
+    status.problems.iter().try_for_each(|problem| out.line(format_args!("problem  {problem}")))
 }
 
 fn document(status: &Status) -> Value {

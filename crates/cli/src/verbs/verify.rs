@@ -1,7 +1,5 @@
 //! `fieldstone verify`: every stored byte against its checksum.
 
-use std::io::Write;
-
 use clap::Args;
 use fieldstone::Error;
 use serde_json::json;
@@ -44,15 +42,16 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         }))?;
     } else {
         for d in &report.damaged {
-            writeln!(out, "damaged: {} in {}: {}", d.key.as_deref().unwrap_or("-"), d.file, d.why)?;
+            let key = d.key.as_deref().unwrap_or("-");
+            out.line(format_args!("damaged: {key} in {}: {}", d.file, d.why))?;
         }
         for note in &report.notes {
-            writeln!(out, "note: {note}")?;
+            out.line(format_args!("note: {note}"))?;
         }
         let (fields, bytes, files) =
             (count(report.fields, "field"), report.bytes, count(report.files, "file"));
         let found = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
-        writeln!(out, "{fields}, {bytes} bytes, {files}: {found}")?;
+        out.line(format_args!("{fields}, {bytes} bytes, {files}: {found}"))?;
     }
     match damaged {
         0 => Ok(()),

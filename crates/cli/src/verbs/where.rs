@@ -1,21 +1,21 @@
 //! `fieldstone where`: in which file, at which offset the bytes of a field begin.
 
-use std::io::Write;
-
 use clap::Args;
-use fieldstone::ListOptions;
+use fieldstone::{ListEntry, ListOptions, Result};
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
 use crate::json;
 use crate::output::{Done, Out};
+use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone where store run=a,variable=t,step=6
   fieldstone where store run=a | cut -f1 | cut -d: -f1 | sort -u
 
-A line holds file:offset, a tab, and the key. Files are named relative to the store's folder.";
+A line holds file:offset, a tab, and the key. Files are named relative to the store's folder.
+With --json: {\"fields\": [{\"key\", \"location\"}, ...]}; with --jsonl these objects, one a line.";
 
 /// Show where the bytes of fields are
 #[derive(Debug, Args)]
@@ -33,23 +33,18 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let entries = store.list(&request, &ListOptions::default())?;
     if out.json() {
-        out.write_all(b"{\"fields\": [")?;
-    }
-    for (i, entry) in entries.enumerate() {
-        let entry = entry?;
-        if out.json() {
-            out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
+        let item = |entry: Result<ListEntry>| {
+            let entry = entry?;
             let location = json::entry(&entry)["location"].take();
-            out.json_value(&json!({"key": json::key(&entry.key, 3), "location": location}))?;
-            continue;
-        }
-        match &entry.place {
-            Some(place) => writeln!(out, "{place}\t{}", entry.key)?,
-            None => writeln!(out, "-\t{}", entry.key)?,
-        }
+            Ok(json!({"key": json::key(&entry.key, 3), "location": location}))
+        };
+        return out.items("fields", entries.map(item));
     }
-    if out.json() {
-        out.write_all(b"\n]}\n")?;
+    let mut table = Table::new([Column::text("location").least(12), Column::text("key").least(12)]);
+    for entry in entries {
+        let entry = entry?;
+        let place = entry.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        table.row(vec![place, entry.key.to_string()], out)?;
     }
-    Ok(())
+    table.finish(out)
 }

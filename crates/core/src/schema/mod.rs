@@ -18,6 +18,7 @@
 
 mod calendar;
 mod candidates;
+mod describe;
 mod matcher;
 mod number;
 mod param;
@@ -34,6 +35,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 pub use candidates::Keys;
+pub use describe::{KeywordView, LevelView, RuleView};
 pub use matcher::{Constraint, OneOf, ShapeMatcher};
 pub use select::Selection;
 pub use types::{KeywordType, Typed};

@@ -18,7 +18,7 @@
 mod batch;
 mod blocks;
 mod create;
-pub use create::read_marker;
+pub use create::{create_store, read_marker};
 mod data_log;
 mod external;
 mod live_runs;
@@ -170,7 +170,7 @@ impl Writer {
     /// Makes sure that there is a log to write to.
     fn ready(&mut self, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
         if self.log.is_none() {
-            let identity = create::create_store(&self.env, &self.layout, identity()?)?;
+            let identity = create_store(&self.env, &self.layout, identity()?)?;
             self.log = Some(LogFile::new(&self.env, &self.layout, &identity, &self.sealed));
         }
         Ok(())

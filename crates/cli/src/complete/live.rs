@@ -1,0 +1,141 @@
+//! Keywords and values that a store holds, within a time that nobody notices.
+//!
+//! Two threads look: one at the values of the keyword under the rest of the request, entry by entry; one
+//! at the values in the whole store, which index runs know. Whoever presses TAB gets what the first has
+//! found when the time is over, and where that is not all, what the second knows as well.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use fieldstone::{
+    Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
+};
+
+/// How long a store is asked.
+pub const PATIENCE: Duration = Duration::from_millis(40);
+
+/// Values beyond these are not collected.
+const MOST: usize = 20_000;
+
+/// What a store, or a schema by its name, knows.
+pub struct Known {
+    pub schema: Schema,
+    store: Option<Arc<dyn FieldStore>>,
+    /// When to stop, nanoseconds of the monotonic clock.
+    until: u64,
+}
+
+enum Found {
+    Here(KeyValue),
+    HereIsAll,
+    Anywhere(Vec<KeyValue>),
+}
+
+impl Known {
+    /// Opens a store, or takes a built-in schema. `None` where that takes too long or is neither.
+    pub fn of(url: &str) -> Option<Known> {
+        let until = Env::real().clock.monotonic().saturating_add(PATIENCE.as_nanos() as u64);
+        let (tell, told) = channel();
+        let path = url.to_owned();
+        thread::spawn(move || {
+            let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+            // Nobody may listen any more.
+            let _ = tell.send(fieldstone::open(&path, &reading).ok());
+        });
+        let store = told.recv_timeout(PATIENCE).ok().flatten();
+        let schema = store.as_ref().map(|s| s.schema()).or_else(|| Schema::builtin(url))?;
+        Some(Known { schema, store, until })
+    }
+
+    /// The keywords of the fields, with the number of their values; none where time is over first.
+    pub fn keywords(&self) -> Vec<(Arc<str>, usize)> {
+        let Some(store) = self.store.clone() else { return Vec::new() };
+        let (tell, told) = channel();
+        thread::spawn(move || {
+            let _ = tell.send(store.axes(&Request::new(), &ReadOptions::default()));
+        });
+        let axes = told.recv_timeout(self.left()).ok().and_then(Result::ok).unwrap_or_default();
+        axes.into_iter().map(|(name, values)| (name, values.len())).collect()
+    }
+
+    /// Values of a keyword under a request, in their order.
+    pub fn values(&self, keyword: &str, others: &Request) -> BTreeSet<KeyValue> {
+        let mut found = BTreeSet::new();
+        let Some(store) = self.store.clone() else { return found };
+        let (tell, told) = channel();
+        let (request, name, other, also) = (others.clone(), keyword.to_owned(), store.clone(), tell.clone());
+        let constrained = !others.is_empty();
+        if constrained {
+            thread::spawn(move || {
+                let _ = search(&*store, &request, &name, &tell);
+            });
+        }
+        let name = keyword.to_owned();
+        thread::spawn(move || {
+            let axes = other.axes(&Request::new(), &ReadOptions::default()).unwrap_or_default();
+            let values = axes.into_iter().find(|(keyword, _)| **keyword == *name).map(|(_, values)| values);
+            let _ = also.send(Found::Anywhere(values.unwrap_or_default()));
+        });
+        let mut anywhere = None;
+        loop {
+            match told.recv_timeout(self.left()) {
+                Ok(Found::Here(value)) if found.len() < MOST => drop(found.insert(value)),
+                Ok(Found::Here(_)) => {}
+                Ok(Found::HereIsAll) => return found,
+                Ok(Found::Anywhere(values)) => {
+                    anywhere = Some(values);
+                    if !constrained {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        found.extend(anywhere.into_iter().flatten());
+        found
+    }
+
+    fn left(&self) -> Duration {
+        Duration::from_nanos(self.until.saturating_sub(Env::real().clock.monotonic()))
+    }
+}
+
+/// Tells every new value of a keyword as it is met.
+fn search(
+    store: &dyn FieldStore,
+    request: &Request,
+    keyword: &str,
+    tell: &Sender<Found>,
+) -> std::result::Result<(), ()> {
+    let mut last = None;
+    // The levels below the keyword's need not be looked at.
+    let rules = store.schema().rules();
+    let deepest = rules.iter().flat_map(|rule| rule.levels.iter().enumerate());
+    let deepest =
+        deepest.filter(|(_, level)| level.open || level.keywords.iter().any(|k| *k.name == *keyword));
+    let depth = deepest.map(|(i, _)| i as u8 + 1).max().unwrap_or(3);
+    let declared = rules.iter().flat_map(|rule| &rule.levels[..2]).flat_map(|level| &level.keywords);
+    let above = declared.filter(|k| *k.name == *keyword).count() == rules.len();
+    let depth = if above { depth.min(level_of(&rules, keyword)) } else { depth };
+    let options = ListOptions { depth, ..ListOptions::default() };
+    for entry in store.list(request, &options).map_err(drop)? {
+        let value = entry.map_err(drop)?.key.get(keyword).cloned();
+        if value != last
+            && let Some(value) = &value
+        {
+            tell.send(Found::Here(value.clone())).map_err(drop)?;
+        }
+        last = value;
+    }
+    tell.send(Found::HereIsAll).map_err(drop)
+}
+
+/// The deepest level, from 1, at which a keyword is declared.
+fn level_of(rules: &[fieldstone::RuleView], keyword: &str) -> u8 {
+    let levels = rules.iter().flat_map(|rule| rule.levels.iter().zip(1u8..));
+    let with = levels.filter(|(level, _)| level.keywords.iter().any(|k| *k.name == *keyword));
+    with.map(|(_, i)| i).max().unwrap_or(3)
+}

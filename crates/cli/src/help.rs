@@ -1,0 +1,175 @@
+//! Help: examples first in every verb, verbs in groups, topics, and wrong calls answered in the words
+//! and with the hint that every error has.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+use fieldstone::{Error, nearest};
+
+/// What verbs are for, in the order in which people need them.
+pub const GROUPS: [(&str, &[&str]); 6] = [
+    ("Put in", &["init", "archive", "ingest"]),
+    ("Find", &["list", "axes", "show", "where"]),
+    ("Take out", &["get", "export", "plot"]),
+    ("Hand over", &["copy", "move"]),
+    ("Look after", &["stats", "status", "verify", "version", "dump", "doctor"]),
+    ("Words and shells", &["schema", "completions", "help"]),
+];
+
+const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}\n";
+
+/// Texts that `fieldstone help TOPIC` prints: name, what it is about, text.
+pub const TOPICS: [(&str, &str, &str); 4] = [
+    (
+        "request",
+        "how fields are named",
+        "\
+A request says which fields are meant, in the MARS language.
+
+Examples:
+  fieldstone list store run=a                          a keyword that is not named is free
+  fieldstone list store run=a,variable=t/u             a list
+  fieldstone list store run=a step=0/to/24/by/6        a range, both ends included
+  fieldstone list store 'run=*' 'variable=\"wind speed\"' signs of the shell are quoted
+  fieldstone get store @wanted.req -o wanted.grib      a file with a request
+  echo run=a,step=6 | fieldstone list store -          a request from stdin
+
+Words are joined: run=a step=6 is run=a,step=6. A verb in front (retrieve, ...), blanks and line ends
+are allowed, and so is a key as list prints it: '{run=a}{variable=t}{step=6}'. Values that hold blanks or
+one of , / = { } * stand in double quotes. What values mean (dates, steps, parameters) is the schema's to
+say: fieldstone schema show STORE. Which values there are: fieldstone axes STORE.
+",
+    ),
+    (
+        "output",
+        "tables, lines and JSON",
+        "\
+Data go to stdout and nothing else does; messages, progress and errors go to stderr.
+
+Examples:
+  fieldstone list store                    a table that fits the terminal
+  fieldstone list store | sort             a line per field, nothing cut
+  fieldstone list store --width 60 | less  the table, for so many columns
+  fieldstone list store --json             one JSON document
+  fieldstone list store --jsonl            one JSON object a line, as they are found
+  NO_COLOR=1 fieldstone plot store run=a variable=t step=6
+
+Every verb takes --json and --jsonl; its help says what they hold. Where a line has several parts there
+are tabs between. Colours are for terminals alone, and never with NO_COLOR.
+",
+    ),
+    (
+        "errors",
+        "exit codes and hints",
+        "\
+An error says what failed and, as a hint, what to do or to type.
+
+Examples:
+  fieldstone get store run=a step=7 || test $? = 3
+  fieldstone verify store || echo damaged
+
+  0  ok              also where the reader of a pipe went away
+  1  internal        a defect of fieldstone: report it
+  2  invalid         correct the call
+  3  not found       ask for what exists
+  4  conflict        two statements contradict each other: decide
+  5  corrupt         restore the named file; the rest can be read
+  6  denied          ask the owner who is named
+  7  unavailable     mend the disk, or make room, and try again
+",
+    ),
+    (
+        "completion",
+        "TAB for keywords and values",
+        "\
+Shells complete verbs, options, stores, keywords and the values that a store holds.
+
+Examples:
+  source <(fieldstone completions bash)                            for this shell
+  fieldstone completions bash > ~/.local/share/bash-completion/completions/fieldstone
+  fieldstone completions zsh > \"${fpath[1]}/_fieldstone\"
+  fieldstone completions fish > ~/.config/fish/completions/fieldstone.fish
+
+  fieldstone list store ru<TAB>            run=
+  fieldstone list store run=<TAB>          the store's runs
+  fieldstone list store run=a step=0/<TAB> its steps, to/ and by/
+",
+    ),
+];
+
+/// Puts the examples of every verb first and the verbs into groups.
+pub fn arrange(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let mut listed = String::new();
+    let grouped = |name: &String| GROUPS.iter().any(|(_, verbs)| verbs.contains(&name.as_str()));
+    let others: Vec<&str> = names.iter().filter(|name| !grouped(name)).map(String::as_str).collect();
+    for (group, verbs) in GROUPS.into_iter().chain([("Others", &others[..])]) {
+        let verbs: Vec<_> = verbs.iter().filter_map(|verb| command.find_subcommand(verb)).collect();
+        if verbs.is_empty() {
+            continue;
+        }
+        listed.push_str(&format!("{group}:\n"));
+        for verb in verbs {
+            let about = verb.get_about().map(StyledStr::to_string).unwrap_or_default();
+            listed.push_str(&format!("  {:<12} {about}\n", verb.get_name()));
+        }
+        listed.push('\n');
+    }
+    let template =
+        format!("{{about}}\n\n{{usage-heading}} {{usage}}{{after-help}}\n\n{listed}Options:\n{{options}}\n");
+    let command = names.into_iter().fold(command, |command, name| command.mut_subcommand(name, verb));
+    command.help_template(template)
+}
+
+fn verb(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let command = names.into_iter().fold(command, |command, name| command.mut_subcommand(name, verb));
+    command.help_template(VERB)
+}
+
+/// A wrong call as an error with a hint: what clap found, in our form.
+pub fn wrong_call(error: &clap::Error, arguments: &[OsString]) -> Error {
+    let rendered = error.render().to_string();
+    let text = rendered.strip_prefix("error: ").unwrap_or(&rendered);
+    // What is wrong comes first, then tips, then the usage.
+    let first = text.split("\n\n").next().unwrap_or(text);
+    let message: Vec<&str> = first.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let (verbs, at) = verb_of(arguments);
+    let verbs: String = verbs.iter().map(|verb| format!("{verb} ")).collect();
+    let help = format!("fieldstone {verbs}--help");
+    let near =
+        match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(word)) => {
+                let names: Vec<&str> = at.get_subcommands().map(clap::Command::get_name).collect();
+                nearest::did_you_mean(word, names)
+            }
+            _ => [ContextKind::SuggestedArg, ContextKind::SuggestedValue].into_iter().find_map(|kind| {
+                match error.get(kind)? {
+                    ContextValue::String(one) => Some(format!("did you mean `{one}`?")),
+                    ContextValue::Strings(all) => all.first().map(|one| format!("did you mean `{one}`?")),
+                    _ => None,
+                }
+            }),
+        };
+    Error::invalid(message.join(" ")).with_hint(match near {
+        Some(near) => format!("{near} try: {help}"),
+        None => format!("try: {help}"),
+    })
+}
+
+/// The verb that is called, in as many words as it has, and its command line.
+fn verb_of(arguments: &[OsString]) -> (Vec<String>, clap::Command) {
+    let mut command = crate::command();
+    let mut verbs = Vec::new();
+    let words =
+        arguments.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    for word in words {
+        match command.find_subcommand(word) {
+            Some(next) => command = next.clone(),
+            None => break,
+        }
+        verbs.push(word.to_owned());
+    }
+    (verbs, command)
+}

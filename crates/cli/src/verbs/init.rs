@@ -1,0 +1,45 @@
+//! `fieldstone init`: a store with a schema, before the first field.
+
+use clap::Args;
+use fieldstone::{ErrorKind, Mode, OpenOptions};
+use serde_json::json;
+
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone init store
+  fieldstone init forecasts --schema mars
+  fieldstone init store --schema my.schema
+
+A store need not be made before something is archived into it; this is for the schema to be settled, and
+the folder to be there, before many writers begin. A store that is there already stays as it is; ends
+with 4 where it has another schema. See also fieldstone schema.";
+
+/// Make a store without fields
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The store: a folder
+    store: String,
+    /// simulation, mars, or a schema file's path; simulation for a new store where it is not given
+    #[arg(long)]
+    schema: Option<String>,
+}
+
+/// Makes it.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let url = &arguments.store;
+    let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+    let is_new = matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
+    let options = OpenOptions { schema: arguments.schema.clone(), ..OpenOptions::default() };
+    let store = fieldstone::init(url, &options)?;
+    let schema = store.schema();
+    let name = schema.name().unwrap_or("custom");
+    if out.json() {
+        return out.document(&json!({"url": url, "schema": name, "created": is_new}));
+    }
+    let state = if is_new { "made" } else { "there already" };
+    out.note(format_args!("{url}: {state}, schema {name}"));
+    Ok(())
+}
