@@ -20,6 +20,7 @@ from ._fields import FieldWriter
 from ._ingest import ingest
 from ._native import Entry, Field, Fields, Key, Listing, Request, Store, Table, __version__, open
 from ._transaction import Transaction
+from ._transfer import copy, move
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     Damage,
@@ -29,6 +30,7 @@ from .reports import (
     Status,
     Taken,
     TransactionStatus,
+    TransferReport,
     VerifyReport,
     WriterStatus,
 )
@@ -58,11 +60,14 @@ __all__ = [
     "Taken",
     "Transaction",
     "TransactionStatus",
+    "TransferReport",
     "Unavailable",
     "VerifyReport",
     "WriterStatus",
     "__version__",
+    "copy",
     "ingest",
+    "move",
     "open",
 ]
 

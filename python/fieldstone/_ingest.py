@@ -22,6 +22,7 @@ def ingest(
     paths: _Path | Iterable[_Path],
     key: Any = None,
     *,
+    copy: bool = True,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
     """Takes netCDF and GRIB files into a store.
@@ -32,6 +33,10 @@ def ingest(
 
     `store` is an open store or a URL. A store that is new and was opened without a schema gets the one
     that fits the first file: ``mars`` for GRIB, ``simulation`` for netCDF.
+
+    With ``copy=False`` the values of netCDF classic files stay where they are: the store keeps their
+    places, checksums, and the file's size and change time, and reads them from the file. A file that
+    is changed or goes away is Corrupt from then on, and never read silently. Other files are skipped.
 
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
@@ -45,9 +50,9 @@ def ingest(
     python = os.environ.get("FIELDSTONE_PYTHON") or sys.executable or None
     shown = _shown(progress, sys.stderr)
     if isinstance(store, Store):
-        return _ingest(store, files, key, python, shown)
+        return _ingest(store, files, key, python, shown, copy)
     with _open(store, files) as opened:
-        return _ingest(opened, files, key, python, shown)
+        return _ingest(opened, files, key, python, shown, copy)
 
 
 def _open(url: _Path, files: list[Path]) -> Store:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ._fields import FieldWriter
 from ._transaction import Transaction
-from .reports import IngestReport, Stats, Status, VerifyReport
+from .reports import IngestReport, Stats, Status, TransferReport, VerifyReport
 
 __version__: Final[str]
 ERROR_KINDS: Final[list[str]]
@@ -33,8 +33,11 @@ def open(
 ) -> Store: ...
 def _finish(*, discard: bool) -> None: ...
 def _ingest(
-    store: Store, paths: Sequence[Path], key: Any, python: str | None, progress: Any
+    store: Store, paths: Sequence[Path], key: Any, python: str | None, progress: Any, copy: bool
 ) -> IngestReport: ...
+def _transfer(
+    source: Store, request: Any, target: Store, moving: bool, strict: bool, progress: Any
+) -> TransferReport: ...
 def _suggest_schema(paths: Sequence[Path]) -> str: ...
 
 @final

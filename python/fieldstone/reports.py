@@ -149,3 +149,20 @@ class IngestReport:
 
     def __repr__(self) -> str:
         return f"IngestReport({_bounded('taken', self.taken)}, {_bounded('skipped', self.skipped)})"
+
+
+@dataclass(frozen=True, repr=False)
+class TransferReport:
+    """What ``copy`` or ``move`` did: fields that the target has now and had not before, their bytes, and
+    how many it had already, equal in every element; for ``move`` also how many the source has no more, and
+    the keys under which it has a newer version, written meanwhile, that stayed."""
+
+    fields: int
+    bytes: int
+    unchanged: int
+    removed: int = 0
+    kept: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
+        return f"TransferReport({counts}, removed={self.removed}, {_bounded('kept', self.kept)})"

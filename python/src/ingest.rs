@@ -22,6 +22,7 @@ pub fn ingest<'py>(
     key: Option<&Bound<'py, PyAny>>,
     python: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    copy: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let key = key.map(KeyText::new).transpose()?;
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
@@ -45,7 +46,7 @@ pub fn ingest<'py>(
             })
         };
         let helper = HelperOptions { python, ..HelperOptions::default() };
-        let options = IngestOptions { key, helper, progress: Some(&tell) };
+        let options = IngestOptions { key, external: !copy, helper, progress: Some(&tell) };
         let outcome = fieldstone::ingest(&*handle, &paths, &options);
         outcome.map_err(|error| (error, raised.take()))
     });

@@ -20,6 +20,7 @@ mod reports;
 mod request;
 mod store;
 mod table;
+mod transfer;
 
 use pyo3::prelude::*;
 
@@ -53,6 +54,8 @@ mod native {
     use super::store::Store;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::transfer::transfer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

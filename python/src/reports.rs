@@ -1,5 +1,6 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
+use fieldstone::transfer::TransferReport;
 use fieldstone::{IngestReport, Stats, Status, VerifyReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -111,4 +112,15 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
         .map(|skipped| report!(py, "Skipped", { path: skipped.path, what: skipped.what, why: skipped.why }));
     let skipped = PyTuple::new(py, skipped.collect::<PyResult<Vec<_>>>()?)?;
     report!(py, "IngestReport", { taken: taken, skipped: skipped })
+}
+
+/// What a copy or a move did.
+pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, PyAny>> {
+    report!(py, "TransferReport", {
+        fields: report.fields,
+        bytes: report.bytes,
+        unchanged: report.unchanged,
+        removed: report.removed,
+        kept: PyTuple::new(py, report.kept)?,
+    })
 }

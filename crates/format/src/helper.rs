@@ -47,6 +47,8 @@ pub enum Request<'a> {
         path: &'a [u8],
         /// Whether to be told a netCDF file's name and digest first.
         offer: bool,
+        /// Whether the values come along; otherwise their places in the file do.
+        copy: bool,
     },
     /// Accepts an offer.
     Go,
@@ -132,6 +134,20 @@ pub enum Content {
         /// Extents.
         shape: Vec<u64>,
     },
+    /// A whole array that is in the file, and not in the payload: `parts` ranges of equal length,
+    /// `stride` bytes from beginning to beginning, are its bytes in order.
+    Outside {
+        /// Element type, with the byte order that the file has.
+        dtype: DType,
+        /// Extents.
+        shape: Vec<u64>,
+        /// Where the first part begins in the file.
+        offset: u64,
+        /// How many parts there are.
+        parts: u64,
+        /// Distance of the parts.
+        stride: u64,
+    },
     /// A box of an array.
     Piece {
         /// Element type.
@@ -182,13 +198,17 @@ pub struct Decoded {
 pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
     let mut named = &[][..];
     let mut header = match request {
-        Request::Ingest { path, offer } => match std::str::from_utf8(path) {
-            Ok(path) => json!({"op": "ingest", "path": path, "offer": offer}),
-            Err(_) => {
-                named = path;
-                json!({"op": "ingest", "offer": offer})
+        Request::Ingest { path, offer, copy } => {
+            let mut header = json!({"op": "ingest", "offer": offer});
+            match std::str::from_utf8(path) {
+                Ok(path) => header["path"] = path.into(),
+                Err(_) => named = path,
             }
-        },
+            if !copy {
+                header["copy"] = false.into();
+            }
+            header
+        }
         Request::Go => json!({"op": "go"}),
         Request::Stop => json!({"op": "stop"}),
         Request::Decode => json!({"op": "decode"}),
@@ -348,6 +368,8 @@ impl<'a> Frame<'a> {
         let content = if opaque { Content::Opaque } else { self.array()? };
         let (dtype, count) = match &content {
             Content::Opaque => return Ok(FieldFrame { name, content }),
+            Content::Outside { .. } if payload == 0 => return Ok(FieldFrame { name, content }),
+            Content::Outside { .. } => return Err(broken(format!("{payload} bytes that are in the file"))),
             Content::Array { dtype, shape } => (*dtype, shape),
             Content::Piece { dtype, count, .. } => (*dtype, count),
         };
@@ -369,6 +391,16 @@ impl<'a> Frame<'a> {
 
     fn array(&self) -> Result<Content> {
         let (dtype, shape) = (self.dtype()?, self.extents("shape")?);
+        if let Some(outside) = self.0.get("outside") {
+            let outside = Frame(outside);
+            return Ok(Content::Outside {
+                dtype,
+                shape,
+                offset: outside.number("offset")?,
+                parts: outside.number("parts")?,
+                stride: outside.number("stride")?,
+            });
+        }
         if self.0.get("start").is_none() {
             return Ok(Content::Array { dtype, shape });
         }

@@ -33,14 +33,34 @@ fn requests_have_the_bytes_of_the_protocol() {
 #[test]
 fn a_path_that_is_no_text_travels_as_payload() {
     let mut sent = Vec::new();
-    write_request(&mut sent, &Request::Ingest { path: b"/a\xff.nc", offer: true }, &[]).unwrap();
+    write_request(&mut sent, &Request::Ingest { path: b"/a\xff.nc", offer: true, copy: true }, &[]).unwrap();
     let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
     assert_eq!(header, json!({"op": "ingest", "offer": true, "protocol": 1}));
     assert_eq!(payload, b"/a\xff.nc");
     let mut sent = Vec::new();
-    write_request(&mut sent, &Request::Ingest { path: "/é.nc".as_bytes(), offer: false }, &[]).unwrap();
+    write_request(&mut sent, &Request::Ingest { path: "/é.nc".as_bytes(), offer: false, copy: false }, &[])
+        .unwrap();
     let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
     assert_eq!((&header["path"], &header["offer"], payload.len()), (&json!("/é.nc"), &json!(false), 0));
+    assert_eq!(header["copy"], json!(false));
+}
+
+#[test]
+fn a_field_that_stays_in_its_file_has_a_place_and_no_payload() {
+    let place = json!({"offset": 80, "parts": 3, "stride": 44});
+    let header =
+        json!({"kind": "field", "key": {"run": "a"}, "dtype": ">f4", "shape": [3, 5], "outside": place});
+    let Reply::Field(field) = reply(&header, b"").unwrap() else { panic!("no field") };
+    let dtype = DType::parse(">f4").unwrap();
+    let expected = Content::Outside { dtype, shape: vec![3, 5], offset: 80, parts: 3, stride: 44 };
+    assert_eq!(field.content, expected);
+    assert_eq!(reply(&header, b"1").unwrap_err().kind(), ErrorKind::Corrupt);
+    for missing in ["offset", "parts", "stride"] {
+        let mut header = header.clone();
+        header["outside"].as_object_mut().unwrap().remove(missing);
+        let error = reply(&header, b"").unwrap_err();
+        assert!(error.message().contains(missing), "{error}");
+    }
 }
 
 #[test]

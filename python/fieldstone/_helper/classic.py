@@ -91,7 +91,8 @@ class Layout:
         n = self._count()
         if n > self._size:
             raise HeaderError(f"a name of {n} bytes")
-        return self._take((n + 3) & ~3)[:n].decode("utf-8", "replace")
+        # Some files have names that a NUL closes; netCDF-C ends them there.
+        return self._take((n + 3) & ~3)[:n].split(b"\0")[0].decode("utf-8", "replace")
 
     def _list(self, tag: int) -> int:
         found, n = self._u32(), self._count()

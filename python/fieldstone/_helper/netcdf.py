@@ -54,6 +54,8 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
             channel.done(format="netcdf", fields=0)
             return
     layout = classic_layout(path)
+    if layout is None and not request.get("copy", True):
+        raise RequestError("Invalid", "only netCDF classic files can be taken without a copy")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -61,7 +63,8 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
         except (OSError, RuntimeError, UnicodeError) as error:
             raise RequestError("Corrupt", f"netCDF-C cannot open it: {named(error)}") from None
     with dataset:
-        Reader(channel, path, run, digest, dataset, layout).send_all([str(w.message) for w in caught])
+        reader = Reader(channel, path, run, digest, dataset, layout, copy=request.get("copy", True))
+        reader.send_all([str(w.message) for w in caught])
 
 
 @dataclass
@@ -74,6 +77,7 @@ class Reader:
     digest: str
     dataset: netCDF4.Dataset
     layout: Layout | None
+    copy: bool = True
     skips: list[dict[str, str]] = field(default_factory=list)
     fields: int = 0
     sent: int = 0
@@ -151,7 +155,9 @@ class Reader:
             split = variable.name not in whole and is_split(variable)
             dtype = little(variable.dtype)
             facts |= {"dtype": dtype.str, "split": split}
-            if variable.size:
+            if variable.size and not self.copy:
+                self._places(variable, name, dtype, split)
+            elif variable.size:
                 self._numbers(variable, name, dtype, split)
         facts["attrs"] = self._attributes(variable, name)
         chunks = variable.chunking()
@@ -196,6 +202,31 @@ class Reader:
             what, why = failed[0]
             more = f" (and {len(failed) - 1} more parts of {name})" if len(failed) > 1 else ""
             self._skip(what, why + more)
+
+    def _places(self, variable: netCDF4.Variable, name: str, dtype: np.dtype, split: bool) -> None:
+        """Tells where the values of a classic variable are: slice by slice, or all together."""
+        assert self.layout is not None
+        place = self.layout.places[variable.name]
+        shape = [int(n) for n in variable.shape]
+        rows = shape[0] if shape else 1
+        parts = rows if place.record and place.stride != place.slice_bytes else 1
+        lost: list[int | None] = []
+        for step in range(rows) if split else (None,):
+            first, count = (0, rows) if step is None else (step, 1)
+            if self.layout.missing(variable.name, first, count):
+                lost.append(step)
+                continue
+            extents = shape if step is None else shape[1:]
+            ranges = {"parts": parts if step is None else 1, "stride": place.stride}
+            key = {"run": self.run, "variable": name} | ({} if step is None else {"step": step})
+            frame = {"kind": "field", "key": key, "dtype": dtype.newbyteorder(">").str, "shape": extents}
+            self.fields += 1
+            self.channel.send(frame | {"outside": {"offset": place.begin + first * place.stride, **ranges}})
+            self._sent(dtype.itemsize * int(np.prod(extents, dtype=object)))
+        if lost:
+            what = name if lost[0] is None else f"{name}[{lost[0]}]"
+            more = f" (and {len(lost) - 1} more parts of {name})" if len(lost) > 1 else ""
+            self._skip(what, "the file ends before these values" + more)
 
     def _slices(
         self, variable: netCDF4.Variable, name: str, first: int, n: int, dtype: np.dtype, failed: list
@@ -254,7 +285,10 @@ class Reader:
         if not any(start):
             self.fields += 1
         self.channel.send(frame, np.ascontiguousarray(values).reshape(-1).view(np.uint8))
-        self.sent += values.nbytes
+        self._sent(values.nbytes)
+
+    def _sent(self, nbytes: int) -> None:
+        self.sent += nbytes
         now = time.monotonic()
         if now - self.reported > 0.1:
             self.reported = now

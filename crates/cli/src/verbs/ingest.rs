@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Further keywords for every field, such as run=experiment-7
     #[arg(long)]
     key: Option<String>,
+    /// Leave the values in their files (netCDF classic only); the store keeps places and checksums
+    #[arg(long)]
+    no_copy: bool,
 }
 
 /// Ingests, and prints a line per file taken and per thing left out.
@@ -55,7 +58,12 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         bar.show(p, out);
         Ok(())
     };
-    let options = IngestOptions { key, progress: Some(&progress), ..IngestOptions::default() };
+    let options = IngestOptions {
+        key,
+        external: arguments.no_copy,
+        progress: Some(&progress),
+        ..IngestOptions::default()
+    };
     let outcome = fieldstone::ingest(&*store, &arguments.files, &options);
     bar.clear(out);
     let report = outcome?;

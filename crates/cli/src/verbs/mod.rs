@@ -5,6 +5,7 @@
 mod archive;
 mod axes;
 mod completions;
+mod copy;
 mod doctor;
 mod dump;
 mod get;
@@ -12,6 +13,7 @@ mod help;
 mod ingest;
 mod init;
 mod list;
+mod r#move;
 mod plot;
 mod schema;
 mod show;
@@ -37,6 +39,8 @@ pub enum Verb {
     Show(show::Arguments),
     Where(r#where::Arguments),
     Ingest(ingest::Arguments),
+    Copy(copy::Arguments),
+    Move(r#move::Arguments),
     Plot(plot::Arguments),
     Schema(schema::Arguments),
     Stats(stats::Arguments),
@@ -60,6 +64,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Axes(arguments) => axes::run(arguments, out),
         Verb::Where(arguments) => r#where::run(arguments, out),
         Verb::Ingest(arguments) => ingest::run(arguments, out),
+        Verb::Copy(arguments) => copy::run(arguments, out),
+        Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
         Verb::Schema(arguments) => schema::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),

@@ -1,13 +1,14 @@
 //! One file: the conversation with the helper, and the transaction that its fields go into.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
-use fieldstone_store::api::{ArchiveOptions, FieldStore, Value};
+use fieldstone_store::api::{ArchiveOptions, Content as Outside, ExternalSpec, FieldStore, Seen, Value};
 
+use super::external;
 use super::grib::{Messages, Verdict};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Started, Taken, WHOLE_FILE, borrowed, merge};
@@ -42,6 +43,8 @@ struct Harvest<'r> {
     last: Texts,
     /// The further keywords of a netCDF file, once it has its place.
     base: Texts,
+    /// The file and what it was, where values stay in it.
+    outside: Option<(PathBuf, Seen)>,
     skips: Skips<'r>,
 }
 
@@ -66,7 +69,8 @@ impl<'a> State<'a> {
         let transaction = self.store.begin()?;
         let taken = Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0 };
         let skips = Skips { path, into: skipped, counted: 0, last_why: String::new(), same: 0 };
-        let mut harvest = Harvest { transaction, taken, last: Texts::new(), base: Texts::new(), skips };
+        let mut harvest =
+            Harvest { transaction, taken, last: Texts::new(), base: Texts::new(), outside: None, skips };
         let outcome = self.read(path, progress, &mut harvest);
         if !matches!(outcome, Ok(End::Whole)) {
             // The helper may be in the middle of an answer.
@@ -105,7 +109,14 @@ impl<'a> State<'a> {
             Ok(absolute) => absolute,
             Err(e) => return Ok(End::Refused(Error::invalid(e.to_string()))),
         };
-        let request = Request::Ingest { path: absolute.as_os_str().as_bytes(), offer: true };
+        if self.options.external {
+            match external::look(&absolute) {
+                Ok(seen) => harvest.outside = Some((absolute.clone(), seen)),
+                Err(error) => return Ok(End::Refused(error)),
+            }
+        }
+        let copy = !self.options.external;
+        let request = Request::Ingest { path: absolute.as_os_str().as_bytes(), offer: true, copy };
         let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
         if let Err(error) = started {
             return self.cannot_start(error);
@@ -145,7 +156,11 @@ impl<'a> State<'a> {
                 Reply::Progress { done, of } => {
                     progress(if of == 0 { 0.0 } else { done as f64 / of as f64 })?
                 }
-                Reply::Done => return Ok(End::Whole),
+                Reply::Done => {
+                    let same =
+                        harvest.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
+                    return Ok(same.map_or_else(End::Refused, |()| End::Whole));
+                }
                 Reply::Failed { kind, message, hint } => {
                     return Ok(End::Refused(failure(kind, message, hint)));
                 }
@@ -186,9 +201,12 @@ impl<'a> State<'a> {
                 key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
                 let key = merge(key, &harvest.base);
                 let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
+                let stays = harvest.outside.is_some();
                 match outcome {
                     // A part of the file that does not fit its place leaves no file to give back.
                     Err(error) if error.kind() == ErrorKind::Invalid => Ok(Some(error)),
+                    // Nor does a file that changes, or cannot be read.
+                    Err(error) if stays && error.kind() != ErrorKind::Denied => Ok(Some(error)),
                     outcome => outcome.map(|()| None),
                 }
             }
@@ -202,20 +220,36 @@ impl<'a> State<'a> {
         payload: &[u8],
         harvest: &mut Harvest<'_>,
     ) -> Result<()> {
+        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
+        let bytes = match (content, &harvest.outside) {
+            (Content::Outside { dtype, shape, offset, parts, stride }, Some((path, seen))) => {
+                let (offset, parts, stride) = (*offset, *parts, *stride);
+                let content = Outside::Array { dtype: *dtype, shape };
+                let spec = ExternalSpec { path, offset, parts, stride, content, seen: Some(*seen) };
+                self.store.archive_external(&borrowed(key), &spec, &options)?;
+                fieldstone_core::geometry::element_count(shape)?.saturating_mul(dtype.size() as u64)
+            }
+            (Content::Outside { .. }, None) => {
+                return Err(Error::internal("the helper sent a place where values are due"));
+            }
+            _ => payload.len() as u64,
+        };
         let value = match content {
-            Content::Opaque => Value::Bytes(payload),
-            Content::Array { dtype, shape } => Value::Array { data: payload, dtype: *dtype, shape },
+            Content::Outside { .. } => None,
+            Content::Opaque => Some(Value::Bytes(payload)),
+            Content::Array { dtype, shape } => Some(Value::Array { data: payload, dtype: *dtype, shape }),
             Content::Piece { dtype, shape, start, count } => {
-                Value::Piece { data: payload, dtype: *dtype, start, count, shape }
+                Some(Value::Piece { data: payload, dtype: *dtype, start, count, shape })
             }
         };
-        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
-        self.store.archive(&borrowed(key), value, &options)?;
+        if let Some(value) = value {
+            self.store.archive(&borrowed(key), value, &options)?;
+        }
         if harvest.last != *key {
             harvest.taken.fields += 1;
             harvest.last.clone_from(key);
         }
-        harvest.taken.bytes += payload.len() as u64;
+        harvest.taken.bytes += bytes;
         Ok(())
     }
 }

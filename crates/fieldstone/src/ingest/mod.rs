@@ -9,6 +9,7 @@
 //! * nothing that one call took is replaced by the same call, and a file taken twice adds nothing;
 //! * what is wrong with a file is told in the report; only what is wrong with the store, or with the
 //!   Python that is to read, is an error;
+//! * a file whose values stay in it is the same file from the first look to the last, or is skipped;
 //! * memory holds one GRIB message, or two parts of an array, and 128 bytes per message seen.
 //!
 //! ```no_run
@@ -24,6 +25,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod external;
 mod file;
 mod grib;
 mod netcdf;
@@ -62,6 +64,9 @@ pub struct IngestOptions<'a> {
     /// Further keywords for every field. `run` takes the place of a netCDF file's name; any other one
     /// may not contradict what the file says.
     pub key: Texts,
+    /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
+    /// checksums. Possible for netCDF classic files alone; others are skipped by name.
+    pub external: bool,
     /// How the helper is started.
     pub helper: HelperOptions,
     /// What is told about progress.
@@ -72,6 +77,7 @@ impl fmt::Debug for IngestOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IngestOptions")
             .field("key", &self.key)
+            .field("external", &self.external)
             .field("helper", &self.helper)
             .field("progress", &self.progress.is_some())
             .finish()

@@ -35,6 +35,7 @@ mod content;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
@@ -47,6 +48,7 @@ use fieldstone_store::api::{
 use fieldstone_store::{Field, Fields};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::open::{Mode, OpenOptions};
 use content::Content;
 
 /// Fields of one commit at the target; what they hold is in its data log by then.
@@ -139,6 +141,16 @@ pub fn move_fields(
     report.kept = plan.left(from, requests)?;
     report.removed = (plan.each().count() as u64).saturating_sub(report.kept.len() as u64);
     Ok(report)
+}
+
+/// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
+pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Arc<dyn FieldStore>> {
+    let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+    let schema = match crate::open(url, &reading) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Some(from.schema().text().to_owned()),
+        _ => None,
+    };
+    crate::open(url, &OpenOptions { schema, ..OpenOptions::default() })
 }
 
 /// The fields of a transfer, each with a place in the target.

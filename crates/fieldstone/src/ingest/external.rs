@@ -1,0 +1,39 @@
+//! Files whose values stay in them: which they can be, and whether they are still the same.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_store::api::Seen;
+
+use super::{looks_like_grib, read_head};
+
+/// What the file is now. Invalid where its values cannot stay in it.
+pub fn look(path: &Path) -> Result<Seen> {
+    let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
+    if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05"].iter().any(|magic| head.starts_with(magic)) {
+        let what = match () {
+            () if head.starts_with(b"\x89HDF\r\n\x1a\n") => "this is a netCDF-4 (HDF5) file",
+            () if looks_like_grib(&head) => "this is GRIB",
+            () => "this is none",
+        };
+        return Err(Error::invalid(format!("only netCDF classic files can be taken without a copy; {what}"))
+            .with_hint("take it with its bytes"));
+    }
+    state(path)
+}
+
+/// Conflict where the file is not what it was.
+pub fn check(path: &Path, seen: Seen) -> Result<()> {
+    if state(path)? == seen {
+        return Ok(());
+    }
+    Err(Error::conflict("the file was changed while it was being taken")
+        .with_hint("take it again when nobody writes to it any more"))
+}
+
+fn state(path: &Path) -> Result<Seen> {
+    let facts = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
+    let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
+    Ok(Seen { nbytes: facts.len(), mtime })
+}

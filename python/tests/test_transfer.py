@@ -1,0 +1,138 @@
+"""`fst.copy` and `fst.move`: between stores and URLs, by requests of every form."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import fieldstone as fst
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> fst.Store:
+    store = fst.open(tmp_path / "hot")
+    for step in range(4):
+        store.archive(
+            {"run": "a", "variable": "t", "step": step}, np.full((20, 30), step, ">f4"), chunks=(7, 9)
+        )
+        store.archive({"run": "a", "variable": "bytes", "step": step}, b"%d" % step, compression="zstd")
+    store.flush()
+    return store
+
+
+def contents(store: fst.Store) -> dict[str, bytes]:
+    return {str(f.key): f.read() for f in store.retrieve()}
+
+
+def test_a_copy_is_equal_and_a_second_one_adds_nothing(hot: fst.Store, tmp_path: Path) -> None:
+    report = fst.copy(hot, {"variable": "t", "step": range(3)}, to=tmp_path / "cold")
+    assert (report.fields, report.bytes, report.unchanged) == (3, 3 * 2400, 0)
+    cold = fst.open(tmp_path / "cold")
+    assert sorted(contents(cold)) == [str(e.key) for e in hot.list("variable=t,step=0/1/2")]
+    (field,) = cold.retrieve("variable=t,step=2")
+    assert (field.dtype, field.shape, field.array().tolist()) == (">f4", (20, 30), [[2.0] * 30] * 20)
+    version = cold.version
+    report = fst.copy(hot, to=cold)
+    assert (report.fields, report.unchanged) == (5, 3)
+    assert contents(cold) == contents(hot) and cold.version != version
+    assert repr(report) == "TransferReport(fields=5, bytes=2404, unchanged=3, removed=0, kept=())"
+    requests = ["step=0", {"step": [0, 1]}]
+    assert fst.copy(hot, requests, to=cold).unchanged == 4
+
+
+def test_a_move_leaves_the_rest_and_older_versions(hot: fst.Store, tmp_path: Path) -> None:
+    before, version = contents(hot), hot.version
+    report = fst.move(hot, "step=0/1", to=tmp_path / "cold")
+    assert (report.fields, report.removed, report.kept) == (4, 4, ())
+    assert {**contents(hot), **contents(fst.open(tmp_path / "cold"))} == before
+    assert len(contents(hot)) == 4 and hot.axes()["step"] == ["2", "3"]
+    assert contents(fst.open(tmp_path / "hot", at=version)) == before
+    assert sum(e.key["step"] in ("0", "1") for e in hot.list(masked=True)) == 4
+    hot.archive({"run": "a", "variable": "t", "step": 0}, b"back")
+    hot.flush()
+    assert hot.get({"variable": "t", "step": 0}) == b"back"
+
+
+def test_a_new_target_gets_the_schema_of_the_source(tmp_path: Path) -> None:
+    schema = "[a [b [c: Integer]]]"
+    with fst.open(tmp_path / "hot", schema=schema) as hot:
+        hot.archive({"a": "x", "b": "y", "c": 1}, b"1")
+    fst.copy(tmp_path / "hot", to=tmp_path / "cold")
+    assert fst.open(tmp_path / "cold").schema == schema
+    other = fst.open(tmp_path / "other")
+    with pytest.raises(fst.Invalid, match=r"a=x.*has no place"):
+        fst.copy(tmp_path / "hot", to=other)
+    assert list(other.list()) == []
+
+
+def test_what_is_wrong_raises_before_anything_moves(hot: fst.Store, tmp_path: Path) -> None:
+    cold = tmp_path / "cold"
+    with pytest.raises(fst.NotFound, match="step=9"):
+        fst.move(hot, "run=a,variable=t,step=3/9", to=cold)
+    with pytest.raises(fst.Invalid, match="same store"):
+        fst.move(hot, to=tmp_path / "hot")
+    with pytest.raises(fst.Denied):
+        fst.move(fst.open(tmp_path / "hot", mode="r"), to=cold)
+    with pytest.raises(fst.NotFound):
+        fst.copy(tmp_path / "nowhere", to=cold)
+    assert len(contents(hot)) == 8 and not cold.exists()
+    assert fst.move(hot, "run=a,variable=t,step=3/9", to=cold, strict=False).removed == 1
+
+
+def test_progress_is_told_and_an_exception_ends_it(hot: fst.Store, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    fst.copy(hot, "variable=t", to=tmp_path / "one", progress=lambda done, of: seen.append((done, of)))
+    assert seen[0] == (0, 4) and seen[-1] == (4, 4)
+
+    def stop(done: int, of: int) -> None:
+        if done == 2:
+            raise RuntimeError("enough")
+
+    two = fst.open(tmp_path / "two")
+    with pytest.raises(RuntimeError, match="enough"):
+        fst.move(hot, to=two, progress=stop)
+    assert list(two.list()) == [] and len(contents(hot)) == 8 and two.unflushed == hot.unflushed == 0
+
+
+def test_a_memory_store_is_handed_to_a_folder(tmp_path: Path) -> None:
+    store = fst.open("memory:")
+    store.create_field({"run": "a", "variable": "t"}, dtype="f4", shape=(4, 4), fill=7).write(
+        np.ones((2, 2), "f4"), start=(1, 1)
+    )
+    store.flush()
+    fst.copy(store, to=tmp_path / "cold")
+    cold = fst.open(tmp_path / "cold")
+    (entry,) = cold.list()
+    assert not entry.complete
+    (field,) = cold.retrieve(strict=False)
+    expected = np.full((4, 4), 7, "f4")
+    expected[1:3, 1:3] = 1
+    np.testing.assert_array_equal(field.array(), expected)
+
+
+def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).parent / "fieldstone"
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_the_program_copies_and_moves(hot: fst.Store, tmp_path: Path) -> None:
+    store, cold = tmp_path / "hot", tmp_path / "cold"
+    assert (
+        run("copy", store, "variable=bytes", "step=0/1", "--to", cold).stdout == "copied 2 fields, 2 bytes\n"
+    )
+    done = run("copy", store, "variable=bytes", "--to", cold)
+    assert done.stdout == "copied 2 fields, 2 bytes, 2 there already\n"
+    report = json.loads(run("move", store, "step=3", "--to", cold, "--json").stdout)
+    assert report == {"fields": 1, "bytes": 2400, "unchanged": 1, "removed": 2, "kept": []}
+    assert len(contents(hot)) == 6 and len(contents(fst.open(cold))) == 5
+    assert "step=9" in run("move", store, "run=a,variable=t,step=9", "--to", cold, code=3).stderr
+    done = run("move", store, "run=a,variable=t,step=2/9", "--to", cold, "--lenient")
+    assert done.stdout == "moved 1 field, 2400 bytes\n"
+    run("copy", tmp_path / "nowhere", "--to", cold, code=3)
+    run("copy", store, code=2)
