@@ -216,6 +216,42 @@ def test_the_same_file_again_adds_nothing_and_removal_leaves_the_file(tmp_path: 
     assert other.get({"variable": "fix_f"}).dtype == ">f4" and other.verify().ok
 
 
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_file_taken_again_is_good_again(tmp_path: Path, copy: bool) -> None:
+    """Its bytes are equal, but its change time, or its place, is not what the store knows."""
+    path = make(tmp_path / "source.nc")
+    take(tmp_path / "store", path, copy=False)
+    before = values(fst.open(tmp_path / "store"))
+    os.utime(path, (1, 1))
+    assert not fst.open(tmp_path / "store").verify().ok
+    (again,) = take(tmp_path / "store", path, copy=copy).taken
+    store = fst.open(tmp_path / "store")
+    assert "an older version of {run=source}" in store.verify().notes[0]
+    assert again.unchanged == 0 and again.fields == len(before)
+    assert store.verify().ok and store.axes().get("source") is None
+    same(values(store), before)
+    (again,) = take(tmp_path / "store", path, copy=copy).taken
+    assert (again.fields, again.unchanged) == (0, len(before))
+    moved = path.rename(tmp_path / "moved.nc")
+    assert store.verify().ok == copy
+    take(tmp_path / "store", moved, key={"run": "source"}, copy=copy)
+    store = fst.open(tmp_path / "store")
+    assert store.verify().ok
+    header = "{run=source}{variable=@header}{}"  # it has the file's name
+    same({**values(store), header: before[header]}, before)
+
+
+def test_values_left_in_a_sound_file_are_copied_when_asked_for(tmp_path: Path) -> None:
+    path = make(tmp_path / "source.nc")
+    take(tmp_path / "store", path, copy=False)
+    before = values(fst.open(tmp_path / "store"))
+    take(tmp_path / "store", path)
+    path.unlink()
+    store = fst.open(tmp_path / "store")
+    assert store.verify().ok
+    same(values(store), before)
+
+
 def test_the_program_takes_files_without_copying(tmp_path: Path) -> None:
     import subprocess
     import sys

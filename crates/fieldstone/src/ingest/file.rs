@@ -135,18 +135,20 @@ impl<'a> State<'a> {
                 }
             };
             match reply {
-                Reply::Offer { run, sha256 } => match place(self.store, run, &sha256, &self.options.key) {
-                    Ok(Offer::New(base)) => {
-                        harvest.base = base;
-                        self.helper.get()?.send(&Request::Go, &[])?;
+                Reply::Offer { run, sha256 } => {
+                    match place(self.store, run, &sha256, &self.options.key, copy) {
+                        Ok(Offer::New(base)) => {
+                            harvest.base = base;
+                            self.helper.get()?.send(&Request::Go, &[])?;
+                        }
+                        Ok(Offer::Held(fields)) => {
+                            harvest.taken.unchanged = fields;
+                            self.helper.get()?.send(&Request::Stop, &[])?;
+                        }
+                        Err(error) if error.kind() == ErrorKind::Invalid => return Ok(End::Refused(error)),
+                        Err(error) => return Err(error),
                     }
-                    Ok(Offer::Held(fields)) => {
-                        harvest.taken.unchanged = fields;
-                        self.helper.get()?.send(&Request::Stop, &[])?;
-                    }
-                    Err(error) if error.kind() == ErrorKind::Invalid => return Ok(End::Refused(error)),
-                    Err(error) => return Err(error),
-                },
+                }
                 Reply::Field(field) => {
                     if let Some(refused) = self.field(field, &payload, harvest)? {
                         return Ok(End::Refused(refused));

@@ -1,9 +1,9 @@
 //! The place of a netCDF file: its run, or its run and a digest where others have the run.
 
-use fieldstone_core::key::FieldKey;
+use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
+use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, Place, PlaceFile, ReadOptions};
 use serde_json::Value;
 
 use super::borrowed;
@@ -24,14 +24,19 @@ pub enum Offer {
 }
 
 /// Finds the place of a file. Invalid where the store's schema has none.
-pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts) -> Result<Offer> {
+///
+/// A file that is held is taken again, under the same keys, where what is held is no longer good: values
+/// in a file outside the store that was changed or is gone, or, with `copy`, any outside the store.
+pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, copy: bool) -> Result<Offer> {
     let mut base = extra.clone();
     if !base.iter().any(|(keyword, _)| keyword == "run") {
         base.insert(0, ("run".to_owned(), run));
     }
     check(store, &base)?;
-    if let Some(fields) = held(store, &base, sha256)? {
-        return Ok(Offer::Held(fields));
+    match held(store, &base, sha256, copy)? {
+        Held::Good(fields) => return Ok(Offer::Held(fields)),
+        Held::Stale => return Ok(Offer::New(base)),
+        Held::Not => {}
     }
     if own_fields(store, &base)?.next().transpose()?.is_none() {
         return Ok(Offer::New(base));
@@ -40,9 +45,9 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts) -
         base.push((SOURCE.to_owned(), sha256.chars().take(SOURCE_DIGITS).collect()));
     }
     check(store, &base)?;
-    match held(store, &base, sha256)? {
-        Some(fields) => Ok(Offer::Held(fields)),
-        None => Ok(Offer::New(base)),
+    match held(store, &base, sha256, copy)? {
+        Held::Good(fields) => Ok(Offer::Held(fields)),
+        Held::Stale | Held::Not => Ok(Offer::New(base)),
     }
 }
 
@@ -61,34 +66,72 @@ fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
         .with_hint("take netCDF files into a store of their own, opened with the schema simulation"))
 }
 
-/// How many fields of this very file stand under `base`; `None` where it is not there.
-fn held(store: &dyn FieldStore, base: &Texts, sha256: &str) -> Result<Option<u64>> {
+/// Whether the store has a file.
+enum Held {
+    /// It does, in so many fields.
+    Good(u64),
+    /// It does, and its values must be taken again.
+    Stale,
+    /// It does not.
+    Not,
+}
+
+/// Whether this very file stands under `base`.
+fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Result<Held> {
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
     let field = match store.get(&pairs, &ReadOptions::default()) {
         Ok(field) if field.key()? == store.schema().resolve(&pairs)? => field,
-        Ok(_) => return Ok(None),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(None),
+        Ok(_) => return Ok(Held::Not),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(Held::Not),
         Err(e) => return Err(e),
     };
     // A damaged header tells nothing: the file is taken again beside what is left of it.
-    let Ok(text) = field.read() else { return Ok(None) };
+    let Ok(text) = field.read() else { return Ok(Held::Not) };
     let header: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
     if header["source"]["sha256"] != *sha256 {
-        return Ok(None);
+        return Ok(Held::Not);
     }
-    let fields = own_fields(store, base)?.try_fold(0, |n, key| key.map(|_| n + 1));
-    fields.map(Some)
+    let (mut fields, mut looked_at) = (0, Vec::new());
+    for entry in own_fields(store, base)? {
+        let entry = entry?;
+        fields += 1;
+        let Some(Place { file: PlaceFile::Outside(url), .. }) = &entry.place else { continue };
+        if copy {
+            return Ok(Held::Stale);
+        }
+        // One field tells of its file whether that is what it was.
+        if looked_at.contains(url) {
+            continue;
+        }
+        if !is_sound(store, &entry)? {
+            return Ok(Held::Stale);
+        }
+        looked_at.push(url.clone());
+    }
+    Ok(Held::Good(fields))
+}
+
+/// Whether the first element of a field can be read.
+fn is_sound(store: &dyn FieldStore, entry: &ListEntry) -> Result<bool> {
+    let texts: Texts = entry.key.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let shape = entry.shape.as_deref().unwrap_or_default();
+    let first = IndexBox::new(vec![0; shape.len()], vec![1; shape.len()], shape)?;
+    match store.get(&borrowed(&texts), &ReadOptions::default())?.read_box(Some(&first)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The fields that have these pairs and, of further ones, only a variable and a step.
-fn own_fields(store: &dyn FieldStore, base: &Texts) -> Result<impl Iterator<Item = Result<FieldKey>>> {
+fn own_fields(store: &dyn FieldStore, base: &Texts) -> Result<impl Iterator<Item = Result<ListEntry>>> {
     let mut request = Request::new();
     for (keyword, value) in base {
         request.set(keyword, Values::list([value]));
     }
     let known: Vec<String> = base.iter().map(|(keyword, _)| keyword.clone()).collect();
     let own = move |name: &str| matches!(name, "variable" | "step") || known.iter().any(|k| k == name);
-    let keys = store.list(&request, &ListOptions::default())?.map(|entry| entry.map(|entry| entry.key));
-    Ok(keys.filter(move |key| key.as_ref().map_or(true, |key| key.iter().all(|(name, _)| own(name)))))
+    let entries = store.list(&request, &ListOptions::default())?;
+    Ok(entries.filter(move |entry| entry.as_ref().map_or(true, |e| e.key.iter().all(|(name, _)| own(name)))))
 }

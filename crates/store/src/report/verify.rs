@@ -12,7 +12,7 @@ use fieldstone_format::{data, log, marker};
 
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::{Files, read_vec};
-use crate::read::{Match, Matcher, Part, Source, Versions};
+use crate::read::{Match, Matcher, Part, Source, Versions, lookup};
 use crate::run::Run;
 use crate::snapshot::{LogView, Refresher, Snapshot};
 
@@ -135,11 +135,22 @@ impl Check<'_> {
         self.report.fields += 1;
         match Source::new(self.files, &part, key).verify() {
             Ok(bytes) => self.report.bytes += bytes,
-            // Of a file that is not the store's, whatever keeps it from being read is worth a line.
+            // Of a file that is not the store's, whatever keeps it from being read is worth a line. A source
+            // that was taken again, or whose values were copied since, has done its duty.
+            Err(e) if matches!(file, PlaceFile::Outside(_)) && self.is_hidden(&part, key) => {
+                let name = name().unwrap_or_default();
+                self.report.notes.push(format!("{file}: an older version of {name}: {}", e.message()));
+            }
             Err(e) if matches!(file, PlaceFile::Outside(_)) => self.damage(name(), file.to_string(), &e),
             Err(e) => self.note(name(), || file.to_string(), Err(e))?,
         }
         Ok(())
+    }
+
+    /// Whether newer versions hide an entry.
+    fn is_hidden(&self, part: &Part, key: &[u8]) -> bool {
+        let found = lookup(self.snapshot, key, None);
+        found.is_ok_and(|found| found.is_none_or(|v| !v.live().iter().any(|live| live.id() == part.id())))
     }
 
     fn marker(&mut self) -> Result<()> {
