@@ -158,27 +158,35 @@ def nothing(source: Source, request: Any, why: str) -> NotFound:
     there = source.store.axes({})
     if not there:
         return NotFound(f"the store {source.url} is empty", "archive and flush something first")
-    hint = f"it has {', '.join(f'{len(v)} {k}' for k, v in there.items())}; see store.axes()"
-    for keyword, values in there.items():
-        for wanted in asked(request, keyword):
-            if wanted not in values:
-                near = difflib.get_close_matches(wanted, values, 3) or values[:3]
+    for keyword, wanted in asked(request):
+        if keyword not in there:
+            near = difflib.get_close_matches(keyword, there, 3) or list(there)
+            return NotFound(
+                f"{why}: no field has the keyword {keyword!r}",
+                f"nearest: {', '.join(near)}; see store.axes()",
+            )
+        for value in wanted:
+            if value not in there[keyword]:
+                near = difflib.get_close_matches(value, there[keyword], 3) or there[keyword][:3]
                 return NotFound(
-                    f"{why}: no {keyword} {wanted!r}", f"nearest: {', '.join(near)}; see store.axes()"
+                    f"{why}: no {keyword} {value!r}", f"nearest: {', '.join(near)}; see store.axes()"
                 )
-    return NotFound(why, hint)
+    held = ", ".join(f"{len(v)} {k}" for k, v in there.items())
+    return NotFound(why, f"it has values of {held}, in other combinations; see store.axes()")
 
 
-def asked(request: Any, keyword: str) -> list[str]:
-    """Single values that a request lists for a keyword, as far as they can be told."""
+def asked(request: Any) -> Iterator[tuple[str, list[str]]]:
+    """Keywords of a request with the single values that it lists, as far as they can be told."""
+    words = ("to", "by", "*", "None", "")
     if isinstance(request, Mapping):
-        value = request.get(keyword)
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return [str(v) for v in value]
-        return [part for part in str(value).split("/") if part not in ("to", "by", "*", "None")]
-    if isinstance(request, str):
+        for keyword, value in request.items():
+            listed = isinstance(value, Sequence) and not isinstance(value, str)
+            yield (
+                str(keyword),
+                [str(v) for v in (value if listed else str(value).split("/")) if str(v) not in words],
+            )
+    elif isinstance(request, str):
         for term in request.replace("{", ",").replace("}", ",").split(","):
-            name, _, value = term.partition("=")
-            if name.strip() == keyword and value:
-                return [p.strip() for p in value.split("/") if p.strip() not in ("to", "by", "*")]
-    return []
+            keyword, _, value = term.partition("=")
+            if value:
+                yield keyword.strip(), [v.strip() for v in value.split("/") if v.strip() not in words]
