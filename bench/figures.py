@@ -7,7 +7,7 @@ so that what drifts on the machine between rounds cancels out.
 from __future__ import annotations
 
 import steps
-from steps import FDB, OURS, RAW, Figure, Row, Target
+from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
 _ARCHIVE_ROWS = (
     Row("fields_s", "fields/s"),
@@ -47,6 +47,17 @@ _BOX_ROWS = (
     Row("read_calls", "read calls", counted=True),
 )
 _BOX_TARGETS = (Target("reads at most 2 % of the array's bytes + 1 MiB (bytes beyond 2 %)", "beyond", 2**20),)
+_OPEN_ROWS = (
+    Row("seconds", "time, s", 1, 2),
+    Row("cpu", "CPU, s", 1, 2),
+    Row("grown", "memory beyond what the imports took, MiB", 2**20),
+    Row("one", "one value afterwards, ms", 1e-3, 1),
+    Row("read", "bytes read, MiB", 2**20, 1, counted=True),
+    Row("read_calls", "read calls", counted=True),
+    Row("files", "files", counted=True),
+    Row("length", "bytes on disk, MiB", 2**20, counted=True),
+)
+_RUNS = (OURS, INGESTED, FILES)
 _EVERY, _BOTH = (OURS, FDB, RAW), (OURS, FDB)
 
 FIGURES = (
@@ -202,5 +213,38 @@ FIGURES = (
         setup=steps.box_fill,
         count=steps.box_counts,
         data={"box": "3d"},
+    ),
+    Figure(
+        "datatree",
+        "1,000 runs as one object of xarray",
+        "1,000 runs of 10 variables and 100 steps, 8 x 8 f4: `open_datatree` of a store of a million "
+        "archived arrays, and of one that took the files in; `open_mfdataset` of 1,000 netCDF-4 files.",
+        _RUNS,
+        steps.open_runs,
+        _OPEN_ROWS,
+        (
+            Target("at most 3 s", "seconds", 3),
+            Target("at most 300 MiB more memory than before", "grown", 300 * 2**20),
+            Target("at most a third of open_mfdataset's time", "seconds", 1 / 3, FILES),
+        ),
+        setup=steps.fill_runs,
+        count=steps.open_runs_counts,
+        data={"runs": "tree"},
+    ),
+    Figure(
+        "long-run",
+        "One run of 10,000 steps in xarray",
+        "10 variables, 8 x 8 f4: `open_datatree` of a store; `open_mfdataset` of 1,000 netCDF-4 files of 10 "
+        "steps.",
+        (OURS, FILES),
+        steps.open_runs,
+        _OPEN_ROWS,
+        (
+            Target("at most 1 s", "seconds", 1),
+            Target("at most a tenth of open_mfdataset's time", "seconds", 0.1, FILES),
+        ),
+        setup=steps.fill_runs,
+        count=steps.open_runs_counts,
+        data={"runs": "long"},
     ),
 )

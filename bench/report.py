@@ -10,7 +10,13 @@ from figures import FIGURES
 from steps import OURS, Figure, Row, Target
 
 BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- bench: end -->"
-NAMES = {"fieldstone_store": "Fieldstone", "fdb": "FDB", "raw": "raw"}
+NAMES = {
+    "fieldstone_store": "Fieldstone",
+    "fieldstone_ingested": "Fieldstone, files ingested",
+    "netcdf_files": "netCDF files",
+    "fdb": "FDB",
+    "raw": "raw",
+}
 
 
 def _number(value: float, row: Row) -> str:

@@ -1,6 +1,6 @@
 """Measure Fieldstone beside FDB and the bare disk, and write docs/benchmarks.md.
 
-    bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers fieldstone,fdb,raw] [--work DIR]
+    bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers NAME,NAME] [--work DIR]
 
 For every figure: set up once, wait until the machine is idle, run the peers in turn (ours, FDB, raw, ours,
 ...), each run in a fresh process on an empty store or on the one set up, then count system calls in one more
@@ -26,10 +26,10 @@ from typing import Any
 import report
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
-from steps import FDB, OURS, RAW, Figure, Sitting
+from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Sitting
 
 RESULTS, DOCUMENT = BENCH / "results.json", BENCH.parent / "docs" / "benchmarks.md"
-PEERS = {"fieldstone": OURS, "fdb": FDB, "raw": RAW}
+PEERS = {"fieldstone": OURS, "ingested": INGESTED, "fdb": FDB, "raw": RAW, "netcdf": FILES}
 
 
 def arguments() -> argparse.Namespace:
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
     )
     ap.add_argument("--runs", type=int, default=0, help="runs per peer (7; 2 with --quick)")
     ap.add_argument("--quick", action="store_true", help="small shapes, nothing kept")
-    ap.add_argument("--peers", default="fieldstone,fdb,raw")
+    ap.add_argument("--peers", default=",".join(PEERS))
     ap.add_argument(
         "--work",
         type=Path,
@@ -99,7 +99,7 @@ def main() -> None:
     wanted = [PEERS[name] for name in a.peers.split(",")]
     if OURS in wanted and importlib.util.find_spec("fieldstone") is None:
         print("bench: fieldstone is not installed here; measuring the others only", file=sys.stderr)
-        wanted.remove(OURS)
+        wanted = [peer for peer in wanted if peer not in (OURS, INGESTED)]
     if shutil.which("strace") is None:
         raise SystemExit("bench: strace is needed to count system calls (package strace)")
     a.work.mkdir(parents=True, exist_ok=True)
@@ -109,6 +109,7 @@ def main() -> None:
     facts |= {
         "FDB": f"fdb5lib {_version('fdb5lib')}, pyfdb {_version('pyfdb')}",
         "Fieldstone": _version("fieldstone"),
+        "xarray": f"{_version('xarray')}, netCDF4 {_version('netCDF4')}, dask {_version('dask')}",
     }
     keep = not a.quick and RESULTS.exists()
     results = json.loads(RESULTS.read_text()) if keep else {"figures": {}}

@@ -19,7 +19,7 @@ from typing import Any
 
 import workload
 from measure import Result, Span, percentile, tree_size
-from peers import Peer
+from peers import Peer, Runs
 
 
 def _warm_up(peer: type[Peer], root: Path) -> None:
@@ -154,10 +154,34 @@ def box(peer: type[Peer], root: Path, box: str, quick: bool) -> Result:
     return span.result(1, part.nbytes)
 
 
+def fill_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
+    """Write the runs that are opened."""
+    shape = workload.runs(runs, quick)
+    with Span() as span:
+        peer.fill(root, shape)
+    return span.result(shape.runs * shape.variables * shape.steps)
+
+
+def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
+    """All runs as one object of xarray, in a process that has opened none before; then one value of it."""
+    shape = workload.runs(runs, quick)
+    peer.prepare()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with Span() as span:
+        opened = peer.open(root, shape)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    run, variable, step = shape.runs // 2, shape.variables - 1, shape.steps // 3
+    with Span("one") as one:
+        value = peer.value(opened, shape, run, variable, step)
+    assert value == shape.values(run, variable, step)[0, 0], value
+    return {**span.result(shape.runs), "peak": peak, "grown": peak - before, "one": one.seconds}
+
+
 def main() -> None:
     call = json.loads(sys.argv[1])
-    peer = importlib.import_module(f"peers.{call['peer']}").Store
-    print(json.dumps(globals()[call["what"]](peer, Path(call["root"]), **call["arguments"])))
+    module, what = importlib.import_module(f"peers.{call['peer']}"), globals()[call["what"]]
+    peer = module.Runs if call["what"].endswith("_runs") else module.Store
+    print(json.dumps(what(peer, Path(call["root"]), **call["arguments"])))
 
 
 if __name__ == "__main__":

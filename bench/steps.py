@@ -20,6 +20,7 @@ from measure import BENCH, Counts, Result, child, run_program, tree_size
 from peers import fdb, fieldstone_store, raw
 
 OURS, FDB, RAW = "fieldstone_store", "fdb", "raw"
+INGESTED, FILES = "fieldstone_ingested", "netcdf_files"
 BUFFER = 8 << 20
 
 
@@ -220,3 +221,22 @@ def box_counts(fig: Figure, at: Sitting, peer: str) -> Result:
     whole = workload.box(fig.data["box"], at.quick).nbytes
     counts = _counted(marks["measured"])
     return {**counts, "share": counts["read"] / whole, "beyond": counts["read"] - 0.02 * whole}
+
+
+# -- xarray
+
+
+def fill_runs(fig: Figure, at: Sitting, peer: str) -> Result:
+    r, _ = child(peer, "fill_runs", at.fresh(fig.name, peer), quick=at.quick, **fig.data)
+    return _rates(r)
+
+
+def open_runs(fig: Figure, at: Sitting, peer: str) -> Result:
+    r, _ = child(peer, "open_runs", at.root(fig.name, peer), quick=at.quick, **fig.data)
+    return r
+
+
+def open_runs_counts(fig: Figure, at: Sitting, peer: str) -> Result:
+    root = at.root(fig.name, peer)
+    _, marks = child(peer, "open_runs", root, trace=True, quick=at.quick, **fig.data)
+    return {**_counted(marks["measured"]), **tree_size(root)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -158,3 +158,35 @@ def box(name: str, quick: bool = False) -> Box:
 
 
 ARRAY_KEY: Key = {**BASE, "step": "0", "levelist": "500", "param": "130"}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of a simulation: small arrays, many of them."""
+
+    runs: int
+    variables: int
+    steps: int
+    steps_per_file: int
+    extent: int = 8
+
+    @staticmethod
+    def run(number: int) -> str:
+        return f"run{number:05}"
+
+    def values(self, run: int, variable: int, step: int) -> np.ndarray:
+        """The values of one field: two-dimensional, and its own."""
+        import numpy as np
+
+        return np.full((self.extent, self.extent), run * 7919 + variable * 101 + step * 0.25, "f4")
+
+
+RUNS = {"tree": Runs(1000, 10, 100, 100), "long": Runs(1, 10, 10_000, 10)}
+
+
+def runs(name: str, quick: bool = False) -> Runs:
+    """The runs of a figure; a tenth of the runs, or of the steps of one run, with `quick`."""
+    r = RUNS[name]
+    if not quick:
+        return r
+    return replace(r, runs=r.runs // 10) if r.runs > 1 else replace(r, steps=r.steps // 10)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
+    import xarray as xr
     from workload import Box, Key
+    from workload import Runs as Shape
 
 
 class Peer(Protocol):
@@ -38,3 +40,21 @@ class Peer(Protocol):
     @staticmethod
     def cli(root: Path) -> tuple[list[str], dict[str, str]]:
         """The command that lists a store, and what it needs in its environment."""
+
+
+class Runs(Protocol):
+    """Runs of a simulation, kept somehow below `root` and opened by xarray."""
+
+    @staticmethod
+    def prepare() -> None:
+        """Import what opening needs, so that a figure is about opening."""
+
+    @staticmethod
+    def fill(root: Path, shape: Shape) -> None: ...
+
+    @staticmethod
+    def open(root: Path, shape: Shape) -> xr.DataTree | xr.Dataset: ...
+
+    @staticmethod
+    def value(opened: xr.DataTree | xr.Dataset, shape: Shape, run: int, variable: int, step: int) -> float:
+        """The first value of one field."""

@@ -11,7 +11,9 @@ from workload import ARRAY_KEY, Key
 
 if TYPE_CHECKING:
     import numpy as np
+    import xarray as xr
     from workload import Box
+    from workload import Runs as Shape
 
 EVERYTHING = {"class": "rd", "expver": "xxxx"}
 
@@ -45,3 +47,39 @@ class Store:
     @staticmethod
     def cli(root: Path) -> tuple[list[str], dict[str, str]]:
         return [str(Path(sys.prefix) / "bin" / "fieldstone"), "list", str(root)], {}
+
+
+class Runs:
+    """See `peers.Runs`: every field archived by its key, opened as a tree."""
+
+    @staticmethod
+    def prepare() -> None:
+        import dask.array  # noqa: F401
+        import fieldstone.xarray_engine  # noqa: F401
+        import xarray as xr
+
+        xr.backends.list_engines()
+
+    @staticmethod
+    def fill(root: Path, shape: Shape) -> None:
+        import fieldstone as fst
+
+        with fst.open(root) as store:
+            for run in range(shape.runs):
+                places = [(v, step) for v in range(shape.variables) for step in range(shape.steps)]
+                store.archive_many(
+                    [{"run": shape.run(run), "variable": f"v{v}", "step": step} for v, step in places],
+                    [shape.values(run, v, step) for v, step in places],
+                )
+                if run % 100 == 99:
+                    store.flush()
+
+    @staticmethod
+    def open(root: Path, shape: Shape) -> xr.DataTree:
+        import xarray as xr
+
+        return xr.open_datatree(root, engine="fieldstone")
+
+    @staticmethod
+    def value(opened: xr.DataTree, shape: Shape, run: int, variable: int, step: int) -> float:
+        return float(opened[f"{shape.run(run)}/v{variable}"].isel(step=step, dim_0=0, dim_1=0))
