@@ -38,6 +38,10 @@ class Transaction:
         """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
         return self.store.create_field(key, dtype, shape, txn=self._open(), **options)
 
+    def remove(self, request: Any) -> int:
+        """As ``store.remove``, within the transaction; removes also what was flushed into it."""
+        return self.store.remove(request, txn=self._open())
+
     def flush(self) -> None:
         """Makes what this process archived here durable; it stays invisible until the commit."""
         self.store.flush(txn=self._open())

@@ -16,6 +16,7 @@ mod keys;
 mod listing;
 mod opening;
 mod registry;
+mod remove;
 mod reports;
 mod request;
 mod store;

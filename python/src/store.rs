@@ -102,7 +102,7 @@ impl Drop for Store {
     }
 }
 
-fn transaction(txn: Option<&str>) -> PyResult<Option<Id>> {
+pub fn transaction(txn: Option<&str>) -> PyResult<Option<Id>> {
     let parse = |text: &str| {
         Id::parse(text).ok_or_else(|| {
             invalid(format!("txn={text:?} is no id of a transaction"), "give tx.id of a transaction")

@@ -114,6 +114,25 @@ def test_a_memory_store_is_handed_to_a_folder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(field.array(), expected)
 
 
+def test_removed_fields_stay_in_older_versions(hot: fst.Store, tmp_path: Path) -> None:
+    version = hot.version
+    assert hot.remove({"variable": "t", "step": [0, 1]}) == 2
+    assert len(contents(hot)) == 8 and hot.unflushed == 2
+    hot.flush()
+    assert len(contents(hot)) == 6 and len(contents(fst.open(tmp_path / "hot", at=version))) == 8
+    with pytest.raises(fst.NotFound):
+        hot.get({"run": "a", "variable": "t", "step": 0})
+    with pytest.raises(fst.Invalid, match="everything"):
+        hot.remove({})
+    with hot.transaction() as tx:
+        assert tx.remove(["step=2", "step=3,variable=t"]) == 3
+        assert len(contents(hot)) == 6
+    assert len(contents(hot)) == 3
+    hot.archive({"run": "a", "variable": "t", "step": 0}, b"back")
+    hot.flush()
+    assert hot.get({"run": "a", "variable": "t", "step": 0}) == b"back"
+
+
 def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).parent / "fieldstone"
     done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)

@@ -268,9 +268,61 @@ def values(path: str) -> Expected:
     return found
 
 
+def removals(path: str) -> Expected:
+    """Fields removed, moved, brought back, and one whose newer version a move left alone."""
+    array = np.arange(24, dtype=">f4").reshape(4, 6)
+    with fst.open(path, schema="simulation") as store, fst.open(path) as other:
+        for step in range(8):
+            store.archive(key("t", step), b"first %d" % step)
+        store.archive(key("p", 0), array)
+        store.flush()
+        store.remove("variable=t,step=0/1")
+        store.archive(key("t", 1), b"again")
+        store.remove("variable=p")
+        store.flush()
+        other.archive(key("p", 0), array[:2], start=(0, 0), shape=(4, 6))
+        other.flush()
+
+        def meanwhile(done: int, of: int) -> None:
+            if done == 1:
+                other.archive(key("t", 3), b"newer than what is moved")
+                other.flush()
+
+        with fst.open("memory:") as elsewhere:
+            report = fst.move(store, "variable=t,step=2/to/4", to=elsewhere, progress=meanwhile)
+            assert (report.removed, len(report.kept)) == (2, 1)
+        other.archive(key("t", 4), b"back")
+        with store.transaction() as tx:
+            tx.remove("variable=t,step=5")
+        left = store.transaction()
+        left.remove("variable=t,step=6")
+        left.flush()
+    return [
+        (key("t", 1), b"again"),
+        (key("t", 3), b"newer than what is moved"),
+        (key("t", 4), b"back"),
+        (key("t", 6), b"first 6"),
+        (key("t", 7), b"first 7"),
+        (key("p", 0), None),
+    ]
+
+
 FIXTURES: dict[str, Callable[[str], Expected]] = {
     maker.__name__: maker
-    for maker in (opaque, mars, dtypes, pieces, transactions, writers, chunks, data_log, torn, sealed, values)
+    for maker in (
+        opaque,
+        mars,
+        dtypes,
+        pieces,
+        transactions,
+        writers,
+        chunks,
+        data_log,
+        torn,
+        sealed,
+        values,
+        removals,
+    )
 }
 
 

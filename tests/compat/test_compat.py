@@ -150,6 +150,35 @@ def test_a_flipped_byte_of_a_block_is_reported_and_the_rest_stays_readable(name:
     assert any(file.name in problem for problem in damaged.verify())
 
 
+def test_the_reader_reads_values_that_stay_in_a_file_outside(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    outside, path = tmp_path / "a file.nc", tmp_path / "store"
+    with netCDF4.Dataset(outside, "w", format="NETCDF3_CLASSIC") as file:
+        for name, length in (("time", None), ("x", 3), ("many", 1_200_000)):
+            file.createDimension(name, length)
+        file.createVariable("t", "i2", ("time", "x"))[:] = np.arange(30).reshape(10, 3)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(10) * 6.0
+        file.createVariable("large", "f8", ("many",))[:] = np.arange(1_200_000)
+    fst.ingest(str(path), outside, copy=False, progress=False)
+    with fst.open(str(path)) as store:
+        fields = {json.dumps(dict(field.key)): field.read() for field in store.retrieve()}
+    opened = reader.open_store(path)
+    kinds = {opened.fields()[text][0].place[0] for text in fields}
+    assert kinds == {1, 3, 5} and opened.fields().keys() == fields.keys()
+    # What is checksummed by plain Python is kept short.
+    for text in fields:
+        if "large" not in text:
+            assert opened.read(text) == fields[text], text
+    outside.touch()
+    changed = reader.open_store(path)
+    (text,) = [text for text in fields if '"time"' in text]
+    with pytest.raises(reader.Damage, match="changed"):
+        changed.read(text)
+    outside.unlink()
+    problems = reader.open_store(path).verify()
+    assert len(problems) == len(fields) - 1 and all("a file.nc" in problem for problem in problems)
+
+
 def test_a_damaged_index_block_makes_its_keys_unreadable_and_no_older_value_shows(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with fst.open(str(path), schema="simulation") as store:

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_fields};
 use fieldstone::{
-    ArchiveOptions, Compression, Content, DType, Error, ErrorKind, ExternalSpec, Field, FieldSpec,
+    ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
     FieldStore, ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
 };
 
@@ -129,7 +129,7 @@ fn of_all_kinds(world: &SimWorld) -> Store {
     let outside = world.process("a").disk.create_new(Path::new("/source.nc")).unwrap();
     outside.write_at(&pattern(5000, 4), 0).unwrap();
     let dtype = DType::parse(">i4").unwrap();
-    let content = Content::Array { dtype, shape: &[10, 30] };
+    let content = ExternalContent::Array { dtype, shape: &[10, 30] };
     let path = Path::new("/source.nc");
     let spec = ExternalSpec { path, offset: 100, parts: 10, stride: 400, content, seen: None };
     store.archive_external(&[("run", "a"), ("variable", "outside")], &spec, &plain).unwrap();

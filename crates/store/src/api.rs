@@ -84,7 +84,7 @@ pub struct FieldSpec<'a> {
 
 /// What stands in a file outside.
 #[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
+pub enum ExternalContent<'a> {
     /// So many opaque bytes.
     Bytes(u64),
     /// A whole array, in C order.
@@ -118,7 +118,7 @@ pub struct ExternalSpec<'a> {
     /// Distance of the parts; means nothing for one.
     pub stride: u64,
     /// What they hold.
-    pub content: Content<'a>,
+    pub content: ExternalContent<'a>,
     /// What the file must still be; as it is now where absent.
     pub seen: Option<Seen>,
 }

@@ -26,7 +26,7 @@ fn taken() -> (SimWorld, Store, Vec<u8>) {
     let content = pattern(4_000_000, 1);
     put_file(&world.process("a"), SOURCE.into(), Some(&content)).unwrap();
     let store = open(&world, "a");
-    let content_of = Content::Array { dtype: DType::parse(">f4").unwrap(), shape: &SHAPE };
+    let content_of = ExternalContent::Array { dtype: DType::parse(">f4").unwrap(), shape: &SHAPE };
     let path = Path::new(SOURCE);
     let spec = ExternalSpec { path, offset: 0, parts: 1, stride: 0, content: content_of, seen: None };
     store.archive_external(&[("run", "a"), ("variable", "t")], &spec, &ArchiveOptions::default()).unwrap();

@@ -128,7 +128,7 @@ fn removing_from_anothers_dataset_is_denied_by_name() {
     error(bob.remove_fields(&theirs, &RemoveOptions::default()), ErrorKind::Denied);
     let path =
         fieldstone_store::conformance::put_file(&world.process("bob"), "/f".into(), Some(b"x")).unwrap();
-    let content = Content::Bytes(1);
+    let content = ExternalContent::Bytes(1);
     let spec = ExternalSpec { path: &path, offset: 0, parts: 1, stride: 0, content, seen: None };
     let key = [("run", "a"), ("variable", "u")];
     error(bob.archive_external(&key, &spec, &ArchiveOptions::default()), ErrorKind::Denied);

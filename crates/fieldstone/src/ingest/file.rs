@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
-use fieldstone_store::api::{ArchiveOptions, Content as Outside, ExternalSpec, FieldStore, Seen, Value};
+use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, Seen, Value};
 
 use super::external;
 use super::grib::{Messages, Verdict};
@@ -226,7 +226,7 @@ impl<'a> State<'a> {
         let bytes = match (content, &harvest.outside) {
             (Content::Outside { dtype, shape, offset, parts, stride }, Some((path, seen))) => {
                 let (offset, parts, stride) = (*offset, *parts, *stride);
-                let content = Outside::Array { dtype: *dtype, shape };
+                let content = ExternalContent::Array { dtype: *dtype, shape };
                 let spec = ExternalSpec { path, offset, parts, stride, content, seen: Some(*seen) };
                 self.store.archive_external(&borrowed(key), &spec, &options)?;
                 fieldstone_core::geometry::element_count(shape)?.saturating_mul(dtype.size() as u64)

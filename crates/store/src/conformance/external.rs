@@ -12,7 +12,7 @@ const KEY: &str = "run=a,variable=t,step=0";
 
 /// Takes a contiguous array of a file.
 fn take(store: &Store, key: &str, path: &Path, offset: u64, dtype: &str, shape: &[u64]) -> Result<()> {
-    let content = Content::Array { dtype: DType::parse(dtype)?, shape };
+    let content = ExternalContent::Array { dtype: DType::parse(dtype)?, shape };
     take_parts(store, key, &ExternalSpec { path, offset, parts: 1, stride: 0, content, seen: None }, None)
 }
 
@@ -93,7 +93,7 @@ pub fn external_arrays_of_every_layout(harness: &dyn Harness) -> Result<()> {
     ];
     for (i, (dtype, shape, parts, stride, offset)) in cases.iter().enumerate() {
         let key = format!("run=a,variable=t,step={i}");
-        let content = Content::Array { dtype: DType::parse(dtype)?, shape };
+        let content = ExternalContent::Array { dtype: DType::parse(dtype)?, shape };
         let spec = ExternalSpec {
             path: &path,
             offset: *offset,
@@ -135,7 +135,7 @@ pub fn external_bytes_and_ranges(harness: &dyn Harness) -> Result<()> {
     let content = pattern(10_500_000, 3);
     let path = harness.source("messages.grib", Some(&content))?;
     for (step, (offset, length)) in [(5, 1000), (1, 10_400_000), (7, 0)].into_iter().enumerate() {
-        let content = Content::Bytes(length);
+        let content = ExternalContent::Bytes(length);
         let spec = ExternalSpec { path: &path, offset, parts: 1, stride: 0, content, seen: None };
         take_parts(&store, &format!("run=a,variable=t,step={step}"), &spec, None)?;
     }
@@ -201,7 +201,7 @@ pub fn external_fields_in_transactions(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let path = harness.source("s.nc", Some(&pattern(64, 1)))?;
     let id = a.begin()?;
-    let content = Content::Array { dtype: DType::parse(">i2")?, shape: &[32] };
+    let content = ExternalContent::Array { dtype: DType::parse(">i2")?, shape: &[32] };
     let spec = ExternalSpec { path: &path, offset: 0, parts: 1, stride: 0, content, seen: None };
     take_parts(&b, KEY, &spec, Some(id))?;
     b.flush(Some(id))?;
@@ -225,7 +225,7 @@ pub fn wrong_external_places(harness: &dyn Harness) -> Result<()> {
         offset,
         parts,
         stride,
-        content: Content::Bytes(length),
+        content: ExternalContent::Bytes(length),
         seen: None,
     };
     for spec in [

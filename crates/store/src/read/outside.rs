@@ -80,7 +80,7 @@ impl Outside {
                 true => READ_MAX.saturating_sub(first) / self.stride.max(1),
                 false => 0,
             };
-            let taken = (first + more * self.part).min(rest.len() as u64);
+            let taken = more.saturating_mul(self.part).saturating_add(first).min(rest.len() as u64);
             let (own, behind) = rest.split_at_mut(taken as usize);
             if taken == first {
                 self.fetch(own, from)?;

@@ -17,7 +17,7 @@ use fieldstone_format::keys::encode_key;
 use fieldstone_format::location::file_url;
 
 use super::blocks::{Prepared, new_entry};
-use crate::api::{Content, ExternalSpec, Seen};
+use crate::api::{ExternalContent, ExternalSpec, Seen};
 use crate::read::Outside;
 
 /// Raw length of a block of bytes outside.
@@ -40,8 +40,8 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<P
         return Err(changed(spec));
     }
     let (length, array) = match spec.content {
-        Content::Bytes(length) => (length, None),
-        Content::Array { dtype, shape } => {
+        ExternalContent::Bytes(length) => (length, None),
+        ExternalContent::Array { dtype, shape } => {
             let length = element_count(shape)?.checked_mul(dtype.size() as u64);
             let length = length.ok_or_else(|| Error::invalid("the array exceeds 64 bits"))?;
             let chunk = slab(shape, dtype);
@@ -99,7 +99,11 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<P
 }
 
 /// The blocks of what lies outside, and the summary of all of them where each has one.
-fn read(outside: &Outside, layout: &Layout, content: Content<'_>) -> Result<(Vec<Block>, Option<Summary>)> {
+fn read(
+    outside: &Outside,
+    layout: &Layout,
+    content: ExternalContent<'_>,
+) -> Result<(Vec<Block>, Option<Summary>)> {
     let (mut blocks, mut raw, mut at) = (Vec::new(), Vec::new(), 0);
     let mut sum: Option<Summary> = None;
     let mut all = true;
@@ -109,8 +113,8 @@ fn read(outside: &Outside, layout: &Layout, content: Content<'_>) -> Result<(Vec
         outside.read(&mut raw, at)?;
         at += length;
         let summary = match content {
-            Content::Array { dtype, .. } => summarize(dtype, &raw, None),
-            Content::Bytes(_) => None,
+            ExternalContent::Array { dtype, .. } => summarize(dtype, &raw, None),
+            ExternalContent::Bytes(_) => None,
         };
         match (&mut sum, &summary) {
             (Some(sum), Some(part)) => sum.merge(part),
