@@ -19,6 +19,7 @@ from . import _exit
 from ._fields import FieldWriter
 from ._ingest import ingest
 from ._native import Entry, Field, Fields, Key, Listing, Request, Store, Table, __version__, open
+from ._to_store import to_store
 from ._transaction import Transaction
 from ._transfer import copy, move
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
@@ -69,6 +70,7 @@ __all__ = [
     "ingest",
     "move",
     "open",
+    "to_store",
 ]
 
 _Mapping.register(Key)

@@ -27,6 +27,7 @@ from typing import Any
 import netCDF4
 import numpy as np
 
+from fieldstone import _split
 from fieldstone._helper import PIECE_BYTES, attributes
 from fieldstone._helper.classic import HeaderError, Layout
 from fieldstone._helper.frames import Channel, RequestError
@@ -38,9 +39,6 @@ HEADER_VERSION = 1
 STRINGS_BYTES = 1 << 20
 WIDE_STRINGS_BYTES = 64 << 20
 NUMERIC = "iufS"
-HORIZONTAL_NAMES = {"lat", "lon", "latitude", "longitude", "x", "y", "rlat", "rlon", "nav_lat", "nav_lon"}
-HORIZONTAL_UNITS = re.compile(r"degrees?_?(n|s|e|w|north|south|east|west)$", re.IGNORECASE)
-HORIZONTAL_STANDARD = re.compile(r"(^|_)(latitude|longitude)$|^projection_[xy]_", re.IGNORECASE)
 
 
 def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
@@ -396,18 +394,10 @@ def is_split(variable: netCDF4.Variable) -> bool:
 
 
 def is_horizontal(coordinate: netCDF4.Variable) -> bool:
-    """Whether a coordinate runs along the ground, by CF's attributes or its name."""
-    held = {
-        name: str(coordinate.getncattr(name))
-        for name in ("units", "standard_name", "axis")
-        if name in coordinate.ncattrs()
-    }
-    return bool(
-        coordinate.name.lower() in HORIZONTAL_NAMES
-        or held.get("axis", "").upper() in ("X", "Y")
-        or HORIZONTAL_UNITS.match(held.get("units", ""))
-        or HORIZONTAL_STANDARD.search(held.get("standard_name", ""))
-    )
+    """Whether a coordinate runs along the ground."""
+    words = ("units", "standard_name", "axis")
+    held = {name: coordinate.getncattr(name) for name in words if name in coordinate.ncattrs()}
+    return _split.is_horizontal(coordinate.name, held)
 
 
 def boxes(

@@ -1,0 +1,1 @@
+"""How xarray Datasets become fields: CF encoding and header, regions, and what dask writes to."""

@@ -1,0 +1,217 @@
+"""Regions: boxes of the arrays of a run that is there, written from anywhere, lying anyhow.
+
+What the run's header says decides how values are encoded, so that a region looks like the rest. Each call is
+all or nothing; of overlapping regions the one that was committed later wins, element by element.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .._helper import attributes
+from .._native import Store
+from .._transaction import Transaction
+from ..errors import Invalid, NotFound
+from . import encode
+from .target import Place, Target, beginning, place_of
+from .whole import delayed, fill_of, is_dask, joined, run_blocks, streamed
+
+Bounds = dict[str, tuple[int, int]]
+
+
+def write_region(
+    dataset: xr.Dataset, store: Store | Transaction, base: dict[str, Any], region: Any, compute: bool
+) -> Any:
+    """Writes the variables of `dataset` that have the region's dimensions."""
+    encode.check_names(dataset)
+    call = secrets.token_hex(8)
+    with joined(store) as tx:
+        run = Run(tx, base)
+        bounds, found = run.bounds(dataset, region)
+        place = place_of(tx.store, call, tx.id)
+        pairs = [
+            run.fit(place, name, variable, bounds)
+            for name, variable in streamed(dataset).variables.items()
+            if name not in found and takes_part(dataset, name, bounds)
+        ]
+        later = []
+        for variable, target in pairs:
+            if 0 in variable.shape:
+                continue
+            if is_dask(variable):
+                later.append((variable._data, target))
+                continue
+            with beginning(call, tx.store):
+                target[tuple(slice(0, n) for n in variable.shape)] = variable.values
+        if compute:
+            run_blocks(tx, call, later)
+    return None if compute else delayed(later, store)
+
+
+def takes_part(dataset: xr.Dataset, name: str, bounds: Bounds) -> bool:
+    """Whether a variable has a dimension of the region. Coordinates without one are the run's already."""
+    if set(dataset.variables[name].dims) & bounds.keys():
+        return True
+    if name in dataset.coords:
+        return False
+    raise Invalid(
+        f"variable {name} has none of the region's dimensions ({', '.join(bounds)})",
+        f"leave it out: dataset.drop_vars({name!r})",
+    )
+
+
+class Run:
+    """What the store says of a run."""
+
+    def __init__(self, tx: Transaction, base: Mapping[str, Any]) -> None:
+        self.tx = tx
+        self.base = base
+        words = ", ".join(f"{k}={v}" for k, v in base.items())
+        try:
+            header = json.loads(self.exact({**base, "variable": encode.HEADER}).read())
+        except NotFound:
+            raise NotFound(
+                f"{words} has no header: no Dataset was written there",
+                "write the whole once: fst.to_store(template, store, key, compute=False)",
+            ) from None
+        self.label = words
+        self.facts = {f["name"]: f for f in header["groups"][0]["variables"] if f["dtype"] is not None}
+        self.sizes = {
+            dim: n for f in self.facts.values() for dim, n in zip(f["dims"], f["shape"], strict=True)
+        }
+        self.stubs = decoded_stubs(self.facts)
+
+    def exact(self, key: Mapping[str, Any]) -> Any:
+        """The field of this key and no further keyword."""
+        for field in self.tx.retrieve({keyword: [value] for keyword, value in key.items()}):
+            if set(field.key) == set(key):
+                return field
+        raise NotFound(f"no field {key}")
+
+    def bounds(self, dataset: xr.Dataset, region: Any) -> tuple[Bounds, set[str]]:
+        """Start and stop per dimension, and the coordinates by which they were found."""
+        if region == "auto":
+            region = dict.fromkeys(dataset.dims, "auto")
+        if not isinstance(region, Mapping) or not region:
+            raise Invalid(f"region={region!r}", 'give {"x": slice(0, 10)}, or "auto"')
+        bounds, found = {}, set()
+        for dim, part in region.items():
+            if dim not in dataset.dims:
+                raise Invalid(f"region: the Dataset has no dimension {dim}", f"it has {listed(dataset.dims)}")
+            if dim not in self.sizes:
+                raise Invalid(f"region: {self.label} has no dimension {dim}", f"it has {listed(self.sizes)}")
+            if isinstance(part, str) and part == "auto":
+                bounds[dim] = self.located(dataset, dim)
+                if dim in dataset.coords:
+                    found.add(dim)
+            else:
+                bounds[dim] = self.bound(dim, part)
+            start, stop = bounds[dim]
+            if stop - start != dataset.sizes[dim]:
+                raise Invalid(
+                    f"region: {dim} is {start}:{stop}, and the Dataset has {dataset.sizes[dim]} along {dim}"
+                )
+        return bounds, found
+
+    def bound(self, dim: str, part: Any) -> tuple[int, int]:
+        """A slice as start and stop within the stored dimension."""
+        size = self.sizes[dim]
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise Invalid(f"region: {dim} is {part!r}", "give a slice without a step")
+        start, stop = (
+            part.start if part.start is not None else 0,
+            part.stop if part.stop is not None else size,
+        )
+        if not 0 <= start <= stop <= size:
+            raise Invalid(f"region: {dim} is {start}:{stop}, and {self.label} has {dim} 0:{size}")
+        return int(start), int(stop)
+
+    def located(self, dataset: xr.Dataset, dim: str) -> tuple[int, int]:
+        """Where the Dataset's coordinate stands in the stored one."""
+        if dim not in dataset.indexes or dim not in self.facts:
+            if dataset.sizes[dim] == self.sizes[dim]:
+                return 0, self.sizes[dim]
+            where = "the Dataset" if dim not in dataset.indexes else self.label
+            raise Invalid(
+                f"region: {dim} cannot be found by its values, as {where} has no coordinate {dim}",
+                f"give the place: region={{{dim!r}: slice(…)}}",
+            )
+        facts = self.facts[dim]
+        attrs = {name: attributes.decode(value) for name, value in facts["attrs"]}
+        raw = self.exact({**self.base, "variable": dim}).array()
+        stored = pd.Index(xr.conventions.decode_cf_variable(dim, xr.Variable((dim,), raw, attrs)).values)
+        wanted = dataset.indexes[dim]
+        places = stored.get_indexer(wanted) if stored.is_unique else np.full(len(wanted), -1)
+        if (places < 0).any():
+            value = wanted[int(np.argmax(places < 0))]
+            raise Invalid(f"region: {self.label} has no {dim}={value}, or has it twice")
+        if (np.diff(places) != 1).any():
+            raise Invalid(f"region: the values of {dim} do not follow one another in {self.label}")
+        return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+
+    def fit(
+        self, place: Place, name: str, variable: xr.Variable, bounds: Bounds
+    ) -> tuple[xr.Variable, Target]:
+        """A variable encoded as the stored one, and where it goes."""
+        facts = self.facts.get(name)
+        if facts is None:
+            raise Invalid(f"{self.label} has no variable {name}", f"it has {listed(self.facts)}")
+        stub = self.stubs[name]
+        if set(variable.dims) != set(stub.dims):
+            raise Invalid(f"variable {name} has dimensions {variable.dims}, the stored one {stub.dims}")
+        variable = variable.transpose(*stub.dims)
+        for dim, n in variable.sizes.items():
+            if dim not in bounds and n != self.sizes[dim]:
+                raise Invalid(
+                    f"variable {name} has {n} along {dim}, the stored one {self.sizes[dim]}",
+                    f"say where it goes: region={{{dim!r}: slice(…)}}",
+                )
+        encoded = encode.like_stored(name, variable, stub, facts)
+        start = tuple(bounds.get(dim, (0, 0))[0] for dim in encoded.dims)
+        key = {**self.base, "variable": name}
+        target = Target(
+            place=place,
+            name=name,
+            key=key,
+            dtype=self.field_dtype(key, facts, start),
+            shape=tuple(facts["shape"]),
+            split=facts["split"],
+            start=start,
+            fill=fill_of(encoded),
+        )
+        return encoded, target
+
+    def field_dtype(self, key: dict[str, Any], facts: Mapping[str, Any], start: tuple[int, ...]) -> str:
+        """The element type of the stored fields; it may have another byte order than the header's."""
+        if facts["split"]:
+            key = {**key, "step": start[0]}
+        for entry in self.tx.list({keyword: [value] for keyword, value in key.items()}):
+            if set(entry.key) == set(key) and entry.dtype is not None:
+                return entry.dtype.str
+        return np.dtype(facts["dtype"]).str
+
+
+def listed(names: Any) -> str:
+    """Names in a sentence."""
+    return ", ".join(map(str, names)) or "none"
+
+
+def decoded_stubs(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, xr.Variable]:
+    """Each stored variable with one element, decoded: its dimensions, dtype and encoding."""
+    stubs = {}
+    for name, fact in facts.items():
+        attrs = {word: attributes.decode(value) for word, value in fact["attrs"]}
+        dims = [d.rpartition("/")[2] for d in fact["dims"]]
+        stubs[name] = xr.Variable(dims, np.zeros((1,) * len(dims), fact["dtype"]), attrs)
+    try:
+        made, _, _ = xr.conventions.decode_cf_variables(stubs, {}, decode_coords=False)
+    except (ValueError, OverflowError):  # times without a meaning
+        made, _, _ = xr.conventions.decode_cf_variables(stubs, {}, decode_coords=False, decode_times=False)
+    return dict(made)
