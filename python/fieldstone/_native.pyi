@@ -32,6 +32,7 @@ def open(
     compression: str | None = None,
 ) -> Store: ...
 def _finish(*, discard: bool) -> None: ...
+def _grib_keys(source: bytes) -> list[dict[str, str] | str]: ...
 def _ingest(
     store: Store, paths: Sequence[Path], key: Any, python: str | None, progress: Any, copy: bool
 ) -> IngestReport: ...
@@ -73,6 +74,13 @@ class Store:
         compression: str | None = None,
         txn: str | None = None,
     ) -> None: ...
+    def archive_grib(
+        self,
+        source: bytes | bytearray | memoryview | str | PathLike[str],
+        key: _One | None = None,
+        *,
+        txn: str | None = None,
+    ) -> int: ...
     def create_field(
         self,
         key: _One,

@@ -34,6 +34,10 @@ class Transaction:
         """As ``store.archive_many``, within the transaction."""
         self.store.archive_many(keys, datas, txn=self._open(), **options)
 
+    def archive_grib(self, source: Any, key: Any = None) -> int:
+        """As ``store.archive_grib``, within the transaction."""
+        return self.store.archive_grib(source, key, txn=self._open())
+
     def create_field(self, key: Any, dtype: Any, shape: Any, **options: Any) -> FieldWriter:
         """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
         return self.store.create_field(key, dtype, shape, txn=self._open(), **options)

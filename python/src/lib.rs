@@ -3,7 +3,7 @@
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing` and `table` are the classes, `describe` serves xarray, `ingest` takes
-//! files, `reports` and `errors`
+//! files, `grib` messages, `reports` and `errors`
 //! make what Python defines, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
@@ -11,6 +11,7 @@ mod data;
 mod describe;
 mod errors;
 mod fields;
+mod grib;
 mod ingest;
 mod keys;
 mod listing;
@@ -39,6 +40,8 @@ mod native {
     use super::describe::Cube;
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
+    #[pymodule_export]
+    use super::grib::grib_keys;
     #[pymodule_export]
     use super::ingest::{ingest, suggest_schema};
     #[pymodule_export]

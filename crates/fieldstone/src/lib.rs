@@ -13,6 +13,7 @@
 //! ```
 
 mod cubes;
+mod grib;
 pub mod helper;
 mod ingest;
 mod open;
@@ -31,5 +32,6 @@ pub use fieldstone_store::api::*;
 pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
+pub use grib::{GribOptions, GribSource, archive_grib, grib_keys};
 pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
 pub use open::{Mode, OpenOptions, init, open, open_in};

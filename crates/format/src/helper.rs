@@ -56,6 +56,13 @@ pub enum Request<'a> {
     Stop,
     /// The values of the GRIB message in the payload.
     Decode,
+    /// The keys of the GRIB messages in the payload.
+    GribKeys {
+        /// The length of each.
+        lengths: &'a [usize],
+        /// Whether also what tells a message from another one of its key.
+        apart: bool,
+    },
     /// A picture of the arrays in the payload; what else the request says.
     Plot(&'a Map<String, Value>),
 }
@@ -77,6 +84,8 @@ pub enum Reply {
     Field(FieldFrame),
     /// The decoded values of a GRIB message.
     Decoded(Decoded),
+    /// The key of each GRIB message asked about, or why it has none.
+    GribKeys(Vec<std::result::Result<GribKey, String>>),
     /// A part of the file that is not taken.
     Skipped {
         /// Which part.
@@ -104,6 +113,15 @@ pub enum Reply {
         /// The next step.
         hint: Option<String>,
     },
+}
+
+/// What the header of a GRIB message says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GribKey {
+    /// Its key.
+    pub key: Texts,
+    /// What tells it from another message of that key, in the order to be tried; empty if not asked for.
+    pub apart: Texts,
 }
 
 /// Where a field comes from, and so what its name is.
@@ -212,6 +230,9 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
         Request::Go => json!({"op": "go"}),
         Request::Stop => json!({"op": "stop"}),
         Request::Decode => json!({"op": "decode"}),
+        Request::GribKeys { lengths, apart } => {
+            json!({"op": "grib_keys", "lengths": lengths, "apart": apart})
+        }
         Request::Plot(what) => {
             let mut header = (*what).clone();
             header.insert("op".to_owned(), "plot".into());
@@ -309,6 +330,7 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
             Reply::Skipped { what: frame.text("what")?.to_owned(), why: frame.text("why")?.to_owned() }
         }
         "progress" => Reply::Progress { done: frame.number("done")?, of: frame.number("of")? },
+        "grib_keys" => Reply::GribKeys(frame.grib_keys()?),
         "image" => Reply::Image,
         "done" => Reply::Done,
         "error" => {
@@ -377,6 +399,20 @@ impl<'a> Frame<'a> {
             return Err(broken(format!("{payload} bytes for {dtype} {count:?}")));
         }
         Ok(FieldFrame { name, content })
+    }
+
+    fn grib_keys(&self) -> Result<Vec<std::result::Result<GribKey, String>>> {
+        let list = self.0.get("keys").and_then(Value::as_array);
+        let list = list.ok_or_else(|| broken("keys that are no list".to_owned()))?;
+        let one = |facts: &Value| {
+            let facts = Frame(facts);
+            if let Ok(why) = facts.text("why") {
+                return Ok(Err(why.to_owned()));
+            }
+            let key = texts(facts.0.get("grib").unwrap_or(&Value::Null))?;
+            Ok(Ok(GribKey { key, apart: facts.apart()? }))
+        };
+        list.iter().map(one).collect()
     }
 
     fn apart(&self) -> Result<Texts> {

@@ -12,6 +12,7 @@
 //! | [`keys`] | keys as bytes whose order is the typed order |
 //! | [`board`] | `boards/*.board`: one slot per writer |
 //! | [`version`] | the text that names a snapshot |
+//! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`helper`] | frames on the pipe to the helper process |
 //!
 //! Invariants: integers are little-endian except inside keys; every parse checks bounds and returns
@@ -22,6 +23,7 @@ pub mod board;
 pub mod bytes;
 pub mod data;
 pub mod entry;
+pub mod grib;
 pub mod helper;
 pub mod keys;
 pub mod location;

@@ -71,7 +71,8 @@ def ingest(channel: Channel, path: str) -> None:
                 continue
             try:
                 with Handle(found.message) as handle:
-                    key, apart = key_of(handle)
+                    key = key_of(handle)
+                    apart = apart_of(handle, key)
             except Exception as error:  # eccodes has an exception type per return code
                 channel.skipped(what, f"eccodes cannot read its header: {error}")
                 continue
@@ -248,14 +249,37 @@ class Handle:
         eccodes.codes_set(self._handle, name, value)
 
 
-def key_of(handle: Handle) -> tuple[dict[str, str], list[list[str]]]:
-    """The key of a message in the keywords of the `mars` schema, and what tells it from its twins."""
+def keys_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
+    """Answers `grib_keys`: the key of each message, or why it has none."""
+    lengths = header.get("lengths")
+    if not isinstance(lengths, list) or sum(lengths) != len(payload):
+        raise RequestError("Invalid", "grib_keys needs the lengths of the messages in the payload")
+    told: list[dict[str, Any]] = []
+    position = 0
+    for length in lengths:
+        message, position = payload[position : position + length], position + length
+        try:
+            with Handle(message) as handle:
+                key = key_of(handle)
+                told.append({"grib": key, "apart": apart_of(handle, key) if header.get("apart") else []})
+        except Exception as error:  # eccodes has an exception type per return code
+            told.append({"why": f"eccodes cannot read its header: {error}"})
+    channel.send({"kind": "grib_keys", "keys": told})
+    channel.done()
+
+
+def key_of(handle: Handle) -> dict[str, str]:
+    """The key of a message in the keywords of the `mars` schema."""
     key = handle.mars()
     if "class" not in key:
         key = foreign(handle, key)
+    return {keyword: value for keyword, value in key.items() if value}
+
+
+def apart_of(handle: Handle, key: dict[str, str]) -> list[list[str]]:
+    """What tells a message from another one of its key."""
     told = [(keyword, handle.text(name)) for keyword, name in APART if keyword not in key]
-    apart = [[keyword, value] for keyword, value in told if value]
-    return {keyword: value for keyword, value in key.items() if value}, apart
+    return [[keyword, value] for keyword, value in told if value]
 
 
 def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:

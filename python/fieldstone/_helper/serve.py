@@ -36,10 +36,14 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 ingest(channel, header, payload)
             case "decode":
                 module("grib", "eccodes", "grib").decode_request(channel, payload)
+            case "grib_keys":
+                module("grib", "eccodes", "grib").keys_request(channel, header, payload)
             case "plot":
                 module("plot", "matplotlib", "plot").plot_request(channel, header, payload)
             case op:
-                raise RequestError("Invalid", f"unknown op {op!r}", "ops: version, ingest, decode, plot")
+                raise RequestError(
+                    "Invalid", f"unknown op {op!r}", "ops: version, ingest, decode, grib_keys, plot"
+                )
     except (BrokenPipeError, ProtocolError):
         raise
     except RequestError as error:

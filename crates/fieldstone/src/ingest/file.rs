@@ -11,7 +11,10 @@ use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, Field
 use super::external;
 use super::grib::{Messages, Verdict};
 use super::netcdf::{Offer, place};
-use super::{IngestOptions, Skipped, Started, Taken, WHOLE_FILE, borrowed, merge};
+use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
+use crate::grib::batch::FileSource;
+use crate::grib::keys::Reader;
+use crate::grib::{borrowed, merge};
 use crate::helper::{Content, FieldFrame, Heard, Name, Reply, Texts, failure};
 
 /// Lines of a report for one file; beyond it they are counted.
@@ -19,16 +22,14 @@ const MAX_SKIPPED: usize = 100;
 
 /// What an ingest keeps from file to file.
 pub struct State<'a> {
-    store: &'a dyn FieldStore,
-    options: &'a IngestOptions<'a>,
-    helper: Started<'a>,
-    messages: Messages<'a>,
-    /// Whether a helper has ever answered: where none can start, no file can be read.
-    answered: bool,
+    pub(super) store: &'a dyn FieldStore,
+    pub(super) options: &'a IngestOptions<'a>,
+    pub(super) helper: Reader<'a>,
+    pub(super) messages: Messages<'a>,
 }
 
 /// How reading a file ended.
-enum End {
+pub(super) enum End {
     /// Its fields are in the transaction.
     Whole,
     /// Nothing of it is to be taken.
@@ -36,27 +37,21 @@ enum End {
 }
 
 /// What one file brought so far.
-struct Harvest<'r> {
+pub(super) struct Harvest<'r> {
     transaction: Id,
-    taken: Taken,
+    pub(super) taken: Taken,
     /// The key of the last field, to count one that comes in pieces once.
     last: Texts,
     /// The further keywords of a netCDF file, once it has its place.
     base: Texts,
     /// The file and what it was, where values stay in it.
     outside: Option<(PathBuf, Seen)>,
-    skips: Skips<'r>,
+    pub(super) skips: Skips<'r>,
 }
 
 impl<'a> State<'a> {
     pub fn new(store: &'a dyn FieldStore, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
-        Ok(State {
-            store,
-            options,
-            helper: Started { options: &options.helper, helper: None },
-            messages: Messages::new(store)?,
-            answered: false,
-        })
+        Ok(State { store, options, helper: Reader::new(&options.helper), messages: Messages::new(store)? })
     }
 
     /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
@@ -105,6 +100,12 @@ impl<'a> State<'a> {
         progress: &dyn Fn(f64) -> Result<()>,
         harvest: &mut Harvest<'_>,
     ) -> Result<End> {
+        if !self.options.external
+            && read_head(path).is_ok_and(|head| looks_like_grib(&head))
+            && let Ok(source) = FileSource::open(path)
+        {
+            return self.grib(path, &source, progress, harvest);
+        }
         let absolute = match std::path::absolute(path) {
             Ok(absolute) => absolute,
             Err(e) => return Ok(End::Refused(Error::invalid(e.to_string()))),
@@ -126,7 +127,7 @@ impl<'a> State<'a> {
                 Ok(heard) => heard,
                 Err(error) => return self.cannot_start(error),
             };
-            self.answered = true;
+            self.helper.answered = true;
             let (reply, payload) = match heard {
                 Heard::Reply(reply, payload) => (reply, payload),
                 Heard::Died(how) => {
@@ -166,7 +167,7 @@ impl<'a> State<'a> {
                 Reply::Failed { kind, message, hint } => {
                     return Ok(End::Refused(failure(kind, message, hint)));
                 }
-                Reply::Decoded(_) | Reply::Image => {
+                Reply::Decoded(_) | Reply::GribKeys(_) | Reply::Image => {
                     return Ok(End::Refused(Error::internal("the helper answered another question")));
                 }
             }
@@ -174,8 +175,8 @@ impl<'a> State<'a> {
     }
 
     /// Where no file could be read the ingest is an error; later only this file is skipped.
-    fn cannot_start(&mut self, error: Error) -> Result<End> {
-        if self.answered { Ok(End::Refused(error)) } else { Err(error) }
+    pub(super) fn cannot_start(&mut self, error: Error) -> Result<End> {
+        if self.helper.answered { Ok(End::Refused(error)) } else { Err(error) }
     }
 
     /// Archives a field; tells why the whole file cannot be taken.
@@ -187,8 +188,9 @@ impl<'a> State<'a> {
     ) -> Result<Option<Error>> {
         match field.name {
             Name::Grib { key, apart, offset } => {
+                let key = merge(&self.store.schema(), key, &self.options.key);
                 let verdict =
-                    merge(key, &self.options.key).and_then(|key| self.messages.place(key, &apart, payload));
+                    key.and_then(|key| self.messages.place(key, payload, None, &mut |_| Ok(apart.clone())));
                 match verdict {
                     Ok(Verdict::Held) => harvest.taken.unchanged += 1,
                     Ok(Verdict::New(key)) => self.archive(&key, &field.content, payload, harvest)?,
@@ -201,7 +203,7 @@ impl<'a> State<'a> {
             }
             Name::Key(mut key) => {
                 key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
-                let key = merge(key, &harvest.base);
+                let key = merge(&self.store.schema(), key, &harvest.base);
                 let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
                 let stays = harvest.outside.is_some();
                 match outcome {
@@ -215,7 +217,7 @@ impl<'a> State<'a> {
         }
     }
 
-    fn archive(
+    pub(super) fn archive(
         &self,
         key: &Texts,
         content: &Content,
@@ -257,7 +259,7 @@ impl<'a> State<'a> {
 }
 
 /// The skipped parts of one file: equal reasons are told once with their number, many are counted.
-struct Skips<'r> {
+pub(super) struct Skips<'r> {
     path: &'r Path,
     into: &'r mut Vec<Skipped>,
     counted: usize,
@@ -267,7 +269,7 @@ struct Skips<'r> {
 }
 
 impl Skips<'_> {
-    fn add(&mut self, what: String, why: String) {
+    pub(super) fn add(&mut self, what: String, why: String) {
         if self.counted > 0 && why == self.last_why {
             self.same += 1;
             return;

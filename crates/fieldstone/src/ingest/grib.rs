@@ -1,16 +1,75 @@
-//! The place of GRIB messages: the key of the header, or, where another message of the same ingest has
-//! it, that key and what tells the two apart.
+//! GRIB files, and the place of their messages: the key of the header, or, where another message of the
+//! same ingest has it, that key and what tells the two apart.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
+use fieldstone_core::env::Env;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::grib::fields::fields;
+use fieldstone_format::grib::header::Header;
+use fieldstone_format::grib::messages::Source;
 use fieldstone_format::keys::encode_key;
 use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::borrowed;
-use crate::helper::Texts;
+use super::file::{End, Harvest, State};
+use crate::grib::batch::{Batches, FileSource};
+use crate::grib::{borrowed, explain, merge};
+use crate::helper::{Content, Texts};
+
+/// How often progress is told, nanoseconds.
+const REPORTED: u64 = 100_000_000;
+
+impl State<'_> {
+    /// Reads a GRIB file.
+    pub fn grib(
+        &mut self,
+        path: &Path,
+        source: &FileSource,
+        progress: &dyn Fn(f64) -> Result<()>,
+        harvest: &mut Harvest<'_>,
+    ) -> Result<End> {
+        let file = self.messages.begin(path);
+        let mut batches = Batches::new(source);
+        let clock = Env::real().clock;
+        let mut told = clock.monotonic();
+        loop {
+            let parts = match batches.next(&mut self.helper) {
+                Ok(Some(parts)) => parts,
+                Ok(None) => return Ok(End::Whole),
+                Err(error) => return self.cannot_start(error),
+            };
+            for part in parts {
+                let field = match part.field {
+                    Ok(field) => field,
+                    Err(why) => {
+                        harvest.skips.add(part.what, why);
+                        continue;
+                    }
+                };
+                let schema = self.store.schema();
+                let place = Place { file, at: part.place };
+                let mut ask = |message: &[u8]| self.helper.apart(&Header::new(message));
+                let verdict = merge(&schema, field.key, &self.options.key)
+                    .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
+                match verdict {
+                    Ok(Verdict::Held) => harvest.taken.unchanged += 1,
+                    Ok(Verdict::New(key)) => self.archive(&key, &Content::Opaque, &field.bytes, harvest)?,
+                    Err(error) if error.kind() == ErrorKind::Invalid => {
+                        harvest.skips.add(part.what, error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if clock.monotonic().saturating_sub(told) > REPORTED {
+                told = clock.monotonic();
+                progress(batches.position() as f64 / source.size().max(1) as f64)?;
+            }
+        }
+    }
+}
 
 /// Where a message goes.
 pub enum Verdict {
@@ -28,48 +87,94 @@ pub struct Messages<'a> {
     holders: HashMap<u128, Holder>,
     /// Keys that the current file brought.
     current: Vec<u128>,
+    /// The files so far.
+    files: Vec<PathBuf>,
 }
+
+/// Where a message came from.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Number of the file.
+    file: usize,
+    /// Where its message begins, how long that is, and which of its fields it is.
+    at: (u64, u64, usize),
+}
+
+/// Asks what tells a message from another one of its key.
+pub type Ask<'a> = dyn FnMut(&[u8]) -> Result<Texts> + 'a;
 
 /// Who has a key.
 struct Holder {
     /// Digest of the message.
     message: u128,
-    /// Digests of what tells it apart, keyword and value together.
-    apart: Box<[u64]>,
+    /// Where it came from; `None` where what tells it apart is known from the beginning.
+    place: Option<Place>,
+    /// Digests of what tells it apart, keyword and value together, once that was asked.
+    apart: Option<Box<[u64]>>,
 }
 
 impl<'a> Messages<'a> {
     pub fn new(store: &'a dyn FieldStore) -> Result<Messages<'a>> {
         let datasets = ListOptions { depth: 1, ..ListOptions::default() };
         let fresh = store.list(&Request::new(), &datasets)?.next().is_none();
-        Ok(Messages { store, fresh, holders: HashMap::new(), current: Vec::new() })
+        Ok(Messages { store, fresh, holders: HashMap::new(), current: Vec::new(), files: Vec::new() })
+    }
+
+    /// A file whose messages come next; its number.
+    pub fn begin(&mut self, path: &Path) -> usize {
+        self.files.push(path.to_owned());
+        self.files.len() - 1
     }
 
     /// Finds the place of a message by the rules of `spec/helper-protocol.md`, "GRIB keys".
-    pub fn place(&mut self, mut key: Texts, apart: &Texts, message: &[u8]) -> Result<Verdict> {
+    pub fn place(
+        &mut self,
+        mut key: Texts,
+        message: &[u8],
+        place: Option<Place>,
+        ask: &mut Ask<'_>,
+    ) -> Result<Verdict> {
         let digest = xxh3_128(message);
-        let mut further = apart.iter();
+        // What tells it apart is asked only where another message has its key.
+        let mut apart: Option<Texts> = if place.is_none() { Some(ask(message)?) } else { None };
+        let mut tried = 0;
         let mut ordinal = 1u64;
+        let schema = self.store.schema();
         let id = loop {
-            let resolved = self.store.schema().resolve(&borrowed(&key)).map_err(|e| self.explain(e))?;
+            let resolved = schema.resolve(&borrowed(&key)).map_err(|e| explain(&schema, e))?;
             let id = xxh3_128(&encode_key(&resolved).bytes);
-            let Some(holder) = self.holders.get(&id) else { break id };
+            let Some(holder) = self.holders.get_mut(&id) else { break id };
             if holder.message == digest {
                 return Ok(Verdict::Held);
             }
-            let differs = |pair: &&(String, String)| {
-                !key.iter().any(|(keyword, _)| *keyword == pair.0) && !holder.apart.contains(&fact(pair))
+            let theirs = match &mut holder.apart {
+                Some(known) => known,
+                unknown => {
+                    let again = holder.place.and_then(|place| reread(&self.files, place, holder.message));
+                    let told = again.map_or(Ok(Texts::new()), |message| ask(&message))?;
+                    unknown.insert(told.iter().map(fact).collect())
+                }
             };
-            if let Some(pair) = further.find(differs) {
-                key.push(pair.clone());
+            let own = match &mut apart {
+                Some(known) => known,
+                unknown => unknown.insert(ask(message)?),
+            };
+            let differs = |pair: &(String, String)| {
+                !key.iter().any(|(keyword, _)| *keyword == pair.0) && !theirs.contains(&fact(pair))
+            };
+            if let Some(next) = own.iter().skip(tried).position(differs) {
+                tried += next + 1;
+                key.extend(own.get(tried - 1).cloned());
                 continue;
             }
+            tried = own.len();
             ordinal += 1;
             key.retain(|(keyword, _)| keyword != "ordinal");
             key.push(("ordinal".to_owned(), ordinal.to_string()));
         };
         let held = !self.fresh && self.stored(&key, message)?;
-        self.holders.insert(id, Holder { message: digest, apart: apart.iter().map(fact).collect() });
+        let apart = apart.map(|apart| apart.iter().map(fact).collect());
+        self.holders.insert(id, Holder { message: digest, place, apart });
         self.current.push(id);
         Ok(if held { Verdict::Held } else { Verdict::New(key) })
     }
@@ -93,14 +198,6 @@ impl<'a> Messages<'a> {
         Ok(field.read().is_ok_and(|bytes| bytes == message))
     }
 
-    fn explain(&self, error: Error) -> Error {
-        if self.store.schema().name() != Some("simulation") {
-            return error;
-        }
-        Error::invalid("the store has the schema simulation, which has no place for GRIB")
-            .with_hint("take GRIB files into a store of their own, opened with the schema mars")
-    }
-
     /// The current file is not taken: what it brought is not there.
     pub fn forget(&mut self) {
         for id in self.current.drain(..) {
@@ -112,6 +209,17 @@ impl<'a> Messages<'a> {
     pub fn next_file(&mut self) {
         self.current.clear();
     }
+}
+
+/// A message of this ingest once more; none where its file has changed since.
+fn reread(files: &[PathBuf], place: Place, digest: u128) -> Option<Vec<u8>> {
+    let (at, len, field) = place.at;
+    let source = FileSource::open(files.get(place.file)?).ok()?;
+    let end = at.checked_add(len).filter(|end| *end <= source.size())?;
+    let mut buffer = Vec::new();
+    let message = source.view(at, usize::try_from(end - at).ok()?, &mut buffer).ok()?;
+    let field = fields(message).ok()?.into_iter().nth(field)?;
+    (xxh3_128(&field) == digest).then(|| field.into_owned())
 }
 
 fn fact((keyword, value): &(String, String)) -> u64 {

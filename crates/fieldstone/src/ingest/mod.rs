@@ -1,4 +1,4 @@
-//! Taking files into a store: netCDF and GRIB, read by the helper process.
+//! Taking files into a store: netCDF, read by the helper process, and GRIB, read here.
 //!
 //! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that
 //! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
@@ -10,7 +10,8 @@
 //! * what is wrong with a file is told in the report; only what is wrong with the store, or with the
 //!   Python that is to read, is an error;
 //! * a file whose values stay in it is the same file from the first look to the last, or is skipped;
-//! * memory holds one GRIB message, or two parts of an array, and 128 bytes per message seen.
+//! * memory holds one batch of GRIB messages (16 MiB, or one message), or two parts of an array, and 256
+//!   bytes per message seen.
 //!
 //! ```no_run
 //! use fieldstone::{IngestOptions, OpenOptions};
@@ -34,10 +35,10 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::Result;
 use fieldstone_store::api::FieldStore;
 
-use crate::helper::{Helper, HelperOptions, Texts};
+use crate::helper::{HelperOptions, Texts};
 
 /// How far an ingest is.
 #[derive(Debug, Clone, Copy)]
@@ -187,40 +188,4 @@ fn looks_like_grib(head: &[u8]) -> bool {
     let netcdf = [&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"\x89HDF\r\n\x1a\n"];
     !netcdf.iter().any(|magic| head.starts_with(magic))
         && head.windows(8).any(|at| at.starts_with(b"GRIB") && (at[7] == 1 || at[7] == 2))
-}
-
-/// The pairs of `key` with those that the caller wants everywhere. Invalid where they contradict.
-fn merge(mut key: Texts, extra: &Texts) -> Result<Texts> {
-    for (keyword, value) in extra {
-        match key.iter().find(|(known, _)| known == keyword) {
-            None => key.push((keyword.clone(), value.clone())),
-            Some((_, own)) if own == value => {}
-            Some((_, own)) => {
-                return Err(Error::invalid(format!(
-                    "its {keyword} is {own}, not {value} as the key given says"
-                )));
-            }
-        }
-    }
-    Ok(key)
-}
-
-/// Pairs in the form that calls of a store take.
-fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
-    pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
-}
-
-/// A helper that is started when it is first needed, and again after it died.
-struct Started<'a> {
-    options: &'a HelperOptions,
-    helper: Option<Helper>,
-}
-
-impl Started<'_> {
-    fn get(&mut self) -> Result<&mut Helper> {
-        match &mut self.helper {
-            Some(helper) => Ok(helper),
-            none => Ok(none.insert(Helper::start(self.options)?)),
-        }
-    }
 }

@@ -6,7 +6,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, Place, PlaceFile, ReadOptions};
 use serde_json::Value;
 
-use super::borrowed;
+use crate::grib::borrowed;
 use crate::helper::Texts;
 
 /// The variable under which the header of a file is kept.

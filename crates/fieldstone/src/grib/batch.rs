@@ -1,0 +1,189 @@
+//! The fields of a source, some at a time, so that many headers are asked about at once.
+//!
+//! Invariants: parts come in the order of the source; a batch holds at most [`MANY`] fields and, unless
+//! one message is longer, [`LARGE`] bytes read from a file.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::grib::fields::fields;
+use fieldstone_format::grib::header::Header;
+use fieldstone_format::grib::messages::{Found, Messages, Source};
+
+use super::keys::Reader;
+use crate::helper::Texts;
+
+const MANY: usize = 512;
+const LARGE: usize = 16 << 20;
+
+/// A source whose messages may be kept while others are looked at.
+pub trait Keep: Source {
+    /// The bytes at `offset`; `buffer` holds them where the source was read.
+    fn keep<'a>(&'a self, offset: u64, len: usize, buffer: &mut Vec<u8>) -> Cow<'a, [u8]>;
+}
+
+impl Keep for [u8] {
+    fn keep<'a>(&'a self, offset: u64, len: usize, _: &mut Vec<u8>) -> Cow<'a, [u8]> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        Cow::Borrowed(self.get(start..start.saturating_add(len)).unwrap_or_default())
+    }
+}
+
+/// A file that is read in place.
+pub struct FileSource {
+    file: File,
+    size: u64,
+}
+
+impl FileSource {
+    pub fn open(path: &Path) -> Result<FileSource> {
+        let failed = |e: std::io::Error| {
+            let what = format!("{}: {e}", path.display());
+            match e.kind() {
+                std::io::ErrorKind::NotFound => Error::not_found(what),
+                std::io::ErrorKind::PermissionDenied => Error::denied(what),
+                _ => Error::unavailable(what),
+            }
+        };
+        let file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
+        if !facts.is_file() {
+            return Err(Error::invalid(format!("{} is not a regular file", path.display())));
+        }
+        Ok(FileSource { file, size: facts.len() })
+    }
+}
+
+impl Source for FileSource {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn view<'a>(&'a self, at: u64, len: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        buffer.resize(len, 0);
+        self.file.read_exact_at(buffer, at).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::corrupt("the file became shorter while it was read"),
+            _ => Error::unavailable(format!("cannot read {len} bytes at {at}: {e}")),
+        })?;
+        Ok(buffer)
+    }
+}
+
+impl Keep for FileSource {
+    fn keep<'a>(&'a self, _: u64, _: usize, buffer: &mut Vec<u8>) -> Cow<'a, [u8]> {
+        Cow::Owned(std::mem::take(buffer))
+    }
+}
+
+/// A field of a source, or a part of it that is none.
+pub struct Part<'a> {
+    /// What it is, for people: `message 3 at byte 4711`, with the number of its field where it has several.
+    pub what: String,
+    /// Where its message begins, how long that is, and which of its fields this is.
+    pub place: (u64, u64, usize),
+    /// Its key and bytes, or why there are none.
+    pub field: std::result::Result<Field<'a>, String>,
+}
+
+/// A field with its key.
+pub struct Field<'a> {
+    pub header: Header,
+    pub bytes: Cow<'a, [u8]>,
+    pub key: Texts,
+}
+
+/// Goes through a source.
+pub struct Batches<'a, S: ?Sized> {
+    source: &'a S,
+    messages: Messages,
+    ordinal: u64,
+    buffer: Vec<u8>,
+    end: bool,
+}
+
+impl<'a, S: Keep + ?Sized> Batches<'a, S> {
+    pub fn new(source: &'a S) -> Batches<'a, S> {
+        Batches { source, messages: Messages::new(), ordinal: 0, buffer: Vec::new(), end: false }
+    }
+
+    /// Whether the source is at its end.
+    pub fn at_end(&self) -> bool {
+        self.end
+    }
+
+    /// How many bytes are done.
+    pub fn position(&self) -> u64 {
+        self.messages.position()
+    }
+
+    /// The next fields with their keys; none at the end.
+    pub fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<Vec<Part<'a>>>> {
+        let (mut parts, mut bytes) = (Vec::new(), 0usize);
+        while !self.end && parts.len() < MANY && bytes < LARGE {
+            bytes = bytes.saturating_add(self.message(&mut parts)?);
+        }
+        let headers: Vec<&Header> =
+            parts.iter().filter_map(|part: &Part<'_>| part.field.as_ref().ok()).map(|f| &f.header).collect();
+        let mut keys = reader.keys(&headers)?.into_iter();
+        for part in &mut parts {
+            if let Ok(field) = &mut part.field {
+                match keys.next() {
+                    Some(Ok(key)) => field.key = key,
+                    Some(Err(why)) => part.field = Err(why),
+                    None => part.field = Err("no key came for it".to_owned()),
+                }
+            }
+        }
+        Ok((!parts.is_empty()).then_some(parts))
+    }
+
+    /// Adds the next message; returns the bytes that are kept of it.
+    fn message(&mut self, parts: &mut Vec<Part<'a>>) -> Result<usize> {
+        let found = self.messages.next(self.source, &mut self.buffer)?;
+        self.ordinal += 1;
+        let ordinal = self.ordinal;
+        let what = |offset: u64| format!("message {ordinal} at byte {offset}");
+        let (offset, len, several) = match found {
+            None => {
+                self.end = true;
+                return Ok(0);
+            }
+            Some(Found::Damaged { offset, why }) => {
+                parts.push(Part { what: what(offset), place: (offset, 0, 0), field: Err(why) });
+                return Ok(0);
+            }
+            Some(Found::Message { offset, bytes }) => match fields(bytes) {
+                Ok(fields) if fields.len() < 2 => (offset, bytes.len(), None),
+                Ok(fields) => {
+                    let owned: Vec<Vec<u8>> = fields.into_iter().map(Cow::into_owned).collect();
+                    (offset, bytes.len(), Some(owned))
+                }
+                Err(why) => {
+                    parts.push(Part { what: what(offset), place: (offset, 0, 0), field: Err(why) });
+                    return Ok(0);
+                }
+            },
+        };
+        let mut add = |n: usize, what: String, bytes: Cow<'a, [u8]>| {
+            let field = Field { header: Header::new(&bytes), bytes, key: Texts::new() };
+            parts.push(Part { what, place: (offset, len as u64, n), field: Ok(field) });
+        };
+        match several {
+            None => add(0, what(offset), self.source.keep(offset, len, &mut self.buffer)),
+            Some(fields) => {
+                let total = fields.len();
+                for (n, field) in fields.into_iter().enumerate() {
+                    add(n, format!("{}, field {} of {total}", what(offset), n + 1), Cow::Owned(field));
+                }
+            }
+        }
+        Ok(if matches!(parts.last(), Some(Part { field: Ok(Field { bytes: Cow::Owned(_), .. }), .. })) {
+            len
+        } else {
+            0
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! The keys of headers. What is known of a pattern (`format::grib::header`) answers for every header of
+//! it; else eccodes is asked, in the helper process, about many headers at once.
+//!
+//! A pattern is known by two headers: one that came, and a probe, the same with every number that is read
+//! here changed. Where eccodes says of the probe what was expected, the pattern answers from then on;
+//! where it does not, each header of it is asked about and known by all of its bytes.
+//!
+//! Invariants: an answer is looked up by the bytes that decide it; what is known is bounded, and forgotten
+//! as a whole beyond that; a header that crashes the helper costs that header.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::grib::header::Header;
+use fieldstone_format::grib::template::Template;
+use fieldstone_format::helper::{GribKey, Request};
+
+use crate::helper::{Heard, Helper, HelperOptions, Reply, Texts, failure};
+
+/// Bytes of headers and keys that are kept.
+const MAX_KNOWN: usize = 64 << 20;
+/// Most headers, and bytes of them, in one question.
+const MAX_ASKED: usize = 512;
+const MAX_ASKED_BYTES: usize = 8 << 20;
+
+/// What is known of a pattern, or of one header.
+#[derive(Clone)]
+enum Known {
+    Key(Arc<Template>),
+    /// Its numbers mean more than what is read: each header is known by itself.
+    Each,
+}
+
+#[derive(Default)]
+struct Cache {
+    /// Whose eccodes said so.
+    python: Option<PathBuf>,
+    known: HashMap<Box<[u8]>, Known>,
+    bytes: usize,
+}
+
+impl Cache {
+    fn insert(&mut self, id: Box<[u8]>, known: Known) {
+        if self.bytes > MAX_KNOWN {
+            self.known.clear();
+            self.bytes = 0;
+        }
+        let size = match &known {
+            Known::Key(template) => template.size(),
+            Known::Each => 0,
+        };
+        self.bytes += id.len() + size + 64;
+        self.known.insert(id, known);
+    }
+}
+
+/// Of this process, for all stores.
+static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+/// A helper that waits for the next question, and the process that started it.
+static IDLE: Mutex<Option<(u32, Option<PathBuf>, Helper)>> = Mutex::new(None);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A helper that is started when it is first needed, and again after it died.
+pub struct Reader<'a> {
+    options: &'a HelperOptions,
+    pub helper: Option<Helper>,
+    /// Whether a helper has ever answered: where none can start, no file can be read.
+    pub answered: bool,
+    /// Whether the helper waits for the next reader in the end.
+    shared: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// With a helper of its own.
+    pub fn new(options: &'a HelperOptions) -> Reader<'a> {
+        Reader { options, helper: None, answered: false, shared: false }
+    }
+
+    /// With the helper that another one left, so that a call for one message does not start Python.
+    pub fn shared(options: &'a HelperOptions) -> Reader<'a> {
+        Reader { options, helper: None, answered: false, shared: true }
+    }
+
+    /// The helper, running.
+    pub fn get(&mut self) -> Result<&mut Helper> {
+        if self.helper.is_none() && self.shared {
+            let idle = locked(&IDLE).take();
+            match idle {
+                Some((process, _, helper)) if process != std::process::id() => {
+                    // A forked child: the helper is its parent's, who alone may talk to it and end it.
+                    std::mem::forget(helper);
+                }
+                Some((_, python, helper)) if python == self.options.python => self.helper = Some(helper),
+                _ => {}
+            }
+        }
+        match &mut self.helper {
+            Some(helper) => Ok(helper),
+            none => Ok(none.insert(Helper::start(self.options)?)),
+        }
+    }
+
+    /// The key of each header, or why it has none. Unavailable where eccodes is needed and not there.
+    pub fn keys(&mut self, headers: &[&Header]) -> Result<Vec<std::result::Result<Texts, String>>> {
+        let mut found: Vec<Option<std::result::Result<Texts, String>>> = vec![None; headers.len()];
+        // Where a pattern turns out to mean more, its headers are asked about in another round.
+        for _ in 0..3 {
+            let asked = self.look_up(headers, &mut found);
+            if asked.is_empty() {
+                break;
+            }
+            self.learn(headers, &asked, &mut found)?;
+        }
+        let none = || Err("eccodes said nothing of it".to_owned());
+        Ok(found.into_iter().map(|key| key.unwrap_or_else(none)).collect())
+    }
+
+    /// Answers what is known; returns what is to be asked: the place of one header of each pattern, and
+    /// whether a probe goes with it.
+    fn look_up(
+        &self,
+        headers: &[&Header],
+        found: &mut [Option<std::result::Result<Texts, String>>],
+    ) -> Vec<(usize, bool)> {
+        let open: Vec<usize> = (0..headers.len()).filter(|place| found[*place].is_none()).collect();
+        let patterns: Vec<Box<[u8]>> = open.iter().map(|place| headers[*place].pattern()).collect();
+        let mut asked: HashSet<Box<[u8]>> = HashSet::new();
+        let mut order = Vec::new();
+        let mut cache = locked(&CACHE);
+        let cache = cache.get_or_insert_default();
+        if cache.python != self.options.python {
+            *cache = Cache { python: self.options.python.clone(), ..Cache::default() };
+        }
+        for (place, pattern) in open.into_iter().zip(patterns) {
+            let header = headers[place];
+            let mut known = cache.known.get(&pattern);
+            let (id, probe) = match known {
+                Some(Known::Each) => {
+                    let id = header.whole();
+                    known = cache.known.get(&id);
+                    (id, false)
+                }
+                _ => (pattern, header.is_read()),
+            };
+            if let Some(Known::Key(template)) = known {
+                found[place] = Some(Ok(template.key(header)));
+            } else if asked.insert(id) {
+                order.push((place, probe));
+            }
+        }
+        order
+    }
+
+    fn learn(
+        &mut self,
+        headers: &[&Header],
+        asked: &[(usize, bool)],
+        found: &mut [Option<std::result::Result<Texts, String>>],
+    ) -> Result<()> {
+        let probes: Vec<Option<Header>> =
+            asked.iter().map(|(place, probe)| probe.then(|| headers[*place].probe())).collect();
+        let messages = asked.iter().zip(&probes).flat_map(|((place, _), probe)| {
+            [Some(headers[*place].message()), probe.as_ref().map(Header::message)].into_iter().flatten()
+        });
+        let messages: Vec<Vec<u8>> = messages.collect();
+        let mut answers = self.ask(&messages, false)?.into_iter();
+        let mut cache = locked(&CACHE);
+        let cache = cache.get_or_insert_default();
+        for ((place, _), probe) in asked.iter().zip(probes) {
+            let header = headers[*place];
+            let own = answers.next().unwrap_or_else(|| Err("eccodes said nothing of it".to_owned()));
+            let own = own.map(|answer| answer.key);
+            if let Some(probe) = probe {
+                let probed = answers.next().and_then(std::result::Result::ok).map(|answer| answer.key);
+                let template = own.as_ref().ok().and_then(|key| Template::new(header, key));
+                match template.filter(|template| probed.is_some_and(|key| same(template.key(&probe), key))) {
+                    Some(template) => cache.insert(header.pattern(), Known::Key(Arc::new(template))),
+                    None => {
+                        cache.insert(header.pattern(), Known::Each);
+                        if let Ok(key) = &own {
+                            cache.insert(header.whole(), Known::Key(Arc::new(Template::fixed(key))));
+                        }
+                    }
+                }
+            } else if let Ok(key) = &own {
+                // Of a header of which nothing is read the pattern is all of it.
+                let id = if header.is_read() { header.whole() } else { header.pattern() };
+                cache.insert(id, Known::Key(Arc::new(Template::fixed(key))));
+            }
+            found[*place] = Some(own);
+        }
+        Ok(())
+    }
+
+    /// What tells a message from another one of its key.
+    pub fn apart(&mut self, header: &Header) -> Result<Texts> {
+        let answer = self.ask(&[header.message()], true)?.into_iter().next();
+        Ok(answer.and_then(std::result::Result::ok).map(|answer| answer.apart).unwrap_or_default())
+    }
+
+    /// What eccodes says of messages.
+    fn ask(
+        &mut self,
+        messages: &[Vec<u8>],
+        apart: bool,
+    ) -> Result<Vec<std::result::Result<GribKey, String>>> {
+        let mut answers = Vec::with_capacity(messages.len());
+        let mut rest = messages;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |message: &&Vec<u8>| {
+                bytes += message.len();
+                bytes <= MAX_ASKED_BYTES
+            };
+            let n = rest.iter().take(MAX_ASKED).take_while(fits).count().max(1);
+            let (some, more) = rest.split_at(n);
+            rest = more;
+            match self.ask_once(some, apart)? {
+                Ok(told) if told.len() == n => answers.extend(told),
+                Ok(told) => {
+                    let counts = format!("{} keys for {n} messages", told.len());
+                    return Err(Error::internal(format!("the helper sent {counts}")));
+                }
+                Err(how) if n == 1 => answers.push(Err(format!("reader {how}"))),
+                // One of them ended it: each by itself tells which.
+                Err(_) => {
+                    for message in some {
+                        let told = self.ask_once(std::slice::from_ref(message), apart)?;
+                        let told = told.map(|told| told.into_iter().next());
+                        answers.push(match told {
+                            Ok(Some(answer)) => answer,
+                            Ok(None) => Err("eccodes said nothing of it".to_owned()),
+                            Err(how) => Err(format!("reader {how}")),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// One question; the inner error tells how the helper went.
+    fn ask_once(
+        &mut self,
+        messages: &[Vec<u8>],
+        apart: bool,
+    ) -> Result<std::result::Result<Vec<std::result::Result<GribKey, String>>, String>> {
+        let lengths: Vec<usize> = messages.iter().map(Vec::len).collect();
+        let payload: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+        let mut told = None;
+        let helper = self.get()?;
+        helper.send(&Request::GribKeys { lengths: &lengths, apart }, &payload)?;
+        loop {
+            match self.get()?.next()? {
+                Heard::Died(how) => {
+                    self.helper = None;
+                    return Ok(Err(how));
+                }
+                Heard::Reply(Reply::GribKeys(keys), _) => told = Some(keys),
+                Heard::Reply(Reply::Done, _) => {
+                    self.answered = true;
+                    return Ok(Ok(told.unwrap_or_default()));
+                }
+                Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
+                    return Err(failure(kind, message, hint));
+                }
+                Heard::Reply(..) => {
+                    self.helper = None;
+                    return Err(Error::internal("the helper answered another question"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        if let (true, Some(helper)) = (self.shared, self.helper.take()) {
+            *locked(&IDLE) = Some((std::process::id(), self.options.python.clone(), helper));
+        }
+    }
+}
+
+/// Whether two keys have the same pairs, in whatever order.
+fn same(mut a: Texts, mut b: Texts) -> bool {
+    a.sort_unstable();
+    b.sort_unstable();
+    a == b
+}

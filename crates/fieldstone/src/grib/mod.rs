@@ -1,0 +1,203 @@
+//! GRIB messages into a store under the keys of their headers: [`archive_grib`], and what ingest shares
+//! with it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`keys`] | the keys of headers: from what is known already, else from eccodes in the helper |
+//! | [`batch`] | the fields of a source, some at a time, with their keys |
+//!
+//! Invariants:
+//! * a field's bytes are those of its message; a message of several fields is archived as messages of one;
+//! * a call that is refused has archived nothing;
+//! * memory holds one batch of messages (16 MiB, or one message) and the keys that are known (64 MiB).
+//!
+//! ```no_run
+//! use fieldstone::{ArchiveOptions, GribOptions, GribSource, OpenOptions};
+//!
+//! let store = fieldstone::open("store", &OpenOptions { schema: Some("mars".into()), ..Default::default() })?;
+//! let source = GribSource::Path("forecast.grib".as_ref());
+//! let n = fieldstone::archive_grib(&*store, source, &GribOptions::default(), &ArchiveOptions::default())?;
+//! store.flush(None)?;
+//! println!("{n} fields");
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+pub mod batch;
+pub mod keys;
+
+use std::path::Path;
+
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
+
+use crate::helper::{HelperOptions, Texts};
+use batch::{Batches, FileSource, Keep, Part};
+use keys::Reader;
+
+/// Where messages come from.
+#[derive(Debug, Clone, Copy)]
+pub enum GribSource<'a> {
+    /// Bytes in memory.
+    Bytes(&'a [u8]),
+    /// A file.
+    Path(&'a Path),
+}
+
+/// Options of [`archive_grib`].
+#[derive(Debug, Clone, Default)]
+pub struct GribOptions {
+    /// What the key of every message is to say: a message that says something else is refused; keywords
+    /// that it lacks are added.
+    pub key: Texts,
+    /// How the helper is started, where one is needed.
+    pub helper: HelperOptions,
+}
+
+/// Archives every field of every message of a source under the key of its header; returns how many.
+///
+/// Like `archive` it does not flush, and a key archived again is a new version. Nothing is archived where
+/// a message is damaged (Corrupt), contradicts `options.key`, or has no place in the store's schema
+/// (Invalid): the error names the byte where the message begins.
+pub fn archive_grib(
+    store: &dyn FieldStore,
+    source: GribSource<'_>,
+    options: &GribOptions,
+    archive: &ArchiveOptions,
+) -> Result<u64> {
+    let archiving = Archiving { store, options, archive };
+    match source {
+        GribSource::Bytes(bytes) => archiving.all(bytes),
+        GribSource::Path(path) => {
+            let file = FileSource::open(path)?;
+            archiving.all(&file).map_err(|error| error.context(path.display()))
+        }
+    }
+}
+
+/// The keys of the fields in bytes, in their order, or why there is none.
+pub fn grib_keys(bytes: &[u8], helper: &HelperOptions) -> Result<Vec<std::result::Result<Texts, String>>> {
+    let mut reader = Reader::shared(helper);
+    let mut batches = Batches::new(bytes);
+    let mut keys = Vec::new();
+    while let Some(parts) = batches.next(&mut reader)? {
+        keys.extend(parts.into_iter().map(|part| part.field.map(|field| field.key)));
+    }
+    Ok(keys)
+}
+
+struct Archiving<'a> {
+    store: &'a dyn FieldStore,
+    options: &'a GribOptions,
+    archive: &'a ArchiveOptions,
+}
+
+impl Archiving<'_> {
+    fn all<S: Keep + ?Sized>(&self, source: &S) -> Result<u64> {
+        let mut reader = Reader::shared(&self.options.helper);
+        let mut batches = Batches::new(source);
+        let Some(first) = batches.next(&mut reader)? else {
+            return Err(Error::invalid("it holds no GRIB message")
+                .with_hint("a message begins with GRIB and ends with 7777"));
+        };
+        if batches.at_end() {
+            return self.take(first);
+        }
+        // More than one batch: all is looked at before the first is taken.
+        self.check(&first)?;
+        drop(first);
+        while let Some(parts) = batches.next(&mut reader)? {
+            self.check(&parts)?;
+        }
+        let (mut batches, mut taken) = (Batches::new(source), 0);
+        while let Some(parts) = batches.next(&mut reader)? {
+            taken += self.take(parts)?;
+        }
+        Ok(taken)
+    }
+
+    fn check(&self, parts: &[Part<'_>]) -> Result<()> {
+        let schema = self.store.schema();
+        for part in parts {
+            let key = self.key(&schema, part)?;
+            schema.resolve(&borrowed(&key)).map_err(|e| at(part, explain(&schema, e)))?;
+        }
+        Ok(())
+    }
+
+    fn take(&self, parts: Vec<Part<'_>>) -> Result<u64> {
+        let schema = self.store.schema();
+        let keys: Vec<Texts> = parts.iter().map(|part| self.key(&schema, part)).collect::<Result<_>>()?;
+        let pairs: Vec<Vec<(&str, &str)>> = keys.iter().map(borrowed).collect();
+        let values = parts.iter().flat_map(|part| part.field.as_ref().ok());
+        let items: Vec<(&Pairs<'_>, Value<'_>)> =
+            pairs.iter().zip(values).map(|(key, field)| (&key[..], Value::Bytes(&field.bytes))).collect();
+        if let Err(error) = self.store.archive_many(&items, self.archive) {
+            // The first that has no place is the one to name.
+            for (part, key) in parts.iter().zip(&pairs) {
+                schema.resolve(key).map_err(|e| at(part, explain(&schema, e)))?;
+            }
+            return Err(error);
+        }
+        Ok(items.len() as u64)
+    }
+
+    fn key(&self, schema: &Schema, part: &Part<'_>) -> Result<Texts> {
+        match &part.field {
+            Ok(field) => merge(schema, field.key.clone(), &self.options.key).map_err(|error| at(part, error)),
+            Err(why) => Err(refused(part, why.clone())),
+        }
+    }
+}
+
+fn at(part: &Part<'_>, error: Error) -> Error {
+    error.context(&part.what)
+}
+
+fn refused(part: &Part<'_>, why: String) -> Error {
+    Error::corrupt(format!("{}: {why}", part.what))
+        .with_hint("ingest takes the whole messages of a damaged file and reports the others")
+}
+
+/// What the schema says of a key, where the schema is not one for GRIB.
+pub(crate) fn explain(schema: &Schema, error: Error) -> Error {
+    if schema.name() != Some("simulation") {
+        return error;
+    }
+    Error::invalid("the store has the schema simulation, which has no place for GRIB")
+        .with_hint("take GRIB files into a store of their own, opened with the schema mars")
+}
+
+/// The pairs of `key` with those that the caller wants everywhere. Invalid where they contradict; two
+/// spellings of one value do not.
+pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Texts> {
+    for (keyword, wanted) in extra {
+        let Some(place) = key.iter().position(|(known, _)| known == keyword) else {
+            key.push((keyword.clone(), wanted.clone()));
+            continue;
+        };
+        if key[place].1 == *wanted {
+            continue;
+        }
+        // A key that differs in this value alone is the same key where the values are.
+        let own = schema.resolve(&borrowed(&key)).ok();
+        let value = std::mem::replace(&mut key[place].1, wanted.clone());
+        let given = schema.resolve(&borrowed(&key)).ok();
+        let text = |found: &Option<fieldstone_core::key::FieldKey>, raw: &str| {
+            let found = found.as_ref().and_then(|key| key.iter().find(|(name, _)| ***name == **keyword));
+            found.map_or_else(|| raw.to_owned(), |(_, value)| value.text().into_owned())
+        };
+        if own.is_none() || own != given {
+            let (own, given) = (text(&own, &value), text(&given, wanted));
+            return Err(Error::invalid(format!("its {keyword} is {own}, not {given} as the key given says"))
+                .with_hint(format!("leave {keyword} out of the key, or archive such messages apart")));
+        }
+        key[place].1 = value;
+    }
+    Ok(key)
+}
+
+/// Pairs in the form that calls of a store take.
+pub(crate) fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
+}

@@ -1,0 +1,394 @@
+//! The header of a field: the sections that decide its key, and the few numbers in them that are read here.
+//!
+//! The key of a GRIB field follows from sections 0 to 4 (GRIB1: 0 to 2); what comes behind describes how
+//! the values are packed. A **read** number is one that changes from field to field and enters the key in
+//! one way only: date, time, step, level, number of the ensemble member. Where that is certain stands in
+//! `rules` below and nowhere else:
+//!
+//! * ECMWF's local section 1 or 36, streams of forecasts and analyses, types an, fc, cf, pf; or no local
+//!   section at all. Other streams derive their dates and periods from several numbers;
+//! * products 0, 1, 8 and 11 of GRIB2, plain instants of GRIB1; steps in hours;
+//! * levels of pressure and of hybrid coordinates, but for three tables of GRIB1: no parameter of eccodes'
+//!   tables depends on them, as 2 m temperature does on its height (a test reads the tables);
+//! * never a zero: "no member", "the surface", "since the beginning" may mean something else than a value;
+//! * not the time of day of statistics: the name of their span may depend on it.
+//!
+//! Invariant: two headers of equal [`Header::pattern`] differ in numbers that are read, and nowhere else.
+
+use super::fields::sections;
+use super::{length, number};
+
+/// What a read number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Year, month and day of the start.
+    Date,
+    /// Hour and minute of the start.
+    Time,
+    /// Hours from the start to the field, or to the end of its interval.
+    Step,
+    /// A level of pressure (hPa) or of the model.
+    Level,
+    /// Number of the ensemble member.
+    Number,
+    /// The end of an interval, which start and step repeat.
+    End,
+}
+
+impl What {
+    /// The keyword that it decides; none for what decides nothing.
+    pub fn keyword(self) -> Option<&'static str> {
+        match self {
+            What::Date => Some("date"),
+            What::Time => Some("time"),
+            What::Step => Some("step"),
+            What::Level => Some("levelist"),
+            What::Number => Some("number"),
+            What::End => None,
+        }
+    }
+}
+
+/// A number that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Read {
+    what: What,
+    /// Where it stands in the header's bytes; of a date, where its parts do.
+    at: usize,
+    len: usize,
+    /// Divisor of a level, hours to add to a step.
+    scale: u64,
+}
+
+/// The header of one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Eight bytes of section 0 without a length, and the sections that decide the key.
+    bytes: Vec<u8>,
+    reads: Vec<Read>,
+}
+
+/// Where section 1 begins in a header's bytes.
+const SECTION1: usize = 8;
+/// GRIB1: the octet of section 1 that says whether a grid and a bitmap follow.
+const FLAGS: usize = SECTION1 + 7;
+const BITMAP: u8 = 0x40;
+/// The largest step, in hours, and level that are read.
+const MAX_STEP: u64 = 100_000;
+const MAX_LEVEL: u64 = 100_000;
+
+impl Header {
+    /// The header of a message of one field whose sections add up.
+    pub fn new(message: &[u8]) -> Header {
+        let mut bytes = message.get(..8).unwrap_or(message).to_vec();
+        let reads = if message.get(7) == Some(&2) {
+            let sections = sections(message);
+            let deciding = sections.iter().filter(|(number, _)| (1..=4).contains(number));
+            let mut places = [None; 5];
+            for (number, range) in deciding {
+                places[usize::from(*number)] = Some(bytes.len());
+                bytes.extend_from_slice(message.get(range.clone()).unwrap_or_default());
+            }
+            rules2(&bytes, &places).unwrap_or_default()
+        } else {
+            bytes.iter_mut().skip(4).take(3).for_each(|byte| *byte = 0);
+            let section1 = length(message, 8, 3).unwrap_or(0);
+            let mut end = 8usize.saturating_add(section1);
+            if message.get(FLAGS).is_some_and(|flags| flags & 0x80 != 0) {
+                end = end.saturating_add(length(message, end, 3).unwrap_or(0));
+            }
+            bytes.extend_from_slice(message.get(8..end.min(message.len())).unwrap_or_default());
+            rules1(&bytes).unwrap_or_default()
+        };
+        Header { bytes, reads }
+    }
+
+    /// What all headers have in common that differ only in numbers that are read.
+    pub fn pattern(&self) -> Box<[u8]> {
+        let mut pattern = self.whole().into_vec();
+        for read in &self.reads {
+            for place in places(read) {
+                pattern[place] = 0;
+            }
+        }
+        // Which numbers were read: a zero that was not is no number that was.
+        let end = pattern.len() - 1;
+        pattern.truncate(end);
+        pattern.extend(self.reads.iter().map(|read| read.what as u8));
+        pattern.push(1);
+        pattern.into_boxed_slice()
+    }
+
+    /// All of it, so that no other header is equal.
+    pub fn whole(&self) -> Box<[u8]> {
+        let mut whole = self.bytes.clone();
+        if !self.is_grib2()
+            && let Some(flags) = whole.get_mut(FLAGS)
+        {
+            *flags &= !BITMAP;
+        }
+        whole.push(0);
+        whole.into_boxed_slice()
+    }
+
+    /// Whether anything in it is read here.
+    pub fn is_read(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
+    /// Keywords and values that are read here.
+    pub fn pairs(&self) -> impl Iterator<Item = (What, String)> + '_ {
+        self.reads.iter().filter_map(|read| Some((read.what, self.text(read)?)))
+    }
+
+    /// What the key says of a number that is read.
+    pub fn value(&self, what: What) -> Option<String> {
+        self.reads.iter().find(|read| read.what == what).and_then(|read| self.text(read))
+    }
+
+    fn text(&self, read: &Read) -> Option<String> {
+        let value = number(&self.bytes, read.at, read.len)?;
+        Some(match read.what {
+            What::Date => {
+                let (year, month, day) = self.date(read.at)?;
+                format!("{year:04}{month:02}{day:02}")
+            }
+            What::Time => format!("{:02}{:02}", value >> 8, value & 0xFF),
+            What::Step => (value + read.scale).to_string(),
+            What::Level => (value / read.scale).to_string(),
+            What::Number => value.to_string(),
+            What::End => return None,
+        })
+    }
+
+    fn is_grib2(&self) -> bool {
+        self.bytes.get(7) == Some(&2)
+    }
+
+    fn date(&self, at: usize) -> Option<(u64, u64, u64)> {
+        date(&self.bytes, at)
+    }
+
+    /// A small message with this header: one value, no bitmap. It is what eccodes is asked about.
+    pub fn message(&self) -> Vec<u8> {
+        let mut made = Vec::with_capacity(self.bytes.len() + 64);
+        made.extend_from_slice(self.bytes.get(..SECTION1).unwrap_or(&self.bytes));
+        if self.is_grib2() {
+            made.extend_from_slice(&[0; 8]);
+        }
+        let start = made.len();
+        made.extend_from_slice(self.bytes.get(SECTION1..).unwrap_or_default());
+        if self.is_grib2() {
+            let grid = sections(&[&made[..], b"7777"].concat()).into_iter().find(|(number, _)| *number == 3);
+            let points = grid.and_then(|(_, range)| number(&made, range.start + 6, 4)).unwrap_or(1);
+            made.extend_from_slice(&[0, 0, 0, 21, 5]);
+            made.extend_from_slice(&(points as u32).to_be_bytes());
+            made.extend_from_slice(&[0; 12]);
+            made.extend_from_slice(&[0, 0, 0, 6, 6, 255, 0, 0, 0, 5, 7]);
+        } else {
+            if made.get(start + 7).is_some_and(|flags| flags & BITMAP != 0) {
+                // A bitmap that is agreed on elsewhere, so that none stands here.
+                made.extend_from_slice(&[0, 0, 6, 0, 0, 1]);
+            }
+            made.extend_from_slice(&[0, 0, 12, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        made.extend_from_slice(b"7777");
+        let total = made.len() as u64;
+        if self.is_grib2() {
+            made[8..16].copy_from_slice(&total.to_be_bytes());
+        } else {
+            made[4..7].copy_from_slice(&total.to_be_bytes()[5..]);
+        }
+        made
+    }
+
+    /// A header of the same pattern in which every number that is read is another one.
+    pub fn probe(&self) -> Header {
+        let mut probe = self.clone();
+        for read in &self.reads {
+            let Some(value) = number(&self.bytes, read.at, read.len) else { continue };
+            let other = |value: u64, step: u64| if value > 2 * step { value - step } else { value + step };
+            let value = match read.what {
+                What::Date => {
+                    self.other_date(&mut probe.bytes, read.at);
+                    continue;
+                }
+                What::Time => ((((value >> 8) + 7) % 24) << 8) | (((value & 0xFF) + 30) % 60),
+                What::Step | What::Number => other(value, 23),
+                What::Level => other(value / read.scale, 23) * read.scale,
+                // 1999-11-23, 5 hours.
+                What::End => 0x0007_CF0B_1705_0000,
+            };
+            if let Some(place) = probe.bytes.get_mut(read.at..read.at + read.len) {
+                let bytes = value.to_be_bytes();
+                place.copy_from_slice(&bytes[bytes.len().saturating_sub(read.len)..]);
+            }
+        }
+        probe
+    }
+
+    fn other_date(&self, into: &mut [u8], at: usize) {
+        let Some((year, month, day)) = self.date(at) else { return };
+        let other = [month % 12 + 1, if day > 14 { day - 13 } else { day + 13 }].map(|n| n as u8);
+        if self.is_grib2() {
+            let year = if year > 2000 { year - 11 } else { year + 11 } as u16;
+            into[at..at + 2].copy_from_slice(&year.to_be_bytes());
+            into[at + 2..at + 4].copy_from_slice(&other);
+        } else {
+            into[at] = if into[at] > 50 { into[at] - 11 } else { into[at] + 11 };
+            into[at + 1..at + 3].copy_from_slice(&other);
+        }
+    }
+}
+
+/// The places of a number's bytes. A date of GRIB1 has its century elsewhere.
+fn places(read: &Read) -> impl Iterator<Item = usize> {
+    let century = (read.what == What::Date && read.len == 3).then_some(SECTION1 + 24);
+    (read.at..read.at + read.len).chain(century)
+}
+
+/// A date that is one: GRIB2 has years of two bytes, GRIB1 of the century.
+fn date(bytes: &[u8], at: usize) -> Option<(u64, u64, u64)> {
+    let (year, rest) = if bytes.get(7) == Some(&2) {
+        (number(bytes, at, 2)?, at + 2)
+    } else {
+        let (century, year) = (number(bytes, SECTION1 + 24, 1)?, number(bytes, at, 1)?);
+        if !(1..=100).contains(&year) {
+            return None;
+        }
+        (century.checked_sub(1)? * 100 + year, at + 1)
+    };
+    let (month, day) = (number(bytes, rest, 1)?, number(bytes, rest + 1, 1)?);
+    let days = match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    ((1800..=2200).contains(&year) && (1..=days).contains(&day)).then_some((year, month, day))
+}
+
+fn is_time(bytes: &[u8], at: usize) -> bool {
+    number(bytes, at, 1).is_some_and(|hour| hour < 24) && number(bytes, at + 1, 1).is_some_and(|m| m < 60)
+}
+
+/// The streams and types of ECMWF whose dates, steps and members are what their numbers say.
+fn is_plain(stream: u64, kind: u64) -> bool {
+    const STREAMS: [u64; 9] = [1025, 1026, 1027, 1030, 1035, 1045, 1081, 1088, 1249];
+    const TYPES: [u64; 4] = [2, 9, 10, 11];
+    STREAMS.contains(&stream) && TYPES.contains(&kind)
+}
+
+const ECMWF: u64 = 98;
+const LOCAL: [u64; 2] = [1, 36];
+
+/// What is read of a GRIB2 header; nothing where it is not certain. `places`: where its sections begin.
+fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
+    let (s1, s4) = (places[1]?, places[4]?);
+    let octet = |section: usize, octet: usize| number(bytes, section + octet - 1, 1);
+    if let Some(s2) = places[2] {
+        let local = number(bytes, s2 + 5, 2)?;
+        let (centre, sub) = (number(bytes, s1 + 5, 2)?, number(bytes, s1 + 7, 2)?);
+        let (kind, stream) = (number(bytes, s2 + 9, 2)?, number(bytes, s2 + 11, 2)?);
+        if (centre != ECMWF && sub != ECMWF) || !LOCAL.contains(&local) || !is_plain(stream, kind) {
+            return None;
+        }
+    }
+    // Beyond 3 the production status stands for projects with labels of their own.
+    let status = octet(s1, 20)?;
+    if length(bytes, s1, 4)? != 21 || (status > 3 && status != 255) || octet(s1, 19)? != 0 {
+        return None;
+    }
+    let product = number(bytes, s4 + 7, 2)?;
+    let (member, interval) = match product {
+        0 => (None, None),
+        1 => (Some(s4 + 35), None),
+        8 => (None, Some(s4 + 34)),
+        11 => (Some(s4 + 35), Some(s4 + 37)),
+        _ => return None,
+    };
+    let mut reads = Vec::with_capacity(6);
+    let mut read = |what, at, len, scale| reads.push(Read { what, at, len, scale });
+    if date(bytes, s1 + 12).is_some() && is_time(bytes, s1 + 16) {
+        read(What::Date, s1 + 12, 4, 1);
+        if interval.is_none() {
+            read(What::Time, s1 + 16, 2, 1);
+        }
+    }
+    let lasts = match interval {
+        None => Some(0),
+        // One range, in hours: its length is part of the pattern.
+        Some(at) if octet(at, 8)? == 1 && octet(at, 15)? == 1 => {
+            number(bytes, at + 15, 4).filter(|n| *n <= MAX_STEP)
+        }
+        Some(_) => None,
+    };
+    if let Some(at) = interval {
+        read(What::End, at, 7, 1);
+    }
+    let start = number(bytes, s4 + 18, 4)?;
+    if let Some(lasts) = lasts.filter(|_| octet(s4, 18) == Some(1) && (1..=MAX_STEP).contains(&start)) {
+        read(What::Step, s4 + 18, 4, lasts);
+    }
+    let divisor = match octet(s4, 23)? {
+        100 => 100,
+        105 => 1,
+        _ => 0,
+    };
+    let level = number(bytes, s4 + 24, 4)?;
+    if divisor > 0
+        && octet(s4, 24)? == 0
+        && octet(s4, 29)? == 255
+        && level.is_multiple_of(divisor)
+        && (1..=MAX_LEVEL).contains(&(level / divisor))
+    {
+        read(What::Level, s4 + 24, 4, divisor);
+    }
+    if let Some(at) = member
+        && (1..=250).contains(&number(bytes, at, 1)?)
+    {
+        read(What::Number, at, 1, 1);
+    }
+    Some(reads)
+}
+
+/// What is read of a GRIB1 header; nothing where it is not certain.
+fn rules1(bytes: &[u8]) -> Option<Vec<Read>> {
+    let octet = |octet: usize| number(bytes, SECTION1 + octet - 1, 1);
+    let mut member = None;
+    if length(bytes, SECTION1, 3)? > 40 {
+        let (kind, stream) = (octet(43)?, number(bytes, SECTION1 + 43, 2)?);
+        let ecmwf = octet(5)? == ECMWF || octet(26)? == ECMWF;
+        if !ecmwf || !LOCAL.contains(&octet(41)?) || !is_plain(stream, kind) {
+            return None;
+        }
+        member = Some(SECTION1 + 49);
+    }
+    let mut reads = Vec::with_capacity(5);
+    let mut read = |what, at, len, scale| reads.push(Read { what, at, len, scale });
+    // An instant: a step of one octet, of an analysis, or of two octets.
+    let range = octet(21)?;
+    if !matches!(range, 0 | 1 | 10) {
+        return None;
+    }
+    if date(bytes, SECTION1 + 12).is_some() && is_time(bytes, SECTION1 + 15) {
+        read(What::Date, SECTION1 + 12, 3, 1);
+        read(What::Time, SECTION1 + 15, 2, 1);
+    }
+    let len = if range == 10 { 2 } else { 1 };
+    if range != 1 && octet(18)? == 1 && number(bytes, SECTION1 + 18, len)? > 0 {
+        read(What::Step, SECTION1 + 18, len, 0);
+    }
+    let level = number(bytes, SECTION1 + 10, 2)?;
+    // These tables of some centres have parameters that a level decides.
+    if !matches!(octet(4)?, 2 | 129 | 202) && matches!(octet(10)?, 100 | 109) && (1..0xFFFF).contains(&level) {
+        read(What::Level, SECTION1 + 10, 2, 1);
+    }
+    if let Some(at) = member
+        && (1..=250).contains(&number(bytes, at, 1)?)
+    {
+        read(What::Number, at, 1, 1);
+    }
+    Some(reads)
+}

@@ -1,0 +1,42 @@
+//! GRIB messages, editions 1 and 2: where they begin and end, their fields, and what their header says.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`messages`] | the messages of a stream of bytes, and the damage between them |
+//! | [`fields`] | a message of several fields as messages of one |
+//! | [`header`] | the sections that decide a field's key, and what is read from them here |
+//! | [`template`] | the key of all headers that differ only in what is read here |
+//!
+//! eccodes knows what every key of every centre means; this module knows where things stand and a few
+//! that change from field to field (date, time, step, level, number). So eccodes is asked once for all
+//! fields that differ in nothing else. The rules are in `spec/helper-protocol.md`, "GRIB keys".
+//!
+//! Invariants: no bytes whatsoever make a panic; memory is bounded by one message; what is said about a
+//! header depends on its bytes only, never on sizes or numbers of templates.
+//!
+//! ```
+//! use fieldstone_format::grib::messages::{Found, Messages};
+//!
+//! let bytes = b"a bulletin, then GRIB\0\0\0\x02 and no more";
+//! let (mut messages, mut buffer) = (Messages::new(), Vec::new());
+//! let found = messages.next(&bytes[..], &mut buffer)?;
+//! assert!(matches!(found, Some(Found::Damaged { offset: 17, .. })));
+//! assert!(messages.next(&bytes[..], &mut buffer)?.is_none());
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+pub mod fields;
+pub mod header;
+pub mod messages;
+pub mod template;
+
+/// An unsigned number of `n` bytes (at most 8) at `at`; `None` where they are not all there.
+fn number(bytes: &[u8], at: usize, n: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(n)?)?;
+    Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+/// The same as a length or an offset in memory.
+fn length(bytes: &[u8], at: usize, n: usize) -> Option<usize> {
+    usize::try_from(number(bytes, at, n)?).ok()
+}

@@ -1,0 +1,78 @@
+//! GRIB messages: `Store.archive_grib`, and the keys that messages get.
+
+use std::path::PathBuf;
+
+use fieldstone::helper::HelperOptions;
+use fieldstone::{ArchiveOptions, GribOptions, GribSource};
+use pyo3::prelude::*;
+
+use crate::data::Data;
+use crate::errors::Raise;
+use crate::request::KeyText;
+use crate::store::{Store, transaction};
+
+#[pymethods]
+impl Store {
+    /// Takes every field of every GRIB message of `source` under the key of its header; returns how many.
+    ///
+    /// `source` is bytes-like or a path; messages of editions 1 and 2 may be mixed, a message of several
+    /// fields counts as messages of one. `key` is what the key of every message is to say, in any spelling
+    /// of the values; keywords that a message lacks are added. `txn` is the id of a transaction.
+    ///
+    /// Like ``archive`` it does not flush, and a key archived again is a new version. Nothing is taken
+    /// where a message is damaged (Corrupt), contradicts `key` or has no place in the schema (Invalid):
+    /// the error names the byte where it begins. Unavailable: a header is new to this process and
+    /// ecCodes, which is asked about it, is not installed.
+    #[pyo3(signature = (source, key=None, *, txn=None))]
+    fn archive_grib(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<u64> {
+        let handle = self.handle()?;
+        let key = key.map(KeyText::new).transpose()?;
+        let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
+        let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
+        let options = GribOptions { key, helper: helper(py)? };
+        let archive = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
+        let go = |source| fieldstone::archive_grib(&*handle, source, &options, &archive);
+        if let Ok(path) = source.extract::<PathBuf>() {
+            return py.detach(|| go(GribSource::Path(&path))).or_raise();
+        }
+        let data = Data::new(source)?;
+        let bytes = data.bytes();
+        py.detach(|| go(GribSource::Bytes(bytes))).or_raise()
+    }
+}
+
+/// The keys of the GRIB fields in bytes, in their order; text where there is none says why.
+#[pyfunction]
+#[pyo3(name = "_grib_keys")]
+pub fn grib_keys<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let data = Data::new(source)?;
+    let bytes = data.bytes();
+    let options = helper(py)?;
+    let keys = py.detach(|| fieldstone::grib_keys(bytes, &options)).or_raise()?;
+    let one = |key: Result<Vec<(String, String)>, String>| match key {
+        Ok(key) => {
+            let dict = pyo3::types::PyDict::new(py);
+            key.iter().try_for_each(|(keyword, value)| dict.set_item(keyword, value))?;
+            Ok(dict.into_any())
+        }
+        Err(why) => Ok(pyo3::types::PyString::new(py, &why).into_any()),
+    };
+    keys.into_iter().map(one).collect()
+}
+
+/// A helper runs in this Python, unless another one is named.
+fn helper(py: Python<'_>) -> PyResult<HelperOptions> {
+    let named = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let python = match named {
+        Some(named) => Some(named),
+        None => py.import("sys")?.getattr("executable")?.extract::<Option<PathBuf>>()?,
+    };
+    let python = python.filter(|python| !python.as_os_str().is_empty());
+    Ok(HelperOptions { python, ..HelperOptions::default() })
+}
