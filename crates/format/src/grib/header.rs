@@ -382,7 +382,8 @@ fn rules1(bytes: &[u8]) -> Option<Vec<Read>> {
     }
     let level = number(bytes, SECTION1 + 10, 2)?;
     // These tables of some centres have parameters that a level decides.
-    if !matches!(octet(4)?, 2 | 129 | 202) && matches!(octet(10)?, 100 | 109) && (1..0xFFFF).contains(&level) {
+    if !matches!(octet(4)?, 2 | 129 | 202) && matches!(octet(10)?, 100 | 109) && (1..0xFFFF).contains(&level)
+    {
         read(What::Level, SECTION1 + 10, 2, 1);
     }
     if let Some(at) = member
