@@ -97,11 +97,19 @@ def test_calendars_come_back(url, calendar):
     assert got.time.encoding["calendar"] == calendar
 
 
-@pytest.mark.parametrize("scheduler", ["numpy", "threads", "processes"])
+SCHEDULERS = {
+    "numpy": {"scheduler": "sync"},
+    "threads": {"scheduler": "threads"},
+    "processes": {"scheduler": "processes"},
+    "forked": {"scheduler": "processes", "multiprocessing.context": "fork"},
+}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_a_dataset_comes_back_as_it_was(url, scheduler):
     ds = weather()
     given = ds if scheduler == "numpy" else ds.chunk({"time": 2, "lat": 3, "lon": 5})
-    with dask.config.set(scheduler=scheduler if scheduler != "numpy" else "sync"):
+    with dask.config.set(SCHEDULERS[scheduler]):
         fst.to_store(given, url, {"run": "a", "member": 3})
     got = opened(url)
     xr.testing.assert_identical(got.load(), ds)

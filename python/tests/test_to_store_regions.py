@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
+import pathlib
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
 
 import fieldstone as fst
@@ -146,24 +151,23 @@ def fail():
 
 
 def test_a_task_that_is_run_again_changes_nothing(url, cluster, tmp_path):
-    """A task fails after it has written, and is tried again beside the others."""
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    array = da.arange(64, chunks=4).map_blocks(once_more, str(marks), dtype="i8")
-    ds = xr.Dataset({"v": ("x", array)})
-    with dask.annotate(retries=3), dask.config.set({"optimization.fuse.active": False}):
-        fst.to_store(ds, url, KEY, compute=False).compute(retries=3)
-    assert len(list(marks.iterdir())) == 16
+    """Workers die after they have written a block, before they can say so; the others do it again."""
+    array = da.arange(64, chunks=8).map_blocks(die_later, str(tmp_path), os.getpid(), dtype="i8")
+    with fst.open(url) as store:
+        fst.to_store(xr.Dataset({"v": ("x", array)}), store, KEY)
+    assert (tmp_path / "died").exists()
     np.testing.assert_array_equal(opened(url).v.values, np.arange(64))
 
 
-def once_more(block, marks):
-    import pathlib
-
-    mark = pathlib.Path(marks, str(block[0]))
-    if not mark.exists():
-        mark.touch()
-        raise OSError("the worker was lost")
+def die_later(block, folder, beginner):
+    """The first worker that comes here is killed a moment later."""
+    mark = pathlib.Path(folder, "died")
+    if block.size and os.getpid() != beginner:
+        try:
+            mark.touch(exist_ok=False)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        except FileExistsError:
+            time.sleep(0.1)
     return block
 
 
