@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import fieldstone as fst
@@ -131,6 +132,29 @@ def test_removed_fields_stay_in_older_versions(hot: fst.Store, tmp_path: Path) -
     hot.archive({"run": "a", "variable": "t", "step": 0}, b"back")
     hot.flush()
     assert hot.get({"run": "a", "variable": "t", "step": 0}) == b"back"
+
+
+def test_a_killed_move_leaves_each_field_somewhere(tmp_path: Path) -> None:
+    fields = {f"{{run=a}}{{variable=t}}{{step={step}}}": b"%d" % step * 5000 for step in range(300)}
+    with fst.open(tmp_path / "hot") as store:
+        store.archive_many(
+            [{"run": "a", "variable": "t", "step": step} for step in range(300)], fields.values()
+        )
+    code = "import sys, fieldstone as f; print(1, flush=True); f.move(sys.argv[1], to=sys.argv[2])"
+    paths = [str(tmp_path / "hot"), str(tmp_path / "cold")]
+    for milliseconds in (1, 5, 15, 30, 60):
+        child = subprocess.Popen([sys.executable, "-c", code, *paths], stdout=subprocess.PIPE)
+        assert child.stdout and child.stdout.readline()
+        time.sleep(milliseconds / 1000)
+        child.kill()
+        child.wait()
+        hot, cold = fst.open(paths[0]), fst.open(paths[1])
+        arrived = contents(cold)
+        assert len(arrived) in (0, 300)
+        assert {**contents(hot), **arrived} == fields
+        assert hot.verify().ok and cold.verify().ok
+    fst.move(*paths[:1], to=paths[1])
+    assert contents(fst.open(paths[0])) == {} and contents(fst.open(paths[1])) == fields
 
 
 def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:

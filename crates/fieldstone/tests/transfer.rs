@@ -326,6 +326,32 @@ fn a_target_that_loses_a_byte_is_found_out() {
     assert_eq!((report.fields, report.removed, listed(&hot).len(), listed(&cold).len()), (3, 3, 0, 3));
 }
 
+/// Bytes that are sound and not those of the source are found out as well.
+#[test]
+fn a_target_that_gives_back_something_else_is_found_out() {
+    let world = world();
+    let (hot, cold) = (open(&world, HOT), open(&world, COLD));
+    for step in 0..3 {
+        bytes(&hot, "t", step, b"right");
+    }
+    hot.flush(None).unwrap();
+    let other = open(&world, COLD);
+    let progress = |done: u64, of: u64| {
+        if done == of
+            && let [open] = &other.status().unwrap().transactions[..]
+        {
+            let options = ArchiveOptions { transaction: Some(open.id), ..ArchiveOptions::default() };
+            put(&other, "t", 1, Value::Bytes(b"wrong"), &options);
+            other.flush(Some(open.id)).unwrap();
+        }
+        Ok(())
+    };
+    let options = TransferOptions { progress: Some(&progress), ..TransferOptions::default() };
+    let found = error(move_fields(&*hot, &request(""), &*cold, &options), ErrorKind::Corrupt);
+    assert!(found.message().contains("step=1") && found.message().contains(COLD), "{found}");
+    assert_eq!((listed(&cold).len(), listed(&hot).len(), hot.unflushed()), (0, 3, 0));
+}
+
 /// Damage in the source is told by its key; nothing arrives.
 #[test]
 fn a_damaged_source_is_named() {
