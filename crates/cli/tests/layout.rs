@@ -3,7 +3,7 @@
 
 mod harness;
 
-use harness::TestStore;
+use harness::{TestStore, require};
 use serde_json::{Value, json};
 
 fn store() -> TestStore {
@@ -92,9 +92,12 @@ fn other_verbs_fit_as_well() {
 
 #[test]
 fn a_real_terminal_tells_its_width() {
+    if !require("python3", harness::has("python3"), "no python3 makes a terminal") {
+        return;
+    }
     let t = store();
     let program = env!("CARGO_BIN_EXE_fieldstone");
-    // A terminal of its own, made by Python; skipped where there is none.
+    // A terminal of its own, made by Python.
     let script = "import fcntl, os, pty, struct, sys, termios\n\
         pid, fd = pty.fork()\n\
         if pid == 0:\n    import time; time.sleep(0.2); os.execv(sys.argv[1], sys.argv[1:])\n\

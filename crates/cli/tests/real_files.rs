@@ -7,19 +7,8 @@ mod harness;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{Run, TestStore, finish};
+use harness::{Run, TestStore, finish, require};
 use serde_json::json;
-
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-fn require(name: &str, condition: bool, why: &str) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
-    if !condition {
-        eprintln!("skipped, {name}: {why}");
-    }
-    condition
-}
 
 const NETCDF: &str = "netcdf-classic/eraint_uvz.nc";
 const GRIB: &str = "grib/t_analysis_and_fc_0.grib";

@@ -477,6 +477,10 @@ impl FieldStore for LocalStore {
         status.url = self.options.url.clone();
         status.schema = self.schema.name().unwrap_or("custom").to_owned();
         status.unflushed = lock(&state.writer).unflushed();
+        if status.id.is_none() && matches!(writer::read_marker(&self.env, &self.layout), Ok(Some(Ok(_)))) {
+            // Made, and nothing flushed yet.
+            status.id = Some(self.id);
+        }
         Ok(status)
     }
 

@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     out.line(format_args!("store    {}", status.url))?;
     match &status.id {
         Some(id) => out.line(format_args!("id       {id}"))?,
-        None => out.line("id       none before the first flush")?,
+        None => out.line("id       none: nothing is there yet")?,
     }
     out.line(format_args!("schema   {}", status.schema))?;
     out.line(format_args!("format   {}", status.format))?;
