@@ -94,6 +94,8 @@ Examples:
   fieldstone list store ru<TAB>            run=
   fieldstone list store run=<TAB>          the store's runs
   fieldstone list store run=a step=0/<TAB> its steps, to/ and by/
+
+A store is asked for 40 milliseconds at most; FIELDSTONE_PATIENCE, in milliseconds, waits longer.
 ",
     ),
 ];

@@ -49,6 +49,7 @@ fn bash(t: &TestStore, line: &str) -> Vec<String> {
     let output = Command::new("bash")
         .args(["-c", script, "bash", line, word])
         .env("P", program)
+        .env("FIELDSTONE_PATIENCE", "60000")
         .current_dir(t.path())
         .output()
         .unwrap();
@@ -133,4 +134,12 @@ fn completions_are_scripts_for_each_shell() {
         assert!(script.contains(word) && script.contains(&format!("__complete {shell}")), "{shell}");
     }
     t.run(["completions", "tcsh"]).code(2).tells(&["tcsh"]);
+}
+
+#[test]
+fn nobody_waits_long_for_a_store() {
+    let t = store();
+    let mut command = t.command(["__complete", "zsh", "list", "store", "run=a", "step="]);
+    command.env("FIELDSTONE_PATIENCE", "0");
+    assert_eq!(harness::finish(command, b"").ok().out(), "", "what is not known in time is not offered");
 }

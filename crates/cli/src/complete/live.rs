@@ -14,8 +14,18 @@ use fieldstone::{
     Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
 };
 
-/// How long a store is asked.
+/// How long a store is asked, unless `FIELDSTONE_PATIENCE` says another number of milliseconds: on a slow
+/// file system one may want to wait.
 pub const PATIENCE: Duration = Duration::from_millis(40);
+
+fn patience() -> Duration {
+    // A loaded machine must not change what the tests see.
+    if cfg!(test) {
+        return Duration::from_secs(60);
+    }
+    let named = std::env::var("FIELDSTONE_PATIENCE").ok().and_then(|text| text.parse().ok());
+    named.map_or(PATIENCE, Duration::from_millis)
+}
 
 /// Values beyond these are not collected.
 const MOST: usize = 20_000;
@@ -37,7 +47,7 @@ enum Found {
 impl Known {
     /// Opens a store, or takes a built-in schema. `None` where that takes too long or is neither.
     pub fn of(url: &str) -> Option<Known> {
-        let until = Env::real().clock.monotonic().saturating_add(PATIENCE.as_nanos() as u64);
+        let until = Env::real().clock.monotonic().saturating_add(patience().as_nanos() as u64);
         let (tell, told) = channel();
         let path = url.to_owned();
         thread::spawn(move || {
@@ -45,7 +55,7 @@ impl Known {
             // Nobody may listen any more.
             let _ = tell.send(fieldstone::open(&path, &reading).ok());
         });
-        let store = told.recv_timeout(PATIENCE).ok().flatten();
+        let store = told.recv_timeout(patience()).ok().flatten();
         let schema = store.as_ref().map(|s| s.schema()).or_else(|| Schema::builtin(url))?;
         Some(Known { schema, store, until })
     }

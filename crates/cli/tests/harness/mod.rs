@@ -66,6 +66,8 @@ impl TestStore {
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fieldstone"));
         command.args(arguments).current_dir(self.path()).env_remove("COLUMNS");
+        // A loaded machine must not change what completion offers.
+        command.env("FIELDSTONE_PATIENCE", "60000");
         command
     }
 
