@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from ._native import Field, Fields, Key, Store, _Reader, open
-from .errors import Invalid
+from .errors import Corrupt, Invalid
 
 if TYPE_CHECKING:  # imported where it is used: a program without arrays starts faster
     import numpy as np
@@ -94,6 +94,23 @@ class FieldWriter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FieldWriter, (self.store, self.key, self.dtype, self.shape, self._chunks, self._txn)
+
+
+def decode_grib(data: bytes, name: str) -> np.ndarray[Any, Any]:
+    """The values of a GRIB message. Invalid where the bytes are none, or ecCodes is not installed."""
+    if data[:4] != b"GRIB" or data[7:8] not in (b"\x01", b"\x02"):
+        raise Invalid(f"{name} is opaque bytes, not an array", "use read()")
+    try:
+        from ._helper import grib
+    except (ImportError, RuntimeError, OSError) as e:
+        raise Invalid(
+            f"{name} is a GRIB message, and ecCodes cannot be loaded to decode it: {e}",
+            "pip install 'fieldstone[grib]', or use read()",
+        ) from None
+    try:
+        return grib.values(data)
+    except Exception as e:  # eccodes has an exception type per return code
+        raise Corrupt(f"{name}: ecCodes cannot decode the message: {e}", "read() gives its bytes") from None
 
 
 def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:

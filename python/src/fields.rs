@@ -288,9 +288,10 @@ impl PyField {
     }
 
     /// The array, or its box from `start` (in elements, per dimension) with `count` elements per
-    /// dimension, half-open; only the blocks that the box touches are read.
+    /// dimension, half-open; only the blocks that the box touches are read. Of a GRIB message its values,
+    /// decoded by ecCodes: float64, NaN where there are none, in rows and columns where the grid has them.
     ///
-    /// Raises Invalid for opaque bytes and for a box outside the shape, NotFound where pieces of the box
+    /// Raises Invalid for other opaque bytes and for a box outside the shape, NotFound where pieces of the box
     /// are missing unless retrieved with ``strict=False``.
     #[pyo3(signature = (start=None, count=None))]
     fn array<'py>(
@@ -300,8 +301,7 @@ impl PyField {
         count: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if self.field.dtype().or_raise()?.is_none() {
-            let name = self.field.key().or_raise()?;
-            return Err(invalid(format!("{name} is opaque bytes, not an array"), "use read()"));
+            return crate::grib::decode(py, &self.field, start, count);
         }
         value(py, &self.field, start, count)
     }

@@ -1,12 +1,13 @@
-//! GRIB messages: `Store.archive_grib`, and the keys that messages get.
+//! GRIB messages: `Store.archive_grib`, the keys that messages get, and their values.
 
 use std::path::PathBuf;
 
 use fieldstone::helper::HelperOptions;
-use fieldstone::{ArchiveOptions, GribOptions, GribSource};
+use fieldstone::{ArchiveOptions, Field, GribOptions, GribSource};
 use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
 
-use crate::data::Data;
+use crate::data::{self, Data};
 use crate::errors::Raise;
 use crate::request::KeyText;
 use crate::store::{Store, transaction};
@@ -64,6 +65,27 @@ pub fn grib_keys<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<V
         Err(why) => Ok(pyo3::types::PyString::new(py, &why).into_any()),
     };
     keys.into_iter().map(one).collect()
+}
+
+/// The values of a GRIB message, or a box of them.
+pub fn decode<'py>(
+    py: Python<'py>,
+    field: &Field,
+    start: Option<&Bound<'py, PyAny>>,
+    count: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (start, count) = (data::numbers("start", start)?, data::numbers("count", count)?);
+    let name = field.key().or_raise()?.to_string();
+    let bytes = data::new_bytes(py, field.nbytes().or_raise()?, |out| field.read_into(out))?;
+    let values = py.import("fieldstone._fields")?.getattr("decode_grib")?.call1((bytes, name))?;
+    let shape: Vec<u64> = values.getattr("shape")?.extract()?;
+    let Some(region) = data::box_of(&shape, start, count)? else { return Ok(values) };
+    let slice = |(start, count): (&u64, &u64)| {
+        let (start, count) = (isize::try_from(*start)?, isize::try_from(*count)?);
+        Ok::<_, PyErr>(PySlice::new(py, start, start + count, 1))
+    };
+    let slices: Vec<_> = region.start().iter().zip(region.count()).map(slice).collect::<PyResult<_>>()?;
+    values.get_item(PyTuple::new(py, slices)?)?.call_method0("copy")
 }
 
 /// A helper runs in this Python, unless another one is named.

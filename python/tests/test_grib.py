@@ -6,6 +6,8 @@ import contextlib
 import io
 import random
 import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -269,3 +271,112 @@ def test_tables_ask_for_no_other_number_that_is_read_without_eccodes():
     assert "lengthOfTimeRange" in asked
     ends = {f"{part}OfEndOfOverallTimeInterval" for part in ("year", "month", "day", "hour", "minute")}
     assert not asked & {"year", "month", "day", "dataDate", "perturbationNumber", "P1", *ends}
+
+
+ECMWF = {"setLocalDefinition": 1, "class": "od", "stream": "oper", "type": "fc", "expver": "0001"}
+
+
+def forecast(**header):
+    return message("regular_ll_pl_grib2", **ECMWF, **{"date": 20260101, "time": 0, **header})
+
+
+def test_archive_grib_takes_bytes_and_paths_and_does_not_flush(tmp_path):
+    messages = [forecast(step=step, level=level) for step in (0, 6) for level in (500, 850)]
+    path = tmp_path / "a.grib"
+    path.write_bytes(b"bulletin\r\n" + b"\0\0".join(messages))
+    store = fst.open(tmp_path / "store", schema="mars")
+    assert store.archive_grib(path) == 4
+    assert fst.open(tmp_path / "store", "a", schema="mars").axes() == {}
+    store.flush()
+    assert store.retrieve("step=0/6,levelist=500/850").read() == b"".join(messages)
+    newer = forecast(step=6, level=850, bitsPerValue=8)
+    assert store.archive_grib(bytearray(newer), {"step": "006", "param": "130.128"}) == 1
+    store.flush()
+    assert store.get("step=6,levelist=850") == newer, "a key archived again is a new version"
+    with store.transaction() as tx:
+        assert tx.archive_grib(forecast(step=12)) == 1
+        tx.abort()
+    assert store.axes()["step"] == ["0", "6"]
+    for nothing in (b"", b"no message"):
+        with pytest.raises(fst.Invalid, match="no GRIB message"):
+            store.archive_grib(nothing)
+    with pytest.raises(fst.NotFound, match=r"absent\.grib"):
+        store.archive_grib(tmp_path / "absent.grib")
+
+
+def test_a_contradiction_names_both_values_and_nothing_is_archived(tmp_path):
+    messages = [forecast(step=step) for step in (6, 12)]
+    store = fst.open(tmp_path / "store", schema="mars")
+    path = tmp_path / "a.grib"
+    path.write_bytes(b"".join(messages))
+    for source in (b"".join(messages), path):
+        with pytest.raises(fst.Invalid, match=rf"at byte {len(messages[0])}: its step is 12, not 6") as told:
+            store.archive_grib(source, {"step": 6})
+        assert "leave step out" in told.value.hint
+        assert store.unflushed == 0
+    assert store.archive_grib(messages[0], "step=6,expver=1,date=2026-01-01,comment=mine") == 1
+    store.flush()
+    assert store.axes()["comment"] == ["mine"]
+
+
+def test_damage_is_refused_by_offset_in_the_last_of_many_messages(tmp_path):
+    good = [forecast(step=step, level=level) for step in range(30) for level in range(100, 1000, 25)]
+    broken = good[7][:-4] + b"oops"
+    path = tmp_path / "a.grib"
+    path.write_bytes(b"".join(good) + broken)
+    store = fst.open(tmp_path / "store", schema="mars")
+    with pytest.raises(
+        fst.Corrupt, match=rf"at byte {sum(map(len, good))}: its length .* does not end in 7777"
+    ):
+        store.archive_grib(path)
+    assert store.unflushed == 0
+    path.write_bytes(b"".join(good))
+    assert store.archive_grib(path) == len(good) == 1080
+
+
+def test_a_known_header_needs_no_helper(tmp_path):
+    """What was learnt of one header serves all that differ in date, time, step, level and member."""
+    script = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import fieldstone as fst
+from test_grib import forecast
+store = fst.open("memory:", schema="mars")
+store.archive_grib(forecast(step=6, level=500))
+here = os.getpid()
+children = open(f"/proc/{{here}}/task/{{here}}/children").read
+for child in children().split():
+    os.kill(int(child), 9)
+for step in (12, 18, 240):
+    store.archive_grib(forecast(step=step, level=700, date=20270203, time=1200))
+print(store.unflushed)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["4"]
+
+
+def test_array_decodes_a_message(tmp_path):
+    values = 250 + np.arange(496.0)
+    values[5] = 9999
+    store = fst.open("memory:", schema="mars")
+    store.archive_grib(forecast(missingValue=9999, bitmapPresent=1, bitsPerValue=24, values=values))
+    reduced = sample("grib/reduced_gg.grib")
+    store.archive_grib(reduced)
+    store.archive(
+        "class=od,expver=1,stream=oper,date=20200101,time=0,type=fc,levtype=sfc,step=1,param=1", b"x"
+    )
+    store.flush()
+    (field,) = store.retrieve("date=20260101")
+    got = field.array()
+    assert (got.shape, got.dtype) == ((31, 16), np.dtype("f8"))
+    assert np.isnan(got[0, 5])
+    np.testing.assert_allclose(got.ravel()[6:], values[6:], atol=1e-3)
+    np.testing.assert_array_equal(field.array((2, 3), (4, 5)), got[2:6, 3:8])
+    with pytest.raises(fst.Invalid):
+        field.array((30, 0), (2, 1))
+    assert field.read()[:4] == b"GRIB"
+    (other,) = store.retrieve("date=20200101,param=1")
+    with pytest.raises(fst.Invalid, match="opaque bytes"):
+        other.array()
+    shapes = {f.array().ndim for f in store.retrieve() if f.nbytes > 1}
+    assert shapes == {1, 2}

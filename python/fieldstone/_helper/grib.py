@@ -335,24 +335,32 @@ def decode_request(channel: Channel, payload: bytes) -> None:
 Coords = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
+def shape_of(handle: Handle) -> tuple[int, int] | tuple[int]:
+    """Rows and columns of a regular or projected grid, else the number of values."""
+    kind = handle.text("gridType")
+    if kind in RECTANGULAR:
+        ni, nj = handle.number("Ni"), handle.number("Nj")
+        if ni > 0 and nj > 0 and ni * nj == handle.number("numberOfPoints"):
+            return nj, ni
+    return (handle.number("numberOfValues" if kind == "sh" else "numberOfPoints"),)
+
+
 def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     """Shape and coordinates of a message without its values.
 
     Regular grids are (latitude, longitude), in the order of the message; rotated and projected ones
     are (y, x) with coordinates in two dimensions; everything else is one dimension, `values`.
     """
-    kind = handle.text("gridType")
-    if kind in RECTANGULAR:
-        ni, nj = handle.number("Ni"), handle.number("Nj")
-        if ni > 0 and nj > 0 and ni * nj == handle.number("numberOfPoints"):
-            lats, lons = (latlon(handle, name, (nj, ni)) for name in ("latitudes", "longitudes"))
-            if kind in ("regular_ll", "regular_gg"):
-                return (nj, ni), {
-                    "latitude": (("latitude",), lats[:, 0].copy()),
-                    "longitude": (("longitude",), lons[0].copy()),
-                }
-            return (nj, ni), {"latitude": (("y", "x"), lats), "longitude": (("y", "x"), lons)}
-    n = handle.number("numberOfValues") if kind == "sh" else handle.number("numberOfPoints")
+    kind, shape = handle.text("gridType"), shape_of(handle)
+    if len(shape) == 2:
+        lats, lons = (latlon(handle, name, shape) for name in ("latitudes", "longitudes"))
+        if kind in ("regular_ll", "regular_gg"):
+            return shape, {
+                "latitude": (("latitude",), lats[:, 0].copy()),
+                "longitude": (("longitude",), lons[0].copy()),
+            }
+        return shape, {"latitude": (("y", "x"), lats), "longitude": (("y", "x"), lons)}
+    (n,) = shape
     try:
         lats, lons = handle.array("latitudes"), handle.array("longitudes")
         # For some projections eccodes lists the points in an order that is not that of the values.
@@ -393,6 +401,12 @@ def decode(handle: Handle) -> tuple[np.ndarray, Coords, dict[str, str]]:
     """Values (NaN where missing), coordinates and descriptive attributes of a message."""
     shape, coords = grid_of(handle)
     return values_of(handle, shape), coords, attributes_of(handle)
+
+
+def values(message: bytes) -> np.ndarray:
+    """The values of a message without its coordinates."""
+    with Handle(message) as handle:
+        return values_of(handle, shape_of(handle))
 
 
 def values_of(handle: Handle, shape: tuple[int, ...]) -> np.ndarray:
