@@ -63,8 +63,10 @@ fn old(level: u16, step: u8, member: u8) -> Vec<u8> {
     made
 }
 
-/// Offsets of messages, and offsets and reasons of damage.
-fn scan(bytes: &[u8]) -> (Vec<(u64, usize)>, Vec<(u64, String)>) {
+/// Offsets and lengths of messages, offsets and reasons of damage.
+type Scanned = (Vec<(u64, usize)>, Vec<(u64, String)>);
+
+fn scan(bytes: &[u8]) -> Scanned {
     let (mut messages, mut buffer) = (Messages::new(), Vec::new());
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     while let Some(next) = messages.next(bytes, &mut buffer).unwrap() {
