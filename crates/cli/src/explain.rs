@@ -90,7 +90,8 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-fn without(request: &Request, keyword: &str) -> Request {
+/// The request without a keyword.
+pub fn without(request: &Request, keyword: &str) -> Request {
     let mut others = Request::new();
     for (name, values) in request.iter().filter(|(name, _)| *name != keyword) {
         others.set(name, values.clone());

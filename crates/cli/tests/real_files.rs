@@ -41,8 +41,11 @@ fn run(t: &TestStore, python: &Path, arguments: &[&str]) -> Run {
     if !package.exists() {
         std::fs::create_dir_all(&package).unwrap();
         std::fs::write(package.join("__init__.py"), "").unwrap();
-        let helper = root().join("python/fieldstone/_helper");
-        std::os::unix::fs::symlink(helper, package.join("_helper")).unwrap();
+        // The helper, and what it shares with the package without the native module.
+        for name in ["_helper", "_split.py"] {
+            let source = root().join("python/fieldstone").join(name);
+            std::os::unix::fs::symlink(source, package.join(name)).unwrap();
+        }
     }
     let mut command = t.command(arguments);
     command.env("FIELDSTONE_PYTHON", python).env("PYTHONPATH", t.file("python"));

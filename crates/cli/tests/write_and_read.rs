@@ -184,3 +184,21 @@ fn requests_may_be_split_by_the_shell() {
     let words = ["list", "store", "retrieve,", "run", "=", "a", ",", "variable=t/u,", "step=0/to/6"];
     assert_eq!(t.run(words).ok().out().lines().count(), 1);
 }
+
+#[test]
+fn the_target_of_a_request_is_the_file() {
+    let t = TestStore::with(&["run=a variable=t step=6"]);
+    let request = "retrieve, run=a, TARGET = \"out/all.grib\"";
+    std::fs::create_dir(t.file("out")).unwrap();
+    assert_eq!(t.run(["get", "store", request]).ok().out(), "");
+    assert_eq!(t.read("out/all.grib"), b"run=a variable=t step=6");
+    let report = t.run(["get", "store", "run=a", "target=b.grib", "--json"]).ok().json();
+    assert_eq!((&report["file"], t.read("b.grib")), (&serde_json::json!("b.grib"), t.read("out/all.grib")));
+    // -o has the last word; - is stdout.
+    t.run(["get", "store", "run=a,target=c.grib", "-o", "d.grib"]).ok();
+    assert!(t.file("d.grib").exists() && !t.file("c.grib").exists());
+    assert_eq!(t.run(["get", "store", "run=a,target=c.grib", "-o", "-"]).ok().bytes(), t.read("d.grib"));
+    t.run(["get", "store", "run=a,target=a/b"]).code(2).tells(&["more than one file"]);
+    t.run(["get", "store", "run=b,target=c.grib"]).code(3);
+    assert!(!t.file("c.grib").exists());
+}

@@ -5,7 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{DType, Error, ErrorKind, Field, Fields, IndexBox, Result, RetrieveOptions};
+use fieldstone::{
+    DType, Error, ErrorKind, Field, FieldStore, Fields, IndexBox, Item, Request, Result, RetrieveOptions,
+    Values,
+};
 use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
@@ -27,7 +30,8 @@ Examples:
   fieldstone get store run=a variable=p step=6 --box 0:10,:,3 | xxd | head
   fieldstone get store run=a variable=t step=0/to/48/by/6 --lenient -o found.grib
 
-A box has a half-open range, an index or a colon per dimension.";
+A box has a half-open range, an index or a colon per dimension. A target in the request names the file, as
+MARS has it: retrieve, run=a, target=\"all.grib\"; -o names another one.";
 
 /// Write the fields that a request names to stdout or a file
 #[derive(Debug, Args)]
@@ -37,7 +41,7 @@ pub struct Arguments {
     store: Reading,
     #[command(flatten)]
     selecting: Selecting,
-    /// Write to this file; it appears when it is complete
+    /// Write to this file, whatever target the request names; it appears when it is complete
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only this part of each array, such as 0:10,:,3
@@ -59,15 +63,16 @@ struct Piece {
 
 /// Gets.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let target = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+    let region = arguments.region.as_deref().map(Region::parse).transpose()?;
+    let request = arguments.selecting.parse()?;
+    let store = arguments.store.open()?;
+    let (request, named) = without_target(&*store, request)?;
+    let target = arguments.output.as_deref().or(named.as_deref()).filter(|path| *path != Path::new("-"));
     if out.json() && target.is_none() {
         return Err(Error::invalid("the fields themselves are not JSON")
             .with_hint("add -o FILE, and --json reports what was written; or see list --json")
             .into());
     }
-    let region = arguments.region.as_deref().map(Region::parse).transpose()?;
-    let request = arguments.selecting.parse()?;
-    let store = arguments.store.open()?;
     let options = RetrieveOptions { strict: !arguments.lenient, transaction: None };
     let explained = |error: Error| match explain::why(&*store, &request) {
         Some(why) => error.with_hint(why.hint()),
@@ -121,6 +126,28 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         }
     }
     Ok(())
+}
+
+/// Takes `target` out of a request, the file that the answer goes to, and the request without it. Where
+/// the store's schema has such a keyword it is one like any other.
+fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, Option<PathBuf>)> {
+    let is_target = |name: &str| name.eq_ignore_ascii_case("target");
+    if store.schema().keywords().iter().any(|name| is_target(name)) {
+        return Ok((request, None));
+    }
+    let Some((name, values)) = request.iter().find(|(name, _)| is_target(name)) else {
+        return Ok((request, None));
+    };
+    match values {
+        Values::List(items) => match &items[..] {
+            [Item::One(file)] => Ok((explain::without(&request, name), Some(PathBuf::from(file)))),
+            _ => Err(Error::invalid(format!("target={values} is more than one file"))
+                .with_hint("name one file, in quotes where it holds a /: target=\"out/all.grib\"")),
+        },
+        Values::Any => {
+            Err(Error::invalid("target=* is no file").with_hint("name one file: target=\"all.grib\""))
+        }
+    }
 }
 
 fn report(fields: &Fields, nbytes: u64, path: &Path) -> Value {
