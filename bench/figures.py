@@ -60,7 +60,35 @@ _OPEN_ROWS = (
 _RUNS = (OURS, INGESTED, FILES)
 _EVERY, _BOTH = (OURS, FDB, RAW), (OURS, FDB)
 
+_GRIB_ROWS = (
+    Row("fields_s", "messages/s"),
+    Row("cpu_field", "CPU of all processes per message, µs", 1e-6, 1),
+    Row("seconds", "total, s", 1, 3),
+)
+
 FIGURES = (
+    Figure(
+        "grib",
+        "Archive GRIB messages, key read from the message",
+        "2,000 small messages of distinct headers, one by one; the same were archived elsewhere before.",
+        _BOTH,
+        steps.grib,
+        _GRIB_ROWS,
+        (
+            Target("at least 10 times FDB's rate", "fields_s", 10, FDB, least=True),
+            Target("at most 100 µs of CPU per message, all processes", "cpu_field", 100e-6),
+        ),
+        data={"cold": False},
+    ),
+    Figure(
+        "grib-cold",
+        "Archive GRIB messages, first in a process",
+        "The same messages in a process that has read no GRIB; the start of the helper counts.",
+        _BOTH,
+        steps.grib,
+        _GRIB_ROWS,
+        data={"cold": True},
+    ),
     Figure(
         "archive-64k",
         "Archive and durable flush, 64 KiB",

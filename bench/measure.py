@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -53,6 +54,17 @@ class Span:
 
     def result(self, fields: int, nbytes: int = 0) -> Result:
         return {"seconds": self.seconds, "cpu": self.cpu, "fields": fields, "bytes": nbytes}
+
+
+def children_cpu() -> float:
+    """Processor seconds of all children of this process, ended or running."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = ended.ru_utime + ended.ru_stime
+    for thread in Path("/proc/self/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            times = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+            total += (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import workload
-from measure import Result, Span, percentile, tree_size
+from measure import Result, Span, children_cpu, percentile, tree_size
 from peers import Peer, Runs
 
 
@@ -44,6 +44,29 @@ def archive(peer: type[Peer], root: Path, shape: str, quick: bool) -> Result:
             store.archive(key, data)
         store.flush()
     return span.result(s.fields, s.total)
+
+
+def grib(peer: type[Peer], root: Path, cold: bool, quick: bool) -> Result:
+    """GRIB messages of distinct headers, one by one, the key read from each; one flush at the end.
+
+    Processor time is that of all processes: a helper that reads headers counts. `cold` is the first thing
+    that the process does with GRIB; otherwise it has archived the same messages to a store thrown away.
+    """
+    messages = workload.grib_messages(200 if quick else 2000)
+    if not cold:
+        _warm_up(peer, root)
+        aside = peer(root.with_name(root.name + "-aside"))
+        for message in messages:
+            aside.archive_grib(message)
+        aside.flush()
+    store = peer(root)
+    before = children_cpu()
+    with Span() as span:
+        for message in messages:
+            store.archive_grib(message)
+        store.flush()
+    result = span.result(len(messages), sum(map(len, messages)))
+    return {**result, "cpu": result["cpu"] + children_cpu() - before}
 
 
 def flushes(peer: type[Peer], root: Path, sizes: bool = False) -> dict[str, Any]:

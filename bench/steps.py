@@ -107,6 +107,11 @@ def archive(fig: Figure, at: Sitting, peer: str) -> Result:
     return _rates(r)
 
 
+def grib(fig: Figure, at: Sitting, peer: str) -> Result:
+    r, _ = child(peer, "grib", at.fresh(fig.name, peer), quick=at.quick, **fig.data)
+    return _rates(r)
+
+
 def archive_counts(fig: Figure, at: Sitting, peer: str) -> Result:
     root = at.fresh(fig.name, peer)
     r, marks = child(peer, "archive", root, trace=True, quick=at.quick, **fig.data)

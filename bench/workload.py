@@ -190,3 +190,21 @@ def runs(name: str, quick: bool = False) -> Runs:
     if not quick:
         return r
     return replace(r, runs=r.runs // 10) if r.runs > 1 else replace(r, steps=r.steps // 10)
+
+
+def grib_messages(count: int) -> list[bytes]:
+    """Small GRIB2 messages of the keys of a shape: every header is another one."""
+    import eccodes
+
+    keys = Shape(0, -(-count // 100), 10, 10).keys()
+    handle = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2")
+    label = {"setLocalDefinition": 1, "class": "rd", "type": "fc", "stream": "oper", "expver": "xxxx"}
+    for name, value in {"centre": "ecmf", **label, "date": 20250101, "time": 1200}.items():
+        eccodes.codes_set(handle, name, value)
+    messages = []
+    for key in keys:
+        for name, keyword in (("paramId", "param"), ("level", "levelist"), ("step", "step")):
+            eccodes.codes_set(handle, name, int(key[keyword]))
+        messages.append(eccodes.codes_get_message(handle))
+    eccodes.codes_release(handle)
+    return messages[:count]

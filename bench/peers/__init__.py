@@ -23,6 +23,9 @@ class Peer(Protocol):
 
     def archive(self, key: Key, data: bytes) -> None: ...
 
+    def archive_grib(self, message: bytes) -> None:
+        """Archive under the key that the message's header says."""
+
     def flush(self) -> None: ...
 
     def entries(self) -> Iterator[Key]:

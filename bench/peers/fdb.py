@@ -56,6 +56,9 @@ class Store:
     def archive(self, key: Key, data: bytes) -> None:
         self.fdb.archive(data, key)
 
+    def archive_grib(self, message: bytes) -> None:
+        self.fdb.archive(message)
+
     def entries(self) -> Iterator[Key]:
         for entry in self.fdb.list(EVERYTHING):
             yield dict(entry.combined_key())

@@ -26,6 +26,7 @@ class Store:
 
         self.store = fst.open(str(root), schema="mars")
         self.archive, self.flush, self.get = self.store.archive, self.store.flush, self.store.get
+        self.archive_grib = self.store.archive_grib
 
     def entries(self) -> Iterator[Key]:
         for entry in self.store.list(EVERYTHING):
