@@ -2,14 +2,15 @@
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
-//! opens, `store`, `fields`, `listing` and `table` are the classes, `describe` serves xarray, `ingest` takes
-//! files, `grib` messages, `reports` and `errors`
+//! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
+//! takes files, `grib` messages, `reports` and `errors`
 //! make what Python defines, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod data;
 mod describe;
 mod errors;
+mod expand;
 mod fields;
 mod grib;
 mod ingest;
@@ -38,6 +39,8 @@ mod native {
 
     #[pymodule_export]
     use super::describe::Cube;
+    #[pymodule_export]
+    use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
     #[pymodule_export]

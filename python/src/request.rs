@@ -42,6 +42,20 @@ impl PyRequest {
         Ok(PyRequest(read))
     }
 
+    /// The requests of a MARS request file: each begins with a verb and has the values of the one of
+    /// its verb before it for what it does not name; ``keyword=off`` drops one.
+    #[staticmethod]
+    #[pyo3(signature = (text, /))]
+    fn parse_many(text: &str) -> PyResult<Vec<PyRequest>> {
+        Ok(Request::parse_many(text).or_raise()?.into_iter().map(PyRequest).collect())
+    }
+
+    /// The file that the answer goes to (``target="output.grib"``), or None.
+    #[getter]
+    fn target(&self) -> Option<&str> {
+        self.0.target()
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }
@@ -62,6 +76,10 @@ impl PyRequest {
 /// The requests that an argument names: one, or those of a list. An absent one selects everything.
 pub fn requests(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     let Some(argument) = argument else { return Ok(vec![Request::new()]) };
+    if let Ok(text) = argument.cast::<PyString>() {
+        let all = Request::parse_many(text.to_str()?).or_raise()?;
+        return Ok(if all.is_empty() { vec![Request::new()] } else { all });
+    }
     if let Some(request) = one_request(argument)? {
         return Ok(vec![request]);
     }

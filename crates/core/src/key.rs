@@ -154,7 +154,7 @@ impl FieldKey {
 
 impl fmt::Display for FieldKey {
     /// `{run=a}{variable=t}{step=6}`: the form of `fieldstone list`. Values that hold one of
-    /// `,{}="\` or a control character or are empty are quoted with JSON's escapes.
+    /// `,{}="'#\` or a control character or are empty are quoted with JSON's escapes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for level in &self.levels {
             f.write_str("{")?;
@@ -181,7 +181,7 @@ pub struct Quoted<'a>(pub &'a str);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = !self.0.is_empty()
-            && !self.0.chars().any(|c| c.is_control() || c.is_whitespace() || ",{}=\"\\/*".contains(c));
+            && !self.0.chars().any(|c| c.is_control() || c.is_whitespace() || ",{}=\"\\/*'#".contains(c));
         if plain {
             return f.write_str(self.0);
         }

@@ -23,6 +23,19 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
+/// The `count` words of `known` that are closest to `word`, however far they are.
+pub(crate) fn closest<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    count: usize,
+) -> Vec<&'a str> {
+    let lower = word.to_lowercase();
+    let mut all: Vec<(usize, &str)> = known.into_iter().map(|c| (distance(&lower, c), c)).collect();
+    all.sort();
+    all.dedup();
+    all.into_iter().take(count).map(|(_, c)| c).collect()
+}
+
 /// Edits (insert, delete, replace, swap of neighbours) between two words. Long words are compared
 /// by their first 64 characters, so that hostile input costs little.
 fn distance(a: &str, b: &str) -> usize {

@@ -87,7 +87,7 @@ fn step_units_are_one_value() {
         ("24", "24"),
         ("1h", "1"),
         ("1d", "24"),
-        ("1h30m", "90m"),
+        ("90m", "1h30m"),
         ("3600s", "1"),
         ("6-6", "6"),
         ("006", "6"),
@@ -173,8 +173,13 @@ fn names_and_other_spellings_mean_the_canonical_field() {
     );
     let param = |text: &str| KeywordType::Param.canonical("param", text).unwrap().text().into_owned();
     assert_eq!(param("229.140"), "140229");
-    // Tables of other centres and unknown names are kept as they are.
-    assert_eq!([param("11.2"), param("11.20"), param("nameless")], ["11.2", "11.20", "nameless"]);
+    // Tables of other centres are kept as they are.
+    assert_eq!([param("11.2"), param("11.20"), param("011.2")], ["11.2", "11.20", "11.2"]);
+    let error = KeywordType::Param.canonical("param", "mls").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "param=\"mls\" is not a parameter of ECMWF's table (hint: the nearest names are mld, msl, msls; a number is always taken)"
+    );
 }
 
 #[test]
@@ -319,6 +324,10 @@ fn one_excluded_value_is_excluded() {
     let schema = Schema::parse("[stream=!wave [b [c]]]").unwrap();
     assert!(key(&schema, "stream=oper,b=1,c=1").is_ok());
     assert!(key(&schema, "stream=wave,b=1,c=1").unwrap_err().contains("any value but wave"));
+    for text in ["n=!1/!2", "n=!1/2"] {
+        let schema = Schema::parse(&format!("n: Integer; [{text} [b [c]]]")).unwrap();
+        assert!(key(&schema, "n=2,b=1,c=1").is_err() && key(&schema, "n=3,b=1,c=1").is_ok(), "{text}");
+    }
     let schema = Schema::parse("n: Integer; [n=!1/!2 [b [c]]]").unwrap();
     assert!(key(&schema, "n=3,b=1,c=1").is_ok());
     assert!(key(&schema, "n=02,b=1,c=1").is_err());

@@ -170,3 +170,96 @@ proptest! {
         prop_assert_eq!(selection.only_key(), Some(key));
     }
 }
+
+/// A small world of keys: three keywords with few values each.
+const WORLD: &str = "n: Integer; s: Step; d: Date; [ n [ d [ s? ]]] [ n=!1/2 [ d, x [ s ]]]";
+const DAYS: [&str; 4] = ["20240228", "20240229", "20240301", "20240302"];
+const STEPS: [&str; 4] = ["0", "30m", "1", "1h30m"];
+
+/// A list of a keyword and, by plain loops, the values it means.
+fn list_of(values: Vec<String>, by: &'static str) -> impl Strategy<Value = (String, Vec<String>)> {
+    let last = values.len();
+    let part = (0..last, 0..last, 1..3usize, any::<bool>()).prop_map(move |(a, b, stride, range)| {
+        if !range {
+            return (values[a].clone(), vec![values[a].clone()]);
+        }
+        let (a, b) = (a.min(b), a.max(b));
+        let meant = values[a..=b].iter().step_by(stride).cloned().collect();
+        let by = match by {
+            "30m" => format!("{}m", 30 * stride),
+            _ => stride.to_string(),
+        };
+        (format!("{}/to/{}/by/{by}", values[a], values[b]), meant)
+    });
+    proptest::collection::vec(part, 1..4).prop_map(|parts| {
+        let text = parts.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join("/");
+        let mut meant: Vec<String> = Vec::new();
+        for value in parts.into_iter().flat_map(|(_, values)| values) {
+            if !meant.contains(&value) {
+                meant.push(value);
+            }
+        }
+        (text, meant)
+    })
+}
+
+fn texts(values: [&str; 4]) -> Vec<String> {
+    values.map(str::to_owned).to_vec()
+}
+
+proptest! {
+    #[test]
+    fn expansion_is_the_product_of_plain_loops(
+        n in list_of(texts(["0", "1", "2", "3"]), "1"),
+        d in list_of(texts(DAYS), "1"),
+        s in list_of(texts(STEPS), "30m"),
+        order in Just(vec![0usize, 1, 2]).prop_shuffle(),
+    ) {
+        let schema = Schema::parse(WORLD).unwrap();
+        let pairs = [format!("n={}", n.0), format!("d={}", d.0), format!("s={}", s.0)];
+        let request = order.iter().map(|i| pairs[*i].as_str()).collect::<Vec<_>>().join(" ,\n ");
+        let selection = schema.select(&Request::parse(&request).unwrap()).unwrap();
+        let keys: Vec<String> = selection.expand().unwrap().map(|key| key.to_string()).collect();
+        let mut expected = Vec::new();
+        for n in &n.1 {
+            for d in &d.1 {
+                for s in &s.1 {
+                    expected.push(format!("{{n={n}}}{{d={d}}}{{s={s}}}"));
+                }
+            }
+        }
+        prop_assert_eq!(selection.expand().unwrap().count_keys(), expected.len() as u64);
+        prop_assert_eq!(&keys, &expected);
+        // A key of the world is selected exactly when the loops made it.
+        for (world_n, world_d, world_s) in
+            (0..4).flat_map(|n| (0..4).flat_map(move |d| (0..4).map(move |s| (n, d, s))))
+        {
+            let (n, d, s) = (world_n.to_string(), DAYS[world_d], STEPS[world_s]);
+            let key = schema.resolve(&[("n", n.as_str()), ("d", d), ("s", s)]).unwrap();
+            let names = [&key.levels[0].names, &key.levels[1].names, &key.levels[2].names];
+            let matcher = selection.for_shape(names).unwrap();
+            let selected = (0..3).all(|level| matcher.matches_level(level, &key.levels[level].values));
+            prop_assert_eq!(selected, expected.contains(&key.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_count_of_keys_is_how_many_come(n in list_of(texts(["0", "1", "2", "3"]), "1")) {
+        let schema = Schema::parse(WORLD).unwrap();
+        let request = format!("n={},d=20240229,s=0,x=1", n.0);
+        let keys = schema.select(&Request::parse(&request).unwrap()).unwrap().expand().unwrap();
+        let expected = n.1.iter().filter(|n| !["1", "2"].contains(&n.as_str())).count();
+        prop_assert_eq!(keys.count_keys(), expected as u64);
+        prop_assert_eq!(keys.count(), expected);
+    }
+
+    #[test]
+    fn words_and_names_are_canonical_once((kind, text) in (
+        proptest::sample::select(KeywordType::ALL.to_vec()),
+        "(fc|Forecast|OD|pressure levels|unknown|[a-z]{1,4}|[a-z0-9 ]{1,12}|[0-9]{1,9}(\\.[0-9]{1,3})?|\\PC{0,300})",
+    )) {
+        if let Ok(value) = kind.1.canonical("k", &text) && !value.is_absent() {
+            prop_assert_eq!(kind.1.canonical("k", &value.text()).unwrap(), value);
+        }
+    }
+}

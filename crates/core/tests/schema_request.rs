@@ -67,6 +67,54 @@ fn quotes_hold_any_character() {
 }
 
 #[test]
+fn words_of_a_line_are_one_value() {
+    assert_eq!(parse("levtype = pressure   levels\n , a=b"), parse("levtype=\"pressure levels\",a=b"));
+    assert_eq!(parse("a = x y / to z"), vec![("a".to_owned(), Values::list(["x y", "to z"]))]);
+}
+
+#[test]
+fn single_quotes_and_comments_are_read() {
+    assert_eq!(parse(r#"a='x "y" \'z\'', b="it's""#), parse(r#"a="x \"y\" 'z'",b='it\'s'"#));
+    assert_eq!(parse("# all of it\na=1, # the first\n b=2 # end"), parse("a=1,b=2"));
+    assert_eq!(
+        parse("a=b#c, d=o'brien"),
+        vec![("a".to_owned(), Values::list(["b#c"])), ("d".to_owned(), Values::list(["o'brien"]))]
+    );
+}
+
+#[test]
+fn later_requests_inherit_from_those_of_their_verb() {
+    let text = "retrieve, class=od, levtype=pl, levelist=500/850, param=t, target='a.grib'\n
+        list, class=rd
+        RETRIEVE, LEVTYPE=sfc, LEVELIST=OFF, param=2t
+        list, step=*";
+    let all: Vec<String> = Request::parse_many(text).unwrap().iter().map(Request::to_string).collect();
+    assert_eq!(
+        all,
+        [
+            "class=od,levtype=pl,levelist=500/850,param=t,target=a.grib",
+            "class=rd",
+            "class=od,target=a.grib,LEVTYPE=sfc,param=2t",
+            "class=rd,step=*",
+        ]
+    );
+    assert_eq!(Request::parse_many("").unwrap(), []);
+    // A value where it takes nothing away.
+    assert_eq!(Request::parse_many("run=off").unwrap(), [Request::parse("run=off").unwrap()]);
+    assert_eq!(Request::parse_many("run=a,step=6").unwrap(), [Request::parse("run=a,step=6").unwrap()]);
+    let error = Request::parse_many("list, a=1\nlist, a").unwrap_err().to_string();
+    assert!(error.starts_with("request line 2, column 8: expected `=` after `a`"), "{error}");
+}
+
+#[test]
+fn a_target_is_one_file() {
+    let target = |text: &str| Request::parse(text).unwrap().target().map(str::to_owned);
+    assert_eq!(target("a=1, TARGET = \"out put.grib\"").as_deref(), Some("out put.grib"));
+    assert_eq!(target("a=1,target=x/y"), None);
+    assert_eq!(target("a=1"), None);
+}
+
+#[test]
 fn errors_name_line_and_column() {
     for (text, said) in [
         ("run", "request line 1, column 4: expected `=` after `run`, found the end"),
@@ -77,9 +125,18 @@ fn errors_name_line_and_column() {
         ("run=a,\nstep=,x=1", "request line 2, column 6: step has no value, found `,`"),
         ("run=a/", "request line 1, column 7: expected a value, found the end"),
         (
-            "run=a b",
-            "request line 1, column 7: expected `,` or `/`, found `b` (hint: a value that holds white space",
+            "run=a\nb",
+            "request line 2, column 1: expected `,` or `/`, found `b` (hint: a value that holds white space",
         ),
+        (
+            "run=a step=6",
+            "request line 1, column 11: expected `,` or `/`, found `=` (hint: pairs stand apart by a comma;",
+        ),
+        (
+            "run=a\nlist, run=b",
+            "request line 2, column 1: expected one request, here begins another, found `l`",
+        ),
+        ("run='a\"", "request line 1, column 5: a quote that does not end"),
         ("run=a=b", "request line 1, column 6: expected `,` or `/`, found `=`"),
         ("run=t*", "request line 1, column 6: the value that begins with `t` goes on, found `*`"),
         ("run=a/*", "request line 1, column 7: expected a value, found `*`"),
@@ -120,7 +177,8 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         proptest::collection::vec(any::<char>(), 0..12).prop_map(|c| c.into_iter().collect()),
         proptest::sample::select(vec![
-            "to", "by", "TO", "*", "", "a/b", "retrieve", "0", "\\\"", "\u{0}", " "
+            "to", "by", "TO", "*", "", "a/b", "retrieve", "0", "\\\"", "\u{0}", " ", "'", "#", "a #b", "off",
+            "x y"
         ])
         .prop_map(str::to_owned),
         proptest::collection::vec(0x20u8..0x7f, 0..12).prop_map(|b| b.into_iter().map(char::from).collect()),
@@ -156,7 +214,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(text in proptest::collection::vec(proptest::sample::select(
-        "ab=,/{}\"\\*\n tobyu0é".chars().collect::<Vec<_>>()), 0..40)) {
+        "ab=,/{}\"'#\\*\n tobyu0é".chars().collect::<Vec<_>>()), 0..40)) {
         let text: String = text.into_iter().collect();
         if let Ok(request) = Request::parse(&text) {
             prop_assert_eq!(Request::parse(&request.to_string()).unwrap(), request);

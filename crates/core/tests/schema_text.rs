@@ -31,7 +31,7 @@ fn errors_name_line_and_column() {
         ("[a[b[c]]", "schema line 1, column 9: expected `]`, found the end"),
         ("[a[b[c]]]]", "schema line 1, column 10: expected `[` or the end of the schema, found `]`"),
         ("[a, a[b[c]]]", "schema line 1, column 5: `a` is twice in one level"),
-        ("[a=x/!y[b[c]]]", "schema line 1, column 4: values with and without `!` are mixed"),
+        ("[a=x/!y[b[c]]]", "schema line 1, column 4: a value with `!` follows one without"),
         ("[a=[b[c]]]", "schema line 1, column 4: expected a value, found `[`"),
         ("n: Integer; [n?x[b[c]]]", "schema line 1, column 16: n=\"x\" is not a whole number"),
         ("[*[b[c,*]]]", "schema line 1, column 5: a rule has `*` at more than one level"),

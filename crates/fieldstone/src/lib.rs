@@ -25,7 +25,9 @@ pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
 pub use fieldstone_core::request::{Item, Request, Values};
-pub use fieldstone_core::schema::{Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Typed};
+pub use fieldstone_core::schema::{
+    Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
+};
 pub use fieldstone_core::{Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;

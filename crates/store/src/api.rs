@@ -19,7 +19,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
-use fieldstone_core::schema::Schema;
+use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Error, Result};
 pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
@@ -369,6 +369,8 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn url(&self) -> &str;
     /// The schema in force.
     fn schema(&self) -> Schema;
+    /// What a request means under this schema today; nothing is looked up.
+    fn select(&self, request: &Request) -> Result<Selection>;
     /// Takes a value under a key; see the contract above.
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()>;
     /// Takes many values; all keys are checked before the first is taken.

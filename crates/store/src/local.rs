@@ -229,11 +229,6 @@ impl LocalStore {
             .unwrap_or(Compression::None)
     }
 
-    /// A request's meaning under this store's schema.
-    fn select(&self, request: &Request) -> Result<Selection> {
-        self.schema.select(request)
-    }
-
     /// Conflict where a transaction is decided and does not hold what we flushed last.
     fn check_undecided(
         &self,
@@ -315,6 +310,10 @@ impl FieldStore for LocalStore {
 
     fn schema(&self) -> Schema {
         self.schema.clone()
+    }
+
+    fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
+        self.schema.select_at(request, self.env.clock.now())
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {

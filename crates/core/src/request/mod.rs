@@ -73,6 +73,31 @@ impl Request {
         parser::parse(text)
     }
 
+    /// Reads a MARS request file: requests with a verb each. A request has the values of the one of
+    /// its verb before it for what it does not name; `keyword=off` drops one.
+    ///
+    /// ```
+    /// use fieldstone_core::request::Request;
+    /// let all = Request::parse_many("retrieve, param=t, step=0\nretrieve, step=6 # the same, later")?;
+    /// assert_eq!(all[1].to_string(), "param=t,step=6");
+    /// # Ok::<(), fieldstone_core::Error>(())
+    /// ```
+    pub fn parse_many(text: &str) -> Result<Vec<Request>> {
+        parser::parse_many(text)
+    }
+
+    /// The file that the answer goes to (`target="output.grib"`), where the request names one.
+    pub fn target(&self) -> Option<&str> {
+        let (_, values) = self.pairs.iter().find(|(k, _)| k.eq_ignore_ascii_case(crate::schema::TARGET))?;
+        match values {
+            Values::List(items) => match &items[..] {
+                [Item::One(file)] => Some(file),
+                _ => None,
+            },
+            Values::Any => None,
+        }
+    }
+
     /// Gives a keyword values, in place of those it had.
     pub fn set(&mut self, keyword: impl Into<String>, values: Values) {
         let keyword = keyword.into();

@@ -1,14 +1,16 @@
 //! Reads the text of a request.
 //!
 //! ```text
+//! text    = request { verb "," request }
 //! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
 //! pair    = keyword "=" ( "*" | item { "/" item } )
 //! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]
-//! value   = bare text, or text in double quotes with JSON's escapes
+//! value   = words, or text in double or single quotes with JSON's escapes
 //! ```
 //!
-//! White space may stand between any two of these. Bare text ends at white space and at any of
-//! `, / = { } * " \`.
+//! White space may stand between any two of these. Words of one line are one value with a blank
+//! between them (`levtype = pressure levels`); a word ends at any of `, / = { } * " \`. A `#` at the
+//! begin of a word begins a comment, which ends with its line.
 
 use super::{Item, Request, Values, is_keyword, is_word, line_and_column};
 use crate::{Error, Result};
@@ -20,19 +22,45 @@ const VERBS: [&str; 16] = [
 
 pub(super) fn parse(text: &str) -> Result<Request> {
     let mut parser = Parser { text, at: 0 };
-    let mut request = Request::new();
-    if parser.peek() == Some('{') {
-        while parser.peek().is_some() {
-            parser.take('{')?;
-            // A keyword of several levels keeps its deepest value, the most precise.
-            parser.pairs(Some('}'), |keyword, values| request.add(keyword, values, true))?;
-            parser.take('}')?;
-        }
-        return Ok(request);
+    let request = parser.request()?.1;
+    match parser.peek() {
+        None => Ok(request),
+        Some(_) => Err(parser
+            .error("expected one request, here begins another")
+            .with_hint("a text of several requests is read where a list of requests is taken")),
     }
-    parser.verb()?;
-    parser.pairs(None, |keyword, values| request.add(keyword, values, false))?;
-    Ok(request)
+}
+
+/// The requests of a text, each with what it inherits from those of its verb before it.
+pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
+    let mut parser = Parser { text, at: 0 };
+    let mut last: Vec<(String, Request)> = Vec::new();
+    let mut all = Vec::new();
+    while parser.peek().is_some() {
+        let (verb, own) = parser.request()?;
+        let verb = verb.unwrap_or_default();
+        let known = last.iter().position(|(v, _)| *v == verb);
+        let mut request = known.map_or_else(Request::new, |i| last[i].1.clone());
+        for (keyword, values) in own.pairs {
+            let before = request.pairs.len();
+            request.pairs.retain(|(k, _)| !k.eq_ignore_ascii_case(&keyword));
+            let inherited = request.pairs.len() < before;
+            // Where nothing was inherited, it is for the schema to say whether `off` is a value.
+            if !(inherited && is_off(&values)) {
+                request.add(keyword, values, false)?;
+            }
+        }
+        match known {
+            Some(i) => last[i].1 = request.clone(),
+            None => last.push((verb, request.clone())),
+        }
+        all.push(request);
+    }
+    Ok(all)
+}
+
+fn is_off(values: &Values) -> bool {
+    matches!(values, Values::List(items) if matches!(&items[..], [Item::One(word)] if is_word(word, "off")))
 }
 
 /// A value of the text; a bare one may be a word of the language.
@@ -53,26 +81,54 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Skips a MARS verb and its comma.
-    fn verb(&mut self) -> Result<()> {
+    /// One request and its verb, in small letters.
+    fn request(&mut self) -> Result<(Option<String>, Request)> {
+        let mut request = Request::new();
+        if self.peek() == Some('{') {
+            while self.peek().is_some() && !self.at_verb() {
+                self.take('{')?;
+                // A keyword of several levels keeps its deepest value, the most precise.
+                self.pairs(Some('}'), |keyword, values| request.add(keyword, values, true))?;
+                self.take('}')?;
+            }
+            return Ok((None, request));
+        }
+        let verb = self.verb()?;
+        self.pairs(None, |keyword, values| request.add(keyword, values, false))?;
+        Ok((verb, request))
+    }
+
+    /// Reads a MARS verb and its comma, where they stand here.
+    fn verb(&mut self) -> Result<Option<String>> {
         self.peek();
         let start = self.at;
-        let word = self.bare();
-        let known = VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb));
-        match self.peek() {
-            Some(',') if known => self.take(','),
-            None if known => Ok(()),
-            _ => {
-                self.at = start;
-                Ok(())
+        let word = self.word().to_ascii_lowercase();
+        if VERBS.contains(&word.as_str()) {
+            match self.peek() {
+                Some(',') => {
+                    self.take(',')?;
+                    return Ok(Some(word));
+                }
+                None => return Ok(Some(word)),
+                Some(_) => {}
             }
         }
+        self.at = start;
+        Ok(None)
+    }
+
+    /// Whether a further request begins here.
+    fn at_verb(&mut self) -> bool {
+        let start = self.at;
+        let found = matches!(self.verb(), Ok(Some(_)));
+        self.at = start;
+        found
     }
 
     fn pairs(&mut self, end: Option<char>, mut add: impl FnMut(String, Values) -> Result<()>) -> Result<()> {
         while self.peek() != end {
             let place = self.at;
-            let keyword = self.value()?;
+            let keyword = self.one(false)?;
             if !keyword.bare || !is_keyword(&keyword.text) {
                 // Quoted keywords exist so that every request can be printed; no schema has one.
                 if keyword.bare {
@@ -89,10 +145,11 @@ impl Parser<'_> {
             match self.peek() {
                 found if found == end => break,
                 Some(',') => self.take(',')?,
+                Some(_) if end.is_none() && self.at_verb() => break,
                 Some('=') => {
-                    return Err(self
-                        .error("expected `,` or `/`")
-                        .with_hint("a value that holds = is written in quotes"));
+                    return Err(self.error("expected `,` or `/`").with_hint(
+                        "pairs stand apart by a comma; a value that holds = is written in quotes",
+                    ));
                 }
                 Some(_) => {
                     return Err(self.error("expected `,` or `/`").with_hint(
@@ -158,16 +215,24 @@ impl Parser<'_> {
     }
 
     fn value(&mut self) -> Result<Value> {
-        if self.peek() == Some('"') {
-            return Ok(Value { text: self.quoted()?, bare: false });
+        self.one(true)
+    }
+
+    /// A value in quotes, or bare: one word, or with `many` the words up to the end of the line.
+    fn one(&mut self, many: bool) -> Result<Value> {
+        if let Some(quote @ ('"' | '\'')) = self.peek() {
+            return Ok(Value { text: self.quoted(quote)?, bare: false });
         }
-        let text = self.bare().to_owned();
+        let mut text = self.word().to_owned();
         if text.is_empty() {
             let error = self.error("expected a value");
             return Err(match self.peek() {
                 Some('*' | '\\') => error.with_hint("a value that holds * or \\ is written in quotes"),
                 _ => error,
             });
+        }
+        if many {
+            self.further_words(&mut text);
         }
         if let Some('*' | '\\' | '"') = self.text[self.at..].chars().next() {
             return Err(self
@@ -177,7 +242,24 @@ impl Parser<'_> {
         Ok(Value { text, bare: true })
     }
 
-    fn bare(&mut self) -> &str {
+    /// Adds the words that follow on the same line.
+    fn further_words(&mut self, text: &mut String) {
+        loop {
+            let start = self.at;
+            let rest = &self.text[start..];
+            self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let next = self.text[self.at..].chars().next();
+            let word = if matches!(next, Some('#' | '\'')) { "" } else { self.word() };
+            if word.is_empty() {
+                self.at = start;
+                return;
+            }
+            text.push(' ');
+            text.push_str(word);
+        }
+    }
+
+    fn word(&mut self) -> &str {
         let rest = &self.text[self.at..];
         let ends = |c: char| c.is_whitespace() || c.is_control() || ",/={}*\"\\".contains(c);
         let end = rest.find(ends).unwrap_or(rest.len());
@@ -185,10 +267,10 @@ impl Parser<'_> {
         &rest[..end]
     }
 
-    /// Text in double quotes, with JSON's escapes; other characters stand for themselves.
-    fn quoted(&mut self) -> Result<String> {
+    /// Text in quotes, with JSON's escapes; other characters stand for themselves.
+    fn quoted(&mut self, quote: char) -> Result<String> {
         let start = self.at;
-        self.take('"')?;
+        self.take(quote)?;
         let mut text = String::new();
         loop {
             let place = self.at;
@@ -196,7 +278,7 @@ impl Parser<'_> {
                 return Err(self.error_at(start, "a quote that does not end"));
             };
             match c {
-                '"' => return Ok(text),
+                c if c == quote => return Ok(text),
                 '\\' => text.push(self.escape(place)?),
                 c => text.push(c),
             }
@@ -205,7 +287,7 @@ impl Parser<'_> {
 
     fn escape(&mut self, place: usize) -> Result<char> {
         let c = match self.next() {
-            Some(c @ ('"' | '\\' | '/')) => Some(c),
+            Some(c @ ('"' | '\'' | '\\' | '/')) => Some(c),
             Some('b') => Some('\u{8}'),
             Some('f') => Some('\u{c}'),
             Some('n') => Some('\n'),
@@ -243,10 +325,19 @@ impl Parser<'_> {
         Some(c)
     }
 
+    /// The next character that is neither white space nor comment.
     fn peek(&mut self) -> Option<char> {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
-        self.text[self.at..].chars().next()
+        loop {
+            let rest = &self.text[self.at..];
+            let c = rest.chars().next()?;
+            if c == '#' {
+                self.at += rest.find('\n').unwrap_or(rest.len());
+            } else if c.is_whitespace() {
+                self.at += c.len_utf8();
+            } else {
+                return Some(c);
+            }
+        }
     }
 
     fn take(&mut self, expected: char) -> Result<()> {

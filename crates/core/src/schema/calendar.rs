@@ -23,9 +23,13 @@ pub(crate) fn days_in_month(year: i32, month: u8) -> u8 {
     }
 }
 
-/// Reads `YYYYMMDD` or `YYYY-MM-DD`.
+/// Reads `YYYYMMDD`, `YYYY-MM-DD` or `YYYY-DDD` (the day of the year, always three digits: two would
+/// be a month to everybody else).
 pub(crate) fn date(text: &str) -> Option<Day> {
     let b = text.as_bytes();
+    if b.len() == 8 && b[4] == b'-' {
+        return ordinal(text.get(0..4)?, text.get(5..8)?);
+    }
     let (year, month, day) = match b.len() {
         8 => (&text.get(0..4)?, &text.get(4..6)?, &text.get(6..8)?),
         10 if b[4] == b'-' && b[7] == b'-' => (&text.get(0..4)?, &text.get(5..7)?, &text.get(8..10)?),
@@ -37,7 +41,28 @@ pub(crate) fn date(text: &str) -> Option<Day> {
     (year > 0 && day > 0 && day <= days_in_month(year, month)).then_some(Day { year, month, day })
 }
 
+/// A day by its year and its number in the year.
+fn ordinal(year: &str, number: &str) -> Option<Day> {
+    let year = i32::try_from(digits(year)?).ok().filter(|year| *year > 0)?;
+    let first = Day { year, month: 1, day: 1 }.number();
+    let after = i64::from(digits(number)?).checked_sub(1).filter(|n| *n >= 0)?;
+    Day::from_number(first + after).filter(|day| day.year == year)
+}
+
+/// Days before today of `0`, `-1`, `-30`; `None` for other text.
+pub(crate) fn relative(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(days) => digits(days).map(|days| -i64::from(days)),
+        None => (text == "0").then_some(0),
+    }
+}
+
 impl Day {
+    /// The day in UTC of nanoseconds since 1970-01-01.
+    pub(crate) fn at(nanoseconds: i64) -> Option<Day> {
+        Day::from_number(nanoseconds.div_euclid(86_400_000_000_000))
+    }
+
     /// `YYYYMMDD`.
     pub(crate) fn text(self) -> String {
         format!("{:04}{:02}{:02}", self.year, self.month, self.day)

@@ -1,5 +1,7 @@
 //! The keys that a request names outright: the product of its lists under every rule, one at a time.
 
+use std::sync::Arc;
+
 use super::rule::{Condition, Presence, Rule};
 use super::select::Selection;
 use super::types::KeywordType;
@@ -72,6 +74,31 @@ impl Keys {
         self.exact
     }
 
+    /// How many keys there are in all, however many were taken. Counted without making them where
+    /// each combination of values is one key of one rule.
+    pub fn count_keys(&self) -> u64 {
+        if self.templates.is_empty() {
+            return 0;
+        }
+        let slots = || self.templates.iter().flat_map(|t| &t.levels).flat_map(|(_, slots)| slots);
+        let plain = |slot: &Slot| match slot {
+            Slot::Fixed(_) => true,
+            Slot::Listed { which, kind, condition } => {
+                condition.is_none() && self.selection.listed[*which].is_of(*kind)
+            }
+        };
+        if self.templates.len() == 1 && slots().all(plain) {
+            return self.selection.count_listed().unwrap_or(u64::MAX);
+        }
+        let whole = Keys {
+            positions: Some(vec![0; self.selection.listed.len()]),
+            next_template: 0,
+            given: Vec::new(),
+            ..self.clone()
+        };
+        whole.fold(0, |n, _| n + 1)
+    }
+
     /// The key of one rule for the present combination.
     fn make(&self, template: &Template, positions: &[usize]) -> Option<FieldKey> {
         let level = |(names, slots): &(Names, Vec<Slot>)| -> Option<Level> {
@@ -136,6 +163,29 @@ impl Iterator for Keys {
             return Some(key);
         }
     }
+}
+
+/// The keywords that a request must list before it names keys outright, by the rule that lacks the
+/// fewest.
+pub(super) fn lacking(selection: &Selection) -> Vec<Arc<str>> {
+    let listed = |keyword: &str| selection.listed.iter().any(|l| *l.keyword == *keyword);
+    let starred = |keyword: &str| selection.any.iter().any(|k| k == keyword);
+    let lacks = |rule: &&Rule| -> Vec<Arc<str>> {
+        let open = rule.predicates().filter(|p| {
+            let optional = matches!(p.presence, Presence::Optional(_)) && !starred(&p.name);
+            !(p.hidden() || optional || listed(&p.name) || listed(&p.source))
+        });
+        let mut lacks: Vec<Arc<str>> = Vec::new();
+        for predicate in open {
+            if !lacks.contains(&predicate.source) {
+                lacks.push(predicate.source.clone());
+            }
+        }
+        lacks
+    };
+    let rules = &selection.schema.0.rules;
+    let open = rules.iter().filter(|rule| matches!(fit(rule, selection), Fit::Open));
+    open.map(|rule| lacks(&rule)).min_by_key(Vec::len).unwrap_or_default()
 }
 
 fn fit(rule: &Rule, selection: &Selection) -> Fit {

@@ -14,11 +14,13 @@
 //!
 //! Inside: `types` turns text into canonical values (`number`, `calendar`, `step`, `param`), `range`
 //! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
-//! requests, `matcher` compares stored keys, `candidates` lists the keys a request names.
+//! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
+//! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names.
 
 mod calendar;
 mod candidates;
 mod describe;
+mod language;
 mod matcher;
 mod number;
 mod param;
@@ -29,6 +31,7 @@ mod rule;
 mod select;
 mod step;
 mod types;
+mod words;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,6 +42,9 @@ pub use describe::{KeywordView, LevelView, RuleView};
 pub use matcher::{Constraint, OneOf, ShapeMatcher};
 pub use select::Selection;
 pub use types::{KeywordType, Typed};
+pub use words::Vocabulary;
+
+pub(crate) use language::TARGET;
 
 use crate::Result;
 use crate::compression::Compression;
@@ -72,6 +78,10 @@ pub(crate) struct Inner {
     compression: Option<Compression>,
     /// Every name and source of a predicate, with its number.
     ids: HashMap<Arc<str>, usize>,
+    /// MARS keywords without a type that are read as words where they are one.
+    loose: Vec<(Arc<str>, Vocabulary)>,
+    /// Keywords of type Param.
+    params: Vec<Arc<str>>,
     /// Names of levels that took further keywords, shared by the keys that have them.
     open_names: Mutex<Vec<Names>>,
 }
@@ -142,9 +152,16 @@ impl Schema {
         self.0.resolve(pairs)
     }
 
-    /// What a request selects, for reading: all rules are considered.
+    /// What a request selects, for reading: all rules are considered. Days relative to today are
+    /// refused; see [`Schema::select_at`].
     pub fn select(&self, request: &Request) -> Result<Selection> {
-        Selection::new(self.clone(), request)
+        Selection::new(self.clone(), &self.0.plain(request, None)?)
+    }
+
+    /// As [`Schema::select`], with today's date (UTC) for relative ones: `now` is nanoseconds since
+    /// 1970-01-01, as a [`Clock`](crate::env::Clock) tells it.
+    pub fn select_at(&self, request: &Request, now: i64) -> Result<Selection> {
+        Selection::new(self.clone(), &self.0.plain(request, Some(now))?)
     }
 }
 

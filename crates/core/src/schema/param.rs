@@ -1,81 +1,156 @@
-//! Parameters: numbers of ECMWF's parameter database and the short names people type.
+//! Parameters: numbers of ECMWF's parameter database and the names people type.
+//!
+//! `data/params.tsv` has a line per parameter: its number, short name and further names. A name that
+//! several parameters have means the one that has it at the earlier place of its line, then the one of
+//! the earlier line. `data/param-contexts.tsv` says where a name means another parameter: in the ocean
+//! `levtype=o2d`, for a stream of monthly means. Numbers are free: tables are younger than data.
 
-/// Short names that stand for a number. Any other name is kept as text, exactly.
-const NAMES: &[(&str, i64)] = &[
-    ("10fg", 49),
-    ("10u", 165),
-    ("10v", 166),
-    ("100u", 228_246),
-    ("100v", 228_247),
-    ("2d", 168),
-    ("2t", 167),
-    ("al", 174),
-    ("blh", 159),
-    ("cape", 59),
-    ("ci", 31),
-    ("cp", 143),
-    ("d", 155),
-    ("gh", 156),
-    ("hcc", 188),
-    ("lcc", 186),
-    ("lnsp", 152),
-    ("lsm", 172),
-    ("lsp", 142),
-    ("mcc", 187),
-    ("mn2t", 202),
-    ("msl", 151),
-    ("mwd", 140_230),
-    ("mwp", 140_232),
-    ("mx2t", 201),
-    ("o3", 203),
-    ("pp1d", 140_231),
-    ("pv", 60),
-    ("q", 133),
-    ("r", 157),
-    ("sd", 141),
-    ("sf", 144),
-    ("skt", 235),
-    ("slhf", 147),
-    ("sp", 134),
-    ("sr", 173),
-    ("sshf", 146),
-    ("ssr", 176),
-    ("ssrd", 169),
-    ("sst", 34),
-    ("stl1", 139),
-    ("str", 177),
-    ("strd", 175),
-    ("swh", 140_229),
-    ("swvl1", 39),
-    ("t", 130),
-    ("tcc", 164),
-    ("tco3", 206),
-    ("tcw", 136),
-    ("tcwv", 137),
-    ("tp", 228),
-    ("tsr", 178),
-    ("ttr", 179),
-    ("u", 131),
-    ("v", 132),
-    ("vo", 138),
-    ("w", 135),
-    ("z", 129),
-];
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
-/// The parameter number of `130`, `130.128` (table 128 is the default) or `229.140` (140229), or of
-/// a short name. `None` for other text, also for tables below 128: those are not ECMWF's.
-pub(crate) fn number(text: &str) -> Option<i64> {
-    if let Some((param, table)) = text.split_once('.') {
-        let (param, table) = (super::calendar::digits(param)?, super::calendar::digits(table)?);
-        if param > 999 || !(128..=999).contains(&table) {
-            return None;
+use super::calendar::digits;
+use crate::nearest::{closest, nearest};
+
+const TABLE: &str = include_str!("../../data/params.tsv");
+const CONTEXTS: &str = include_str!("../../data/param-contexts.tsv");
+
+/// The keywords that a context is made of, as the columns of its table.
+pub(crate) const CONTEXT: [&str; 4] = ["class", "levtype", "stream", "type"];
+
+/// What a parameter's text stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Param {
+    /// A number of ECMWF's.
+    Number(i64),
+    /// A number of a table below 128, which is another centre's: `11.2`.
+    Foreign(String),
+}
+
+/// Reads `130`, `130.128` (table 128 is the default), `229.140` (140229), `11.2`, or a name.
+pub(crate) fn read(text: &str) -> Option<Param> {
+    if let Some(number) = digits(text) {
+        return Some(Param::Number(i64::from(number)));
+    }
+    if let Some((param, table)) = text.split_once('.')
+        && let (Some(param), Some(table)) = (digits(param), digits(table))
+    {
+        return match (param, table) {
+            (0..=999, 128) => Some(Param::Number(i64::from(param))),
+            (0..=999, 129..=999) => Some(Param::Number(i64::from(table) * 1000 + i64::from(param))),
+            (0..=999, 0..=127) => Some(Param::Foreign(format!("{param}.{table}"))),
+            _ => None,
+        };
+    }
+    find(names(), text).map(Param::Number)
+}
+
+/// Whether a text is a name, so that its meaning may depend on other keywords.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
+/// The number that a name has where class, levtype, stream and type are these; `None` where it is the
+/// one that it has everywhere.
+pub(crate) fn in_context(name: &str, context: [Option<&str>; 4]) -> Option<i64> {
+    let fits = |line: &&Context| {
+        line.keys.iter().zip(context).all(|(key, given)| *key == "-" || Some(*key) == given)
+    };
+    find(&contexts().iter().find(fits)?.names, name)
+}
+
+/// Names close to a mistyped one.
+pub(crate) fn hint(text: &str) -> String {
+    let short = || TABLE.lines().filter_map(|line| line.split('\t').nth(1));
+    let mut close = nearest(text, short());
+    if close.is_empty() {
+        close = closest(text, short(), 3);
+    }
+    format!("the nearest names are {}; a number is always taken", close.join(", "))
+}
+
+/// Names as they are written, and in lower case.
+struct Names {
+    exact: HashMap<&'static str, i64>,
+    lower: HashMap<String, i64>,
+}
+
+impl Names {
+    /// The first of equal names counts.
+    fn new(names: impl Iterator<Item = (&'static str, i64)>) -> Names {
+        let mut found = Names { exact: HashMap::new(), lower: HashMap::new() };
+        for (name, number) in names {
+            found.exact.entry(name).or_insert(number);
+            found.lower.entry(name.to_lowercase()).or_insert(number);
         }
-        let table = if table == 128 { 0 } else { i64::from(table) };
-        return Some(table * 1000 + i64::from(param));
+        found
     }
-    if let Some(number) = super::calendar::digits(text) {
-        return Some(i64::from(number));
+}
+
+fn find(names: &Names, text: &str) -> Option<i64> {
+    names.exact.get(text).or_else(|| names.lower.get(&text.to_lowercase())).copied()
+}
+
+fn names() -> &'static Names {
+    static NAMES: OnceLock<Names> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let mut all: Vec<(usize, &str, i64)> = Vec::new();
+        for line in TABLE.lines() {
+            let mut cells = line.split('\t');
+            let Some(number) = cells.next().and_then(|n| n.parse::<i64>().ok()) else { continue };
+            all.extend(cells.enumerate().map(|(place, name)| (place, name, number)));
+        }
+        all.sort_by_key(|(place, ..)| *place);
+        Names::new(all.into_iter().map(|(_, name, number)| (name, number)))
+    })
+}
+
+struct Context {
+    keys: [&'static str; 4],
+    names: Names,
+}
+
+fn contexts() -> &'static [Context] {
+    static LINES: OnceLock<Vec<Context>> = OnceLock::new();
+    LINES.get_or_init(|| {
+        let mut lines = Vec::new();
+        for line in CONTEXTS.lines() {
+            let mut cells = line.split('\t');
+            let (Some(a), Some(b), Some(c), Some(d)) =
+                (cells.next(), cells.next(), cells.next(), cells.next())
+            else {
+                continue;
+            };
+            let pair = |cell: &'static str| {
+                let (name, number) = cell.rsplit_once('=')?;
+                Some((name, number.parse::<i64>().ok()?))
+            };
+            lines.push(Context { keys: [a, b, c, d], names: Names::new(cells.filter_map(pair)) });
+        }
+        lines
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_read_whole() {
+        let lines = TABLE.lines().count();
+        let numbers: std::collections::HashSet<&str> =
+            TABLE.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!((lines, numbers.len()), (8286, 8286));
+        assert!(numbers.iter().all(|n| digits(n).is_some()));
+        assert_eq!(contexts().len(), CONTEXTS.lines().count());
+        assert!(contexts().iter().any(|c| c.keys.contains(&"-")));
     }
-    let lower = text.to_ascii_lowercase();
-    NAMES.iter().find(|(name, _)| *name == lower).map(|(_, number)| *number)
+
+    #[test]
+    fn no_name_reads_as_a_number() {
+        for line in TABLE.lines() {
+            for name in line.split('\t').skip(1).filter(|name| is_name(name)) {
+                assert!(matches!(read(name), Some(Param::Number(_))), "{name}");
+            }
+        }
+    }
 }

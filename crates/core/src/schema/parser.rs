@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
 use super::types::KeywordType;
+use super::words::Vocabulary;
 use super::{CatalogRoles, Inner};
 use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
@@ -59,15 +60,44 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
             return Err(parser.error_at(place, &format!("`{keyword}` is in no rule")));
         }
     }
+    let mut params: Vec<Arc<str>> = Vec::new();
+    let used = rules.iter().flat_map(Rule::predicates).map(|p| (&p.name, p.kind));
+    for (name, kind) in scope.iter().map(|(name, kind)| (name, *kind)).chain(used) {
+        if kind == KeywordType::Param && !params.contains(name) {
+            params.push(name.clone());
+        }
+    }
     Ok(Inner {
         text: text.to_owned(),
-        types: scope,
-        rules,
         roles,
         compression,
+        loose: loose(&parser.ids, &rules, &scope),
         ids: parser.ids,
+        params,
+        types: scope,
+        rules,
         open_names: Mutex::new(Vec::new()),
     })
+}
+
+/// Keywords of a schema of MARS keys that have a vocabulary, where the schema gives them no type.
+fn loose(ids: &HashMap<Arc<str>, usize>, rules: &[Rule], types: &Scope) -> Vec<(Arc<str>, Vocabulary)> {
+    if !["class", "expver", "stream", "type"].iter().all(|keyword| ids.contains_key(*keyword)) {
+        return Vec::new();
+    }
+    let untyped = |keyword: &str| {
+        !types.iter().any(|(name, _)| &**name == keyword)
+            && !rules
+                .iter()
+                .flat_map(Rule::predicates)
+                .any(|p| &*p.name == keyword && p.kind != KeywordType::Text)
+    };
+    let found = ["class", "type", "stream", "levtype", "domain"].iter().filter_map(|keyword| {
+        let (name, _) = ids.get_key_value(*keyword)?;
+        let (_, vocabulary) = Vocabulary::ALL.iter().find(|(known, _)| known == keyword)?;
+        untyped(keyword).then(|| (name.clone(), *vocabulary))
+    });
+    found.collect()
 }
 
 struct Parser<'a> {
@@ -247,11 +277,12 @@ impl<'a> Parser<'a> {
         values: &[String],
         canonical: impl Fn(&str) -> Result<KeyValue>,
     ) -> Result<Condition> {
-        let exclude = values.iter().any(|v| v.starts_with('!'));
-        if exclude && !values.iter().all(|v| v.starts_with('!')) {
+        // One `!` in front excludes the whole list; FDB users also repeat it.
+        let exclude = values.first().is_some_and(|v| v.starts_with('!'));
+        if !exclude && values.iter().any(|v| v.starts_with('!')) {
             return Err(self
-                .error_at(place, "values with and without `!` are mixed")
-                .with_hint("write k=!a/!b for any value but a and b"));
+                .error_at(place, "a value with `!` follows one without")
+                .with_hint("write k=!a/b for any value but a and b"));
         }
         let values =
             values.iter().map(|v| canonical(v.strip_prefix('!').unwrap_or(v))).collect::<Result<_>>()?;

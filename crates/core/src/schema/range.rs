@@ -69,15 +69,13 @@ impl Run {
             return Err(Error::invalid(format!("{keyword}={from}/to/{to}: `by` is 0"))
                 .with_hint("give an interval other than 0"));
         }
-        if first != last && (last > first) != (by > 0) {
+        // As in MARS: a descending range may say its interval with or without a minus.
+        let by = if last < first && by > 0 { -by } else { by };
+        if last > first && by < 0 {
             return Err(Error::invalid(format!(
                 "{keyword}={from}/to/{to} never ends: `by` leads away from {to}"
             ))
-            .with_hint(if by > 0 {
-                "a descending range takes a negative `by`"
-            } else {
-                "drop the minus of `by`"
-            }));
+            .with_hint("drop the minus of `by`"));
         }
         let count = last.checked_sub(first).and_then(|d| u64::try_from(d / by).ok()?.checked_add(1));
         match count {
@@ -179,11 +177,12 @@ fn value(kind: KeywordType, scale: u32, units: i128) -> Option<KeyValue> {
     }
 }
 
-/// One hour, day, month or whole number.
+/// MARS's own where it has one: 12 hours of steps, 6 of times; else one day, month or whole number.
 fn default_stride(kind: KeywordType, scale: u32) -> Option<i128> {
     match kind {
         KeywordType::Double | KeywordType::Mixed => 10i128.checked_pow(scale),
-        KeywordType::Step | KeywordType::Time => Some(60),
+        KeywordType::Step => Some(12 * 60),
+        KeywordType::Time => Some(6 * 60),
         _ => Some(1),
     }
 }
@@ -196,7 +195,10 @@ fn stride(kind: KeywordType, scale: u32, text: &str) -> Option<i128> {
     let size = match kind {
         KeywordType::Double | KeywordType::Mixed => number::to_units(&number::decimal(size)?.1, scale)?,
         KeywordType::Step => i128::from(step::minutes(size)?),
-        KeywordType::Time => i128::from(calendar::time_of_day(size)?),
+        KeywordType::Time => match calendar::time_of_day(size) {
+            Some(minutes) => i128::from(minutes),
+            None => i128::from(step::minutes(size)?),
+        },
         _ => i128::from(size.parse::<u64>().ok()?),
     };
     Some(if negative { -size } else { size })

@@ -47,6 +47,19 @@ impl Given<'_> {
 
 impl Inner {
     pub(super) fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
+        let rewritten = self.rewritten(pairs);
+        let known = |(keyword, _): &(&str, &str)| self.ids.contains_key(*keyword);
+        if rewritten.is_empty() && pairs.iter().all(known) {
+            return self.resolve_plain(pairs);
+        }
+        let mut plain: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (self.keyword(k), *v)).collect();
+        for (i, text) in &rewritten {
+            plain[*i].1 = text;
+        }
+        self.resolve_plain(&plain)
+    }
+
+    fn resolve_plain(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
         let given = self.given(pairs)?;
         let mut used = vec![false; pairs.len()];
         for rule in &self.rules {
@@ -64,6 +77,10 @@ impl Inner {
         }
         let mut given = Given { pairs, slots: vec![NONE; self.ids.len()], unknown: Vec::new() };
         for (i, (keyword, _)) in (0u16..).zip(pairs) {
+            if self.is_target(keyword) {
+                return Err(Error::invalid("`target` names the file of an answer and is no part of a key")
+                    .with_hint("leave it out, or declare the keyword in the schema"));
+            }
             let taken = match self.ids.get(*keyword) {
                 Some(&id) => std::mem::replace(&mut given.slots[id], i) != NONE,
                 None => {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::candidates::Keys;
+use super::candidates::{Keys, lacking};
 use super::matcher::{Constraint, OneOf, ShapeMatcher};
 use super::range::{MAX_LISTED, Run, too_many};
 use super::rule::Rule;
@@ -76,6 +76,11 @@ impl Listed {
 
     pub(super) fn len(&self) -> usize {
         self.values.len()
+    }
+
+    /// Whether this is the type under which the values are counted.
+    pub(super) fn is_of(&self, kind: KeywordType) -> bool {
+        self.kind == kind
     }
 
     /// The i-th value under a type.
@@ -248,6 +253,15 @@ impl Selection {
         Keys::new(self)
     }
 
+    /// As [`Selection::keys`]; an error names the keywords that the request leaves open.
+    pub fn expand(&self) -> Result<Keys> {
+        self.keys().ok_or_else(|| {
+            let open = lacking(self);
+            Error::invalid(format!("the request leaves {} open, so it names no keys", open.join(", ")))
+                .with_hint("list the values of each; `list` and `axes` tell which are stored")
+        })
+    }
+
     /// The canonical key of a request that lists one value for each keyword it names.
     pub fn only_key(&self) -> Option<FieldKey> {
         if self.count_listed() != Some(1) {
@@ -289,7 +303,7 @@ fn parts(rules: &[&Rule], keyword: &str) -> Vec<(usize, usize, KeywordType)> {
 }
 
 /// Every type that a keyword may have, the main candidate first; `Invalid` for an unknown keyword.
-fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
+pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
     let mut kinds = Vec::new();
     let mut parts = Vec::new();
     let mut open = false;

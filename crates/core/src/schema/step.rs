@@ -36,8 +36,12 @@ pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
     }
 }
 
-/// Canonical text: hours where they are whole, else minutes.
+/// Canonical text, FDB's: hours where they are whole, else hours and minutes (`30m`, `1h30m`).
 pub(crate) fn text(start: i64, end: i64) -> String {
-    let one = |m: i64| if m % 60 == 0 { (m / 60).to_string() } else { format!("{m}m") };
+    let one = |m: i64| match (m / 60, m % 60) {
+        (hours, 0) => hours.to_string(),
+        (0, minutes) => format!("{minutes}m"),
+        (hours, minutes) => format!("{hours}h{minutes}m"),
+    };
     if start == end { one(start) } else { format!("{}-{}", one(start), one(end)) }
 }

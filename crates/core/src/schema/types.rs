@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use super::param::Param;
+use super::words::Vocabulary;
 use super::{calendar, number, param, step};
 use crate::key::KeyValue;
 use crate::{Error, Result};
@@ -29,7 +31,7 @@ pub enum KeywordType {
     Step,
     /// An experiment version, padded with zeros to four characters.
     Expver,
-    /// A parameter: number, `130.128` or short name.
+    /// A parameter: number, `130.128` or a name of ECMWF's table.
     Param,
     /// A parameter by number only.
     ParamId,
@@ -51,6 +53,8 @@ pub enum KeywordType {
     Grid,
     /// A keyword whose value is dropped.
     Ignore,
+    /// A word of MARS, in lower case (`Class`, `Type`, `Stream`, `Levtype` ...).
+    Word(Vocabulary),
 }
 
 /// A value for tables and Arrow columns.
@@ -77,7 +81,7 @@ pub enum Typed {
 
 impl KeywordType {
     /// Every type with the word that names it in a schema.
-    pub const ALL: [(&'static str, KeywordType); 20] = [
+    pub const ALL: [(&'static str, KeywordType); 34] = [
         ("Text", KeywordType::Text),
         ("Default", KeywordType::Text),
         ("Integer", KeywordType::Integer),
@@ -98,6 +102,20 @@ impl KeywordType {
         ("First3", KeywordType::First3),
         ("Grid", KeywordType::Grid),
         ("Ignore", KeywordType::Ignore),
+        ("Class", KeywordType::Word(Vocabulary::Class)),
+        ("Type", KeywordType::Word(Vocabulary::Type)),
+        ("Stream", KeywordType::Word(Vocabulary::Stream)),
+        ("Levtype", KeywordType::Word(Vocabulary::Levtype)),
+        ("Domain", KeywordType::Word(Vocabulary::Domain)),
+        ("Model", KeywordType::Word(Vocabulary::Model)),
+        ("Origin", KeywordType::Word(Vocabulary::Origin)),
+        ("Product", KeywordType::Word(Vocabulary::Product)),
+        ("Section", KeywordType::Word(Vocabulary::Section)),
+        ("Stattype", KeywordType::Word(Vocabulary::Stattype)),
+        ("Timespan", KeywordType::Word(Vocabulary::Timespan)),
+        ("Activity", KeywordType::Word(Vocabulary::Activity)),
+        ("Experiment", KeywordType::Word(Vocabulary::Experiment)),
+        ("Resolution", KeywordType::Word(Vocabulary::Resolution)),
     ];
 
     /// The type of a schema's word.
@@ -136,6 +154,26 @@ impl KeywordType {
         }
     }
 
+    /// The words that the type takes, where it has a vocabulary.
+    pub fn words(self) -> Option<&'static [&'static str]> {
+        match self {
+            KeywordType::Word(vocabulary) => Some(vocabulary.words()),
+            _ => None,
+        }
+    }
+
+    /// Whether `0` and `-1` in a request are today and yesterday.
+    pub(crate) fn takes_relative_days(self) -> bool {
+        use KeywordType as T;
+        matches!(self, T::Date | T::YearMonth | T::ClimateDaily | T::ClimateMonthly)
+    }
+
+    /// Whether `all` and `off` are words of the language rather than values.
+    pub(crate) fn is_closed(self) -> bool {
+        use KeywordType as T;
+        !matches!(self, T::Text | T::Mixed | T::First3 | T::Grid | T::Ignore)
+    }
+
     /// Whether the type reads a part of a date, so that a schema may say `year: Year` and take it
     /// from `date`.
     pub(crate) fn part_of_date(self) -> Option<&'static str> {
@@ -161,7 +199,10 @@ impl KeywordType {
                 Some(KeyValue::Span { start, end, text: step::text(start, end).into() })
             }
             KeywordType::Expver => as_text(&format!("{text:0>4}")),
-            KeywordType::Param => param::number(text).map(KeyValue::Int).or_else(|| as_text(text)),
+            KeywordType::Param => match param::read(text)? {
+                Param::Number(number) => Some(KeyValue::Int(number)),
+                Param::Foreign(text) => as_text(&text),
+            },
             KeywordType::ParamId => whole(calendar::digits(text)?),
             KeywordType::Year => match calendar::date(text) {
                 Some(day) => Some(KeyValue::Int(i64::from(day.year))),
@@ -179,16 +220,22 @@ impl KeywordType {
             KeywordType::ClimateDaily => match calendar::date(text) {
                 Some(day) => as_text(&day.text()[4..]),
                 None => {
-                    let number = calendar::digits(text).filter(|_| text.len() == 4)?;
+                    let number = match text.split_once('-') {
+                        Some((month, day)) => {
+                            u32::from(calendar::month(month)?) * 100 + calendar::digits(day)?
+                        }
+                        None => calendar::digits(text).filter(|_| text.len() == 4)?,
+                    };
                     // A leap year, so that 0229 is a day.
                     let (month, day) = (u8::try_from(number / 100).ok()?, number % 100);
                     let last = u32::from(calendar::days_in_month(2000, month));
-                    ((1..=last).contains(&day)).then(|| as_text(text))?
+                    ((1..=last).contains(&day)).then(|| as_text(&format!("{number:04}")))?
                 }
             },
             KeywordType::First3 => as_text(&text.chars().take(3).collect::<String>()),
             KeywordType::Grid => as_text(&text.replace('/', "+")),
             KeywordType::Ignore => Some(KeyValue::Absent),
+            KeywordType::Word(vocabulary) => as_text(&vocabulary.canonical(text)?),
         }
     }
 
@@ -206,13 +253,19 @@ impl KeywordType {
                 "a month (1 to 12, or jan to dec) or a date"
             }
             KeywordType::YearMonth => "a month YYYYMM or a date",
-            KeywordType::ClimateDaily => "a day MMDD or a date",
+            KeywordType::ClimateDaily => "a day MMDD (or jan-15) or a date",
+            KeywordType::Param => "a parameter of ECMWF's table",
+            KeywordType::Word(_) => "a word of MARS for it",
             _ => "a value",
         };
         let error = Error::invalid(format!("{keyword}={shown:?} is not {expected}"));
-        let dated = matches!(self, KeywordType::Date | KeywordType::Year | KeywordType::YearMonth);
-        if dated && text.parse::<i64>().is_ok_and(|n| (-100_000..=0).contains(&n)) {
-            return error.with_hint("dates relative to today are not read; write the day itself");
+        if self.takes_relative_days() && calendar::relative(text).is_some() {
+            return error.with_hint("requests take days relative to today; a key has the day itself");
+        }
+        match self {
+            KeywordType::Word(vocabulary) => return error.with_hint(vocabulary.hint(text)),
+            KeywordType::Param => return error.with_hint(param::hint(text)),
+            _ => {}
         }
         match (self, text.parse::<f64>()) {
             (KeywordType::Integer, Ok(x)) if x.fract() == 0.0 => {

@@ -1,0 +1,191 @@
+//! What MARS's language means before a schema's types read it.
+//!
+//! * A keyword in capitals is the one in small letters, where the schema declares that (`CLASS=OD`).
+//!   Where no level takes further keywords, MARS's other names are read, too (`level` for `levelist`).
+//! * `target` names the file that a request's answer goes to; it selects nothing and no key has it,
+//!   unless the schema declares a keyword of that name.
+//! * `all` is `*`, and `off` is a keyword that is not given, for keywords that have no free text.
+//! * `0`, `-1` ... of a date are today, yesterday ..., in UTC.
+//! * In a schema of MARS keys that leaves `class`, `type`, `stream`, `levtype` or `domain` without a
+//!   type, as FDB's do, MARS's words for them have no case and other names, too; any other text stays.
+//! * A parameter's name may mean another number where class, stream, type and levtype say so.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::calendar::{Day, relative};
+use super::param::{self, CONTEXT};
+use super::select::kinds;
+use super::types::KeywordType;
+use super::words::Vocabulary;
+use super::{Inner, calendar};
+use crate::request::{Item, Request, Values};
+use crate::{Error, Result};
+
+/// Keyword of the file that an answer goes to.
+pub(crate) const TARGET: &str = "target";
+
+/// MARS's other names of keywords.
+const ALIASES: [(&str, &str); 6] = [
+    ("levtyp", "levtype"),
+    ("leve", "levelist"),
+    ("level", "levelist"),
+    ("levellist", "levelist"),
+    ("parameter", "param"),
+    ("parameters", "param"),
+];
+
+impl Inner {
+    fn declared(&self, keyword: &str) -> Option<&str> {
+        if let Some((name, _)) = self.ids.get_key_value(keyword) {
+            return Some(name);
+        }
+        self.types.iter().find(|(name, _)| &**name == keyword).map(|(name, _)| &**name)
+    }
+
+    /// The schema's spelling of a keyword.
+    pub(super) fn keyword<'a>(&'a self, given: &'a str) -> &'a str {
+        if self.ids.contains_key(given) || self.declared(given).is_some() {
+            return given;
+        }
+        let capitals = given.chars().any(char::is_uppercase) && !given.chars().any(char::is_lowercase);
+        let lower = match capitals {
+            true => Cow::Owned(given.to_lowercase()),
+            false => Cow::Borrowed(given),
+        };
+        if let Some(name) = self.declared(&lower) {
+            return name;
+        }
+        if capitals && lower == TARGET {
+            return TARGET;
+        }
+        if self.rules.iter().any(|rule| rule.open.is_some()) {
+            return given;
+        }
+        let alias = ALIASES.iter().find(|(other, _)| *other == lower);
+        alias.and_then(|(_, name)| self.declared(name)).unwrap_or(given)
+    }
+
+    /// Whether a keyword names the file of an answer, and no part of a key.
+    pub(super) fn is_target(&self, keyword: &str) -> bool {
+        keyword == TARGET && self.declared(TARGET).is_none()
+    }
+
+    /// Values of a key that stand for another: words of untyped keywords, names of parameters that mean
+    /// another number than everywhere; with their places.
+    pub(super) fn rewritten(&self, pairs: &[(&str, &str)]) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for (i, (keyword, text)) in pairs.iter().enumerate() {
+            let keyword = self.keyword(keyword);
+            let given = |word: &str| pairs.iter().find(|(k, _)| self.keyword(k) == word).map(|(_, v)| *v);
+            let new = match self.params.iter().any(|p| **p == *keyword) && param::is_name(text) {
+                true => in_context(text, given).map(|number| number.to_string()),
+                false => self.word(keyword, text),
+            };
+            found.extend(new.map(|new| (i, new)));
+        }
+        found
+    }
+
+    /// The word that an untyped keyword's text is another name of.
+    fn word(&self, keyword: &str, text: &str) -> Option<String> {
+        let (_, vocabulary) = self.loose.iter().find(|(name, _)| **name == *keyword)?;
+        vocabulary.canonical(text).filter(|word| word != text)
+    }
+
+    /// A request with the schema's keywords, and values that stand for themselves.
+    pub(super) fn plain(&self, request: &Request, now: Option<i64>) -> Result<Request> {
+        let mut plain = Request::new();
+        let mut seen = HashSet::new();
+        for (keyword, values) in request.iter() {
+            let keyword = self.keyword(keyword);
+            if self.is_target(keyword) {
+                continue;
+            }
+            if !seen.insert(keyword) {
+                return Err(Error::invalid(format!("`{keyword}` is given twice"))
+                    .with_hint("list its values: keyword=a/b"));
+            }
+            let Values::List(items) = values else {
+                plain.set(keyword, Values::Any);
+                continue;
+            };
+            let kinds = kinds(self, keyword)?;
+            if let ([Item::One(word)], true) = (&items[..], kinds.iter().all(|kind| kind.is_closed())) {
+                if word.eq_ignore_ascii_case("all") {
+                    plain.set(keyword, Values::Any);
+                    continue;
+                }
+                if word.eq_ignore_ascii_case("off") {
+                    continue;
+                }
+            }
+            let items = items.iter().map(|item| match item {
+                Item::One(text) if let Some(word) = self.word(keyword, text) => Ok(Item::One(word)),
+                item => plain_item(keyword, &kinds, item, now),
+            });
+            plain.set(keyword, Values::List(items.collect::<Result<_>>()?));
+        }
+        self.name_params(&mut plain);
+        Ok(plain)
+    }
+
+    /// Writes the numbers of parameter names that the request's context changes.
+    fn name_params(&self, request: &mut Request) {
+        for keyword in &self.params {
+            let Some(Values::List(items)) = request.get(keyword) else { continue };
+            if !items.iter().any(|item| matches!(item, Item::One(text) if param::is_name(text))) {
+                continue;
+            }
+            let first = |word: &str| match request.get(word)? {
+                Values::List(items) => match items.first()? {
+                    Item::One(text) => Some(text.as_str()),
+                    Item::Range { .. } => None,
+                },
+                Values::Any => None,
+            };
+            let named = |item: &Item| match item {
+                Item::One(text) => in_context(text, first).map(|number| Item::One(number.to_string())),
+                Item::Range { .. } => None,
+            };
+            let items = items.iter().map(|item| named(item).unwrap_or_else(|| item.clone())).collect();
+            request.set(keyword.to_string(), Values::List(items));
+        }
+    }
+}
+
+/// The number of a parameter's name beside these values of other keywords.
+fn in_context<'a>(name: &str, given: impl Fn(&str) -> Option<&'a str>) -> Option<i64> {
+    let context = CONTEXT.map(|keyword| {
+        let (_, vocabulary) = Vocabulary::ALL.iter().find(|(name, _)| *name == keyword)?;
+        vocabulary.canonical(given(keyword)?)
+    });
+    param::in_context(name, context.each_ref().map(Option::as_deref))
+}
+
+fn plain_item(keyword: &str, kinds: &[KeywordType], item: &Item, now: Option<i64>) -> Result<Item> {
+    if !kinds.iter().any(|kind| kind.takes_relative_days()) {
+        return Ok(item.clone());
+    }
+    let day = |text: &str| match relative(text) {
+        Some(days) => day_before(keyword, text, days, now),
+        None => Ok(text.to_owned()),
+    };
+    Ok(match item {
+        Item::One(text) => Item::One(day(text)?),
+        Item::Range { from, to, by } => Item::Range { from: day(from)?, to: day(to)?, by: by.clone() },
+    })
+}
+
+fn day_before(keyword: &str, text: &str, days: i64, now: Option<i64>) -> Result<String> {
+    let Some(now) = now else {
+        return Err(Error::invalid(format!(
+            "{keyword}={text} is relative to today, which is not known here"
+        ))
+        .with_hint("write the day itself: YYYYMMDD"));
+    };
+    let today = Day::at(now).map(calendar::Day::number);
+    let day = today.and_then(|today| Day::from_number(today.checked_add(days)?));
+    day.map(Day::text)
+        .ok_or_else(|| Error::invalid(format!("{keyword}={text} is outside the years 1 to 9999")))
+}

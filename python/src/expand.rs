@@ -1,0 +1,83 @@
+//! What a request names: its keys one after another, without looking into the store.
+
+use std::sync::{Mutex, PoisonError};
+
+use fieldstone::{Keys, Schema};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::errors::Raise;
+use crate::keys::{Interner, Key};
+use crate::request::requests;
+use crate::store::Store;
+
+/// What ``store.expand`` gives: the keys that a request names, in its order. It holds no key: each is
+/// made when it is asked for, and every loop starts anew.
+#[pyclass(frozen, name = "Expansion", module = "fieldstone")]
+pub struct Expansion {
+    keys: Vec<Keys>,
+    schema: Schema,
+    count: u64,
+}
+
+#[pymethods]
+impl Expansion {
+    fn __len__(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(usize::MAX)
+    }
+
+    fn __iter__(&self) -> ExpansionIterator {
+        let interner = Interner::new(Some(self.schema.clone()));
+        ExpansionIterator { state: Mutex::new((self.keys.clone(), 0, interner)) }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Expansion of {} keys>", self.count)
+    }
+}
+
+/// A loop over an expansion.
+#[pyclass(frozen, module = "fieldstone")]
+pub struct ExpansionIterator {
+    /// Keys of each request, the request in turn, and the names that keys share.
+    state: Mutex<(Vec<Keys>, usize, Interner)>,
+}
+
+#[pymethods]
+impl ExpansionIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Key>> {
+        let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let (keys, turn, interner) = &mut *guard;
+        while let Some(current) = keys.get_mut(*turn) {
+            if let Some(key) = current.next() {
+                return interner.key(py, key, 3).map(Some);
+            }
+            *turn += 1;
+        }
+        Ok(None)
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The keys that a request names, in its order, whether fields are stored there or not:
+    /// ``len(keys)``, ``for key in keys``.
+    ///
+    /// Optional keywords that the request does not name have their default or are absent. `Invalid`
+    /// where the request leaves a keyword open that every key has.
+    fn expand(&self, py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Expansion> {
+        let handle = self.handle()?;
+        let requests = requests(Some(request))?;
+        let expand = || {
+            let keys = requests.iter().map(|request| handle.select(request)?.expand());
+            let keys = keys.collect::<fieldstone::Result<Vec<_>>>()?;
+            let count = keys.iter().fold(0, |n: u64, keys| n.saturating_add(keys.count_keys()));
+            Ok(Expansion { keys, schema: handle.schema(), count })
+        };
+        py.detach(expand).or_raise()
+    }
+}
