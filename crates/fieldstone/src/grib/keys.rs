@@ -73,17 +73,19 @@ pub struct Reader<'a> {
     pub answered: bool,
     /// Whether the helper waits for the next reader in the end.
     shared: bool,
+    /// Whether the helper is another reader's and has not answered this one: it may have ended meanwhile.
+    reused: bool,
 }
 
 impl<'a> Reader<'a> {
     /// With a helper of its own.
     pub fn new(options: &'a HelperOptions) -> Reader<'a> {
-        Reader { options, helper: None, answered: false, shared: false }
+        Reader { options, helper: None, answered: false, shared: false, reused: false }
     }
 
     /// With the helper that another one left, so that a call for one message does not start Python.
     pub fn shared(options: &'a HelperOptions) -> Reader<'a> {
-        Reader { options, helper: None, answered: false, shared: true }
+        Reader { options, helper: None, answered: false, shared: true, reused: false }
     }
 
     /// The helper, running.
@@ -95,7 +97,10 @@ impl<'a> Reader<'a> {
                     // A forked child: the helper is its parent's, who alone may talk to it and end it.
                     std::mem::forget(helper);
                 }
-                Some((_, python, helper)) if python == self.options.python => self.helper = Some(helper),
+                Some((_, python, helper)) if python == self.options.python => {
+                    self.helper = Some(helper);
+                    self.reused = true;
+                }
                 _ => {}
             }
         }
@@ -256,7 +261,12 @@ impl<'a> Reader<'a> {
         let helper = self.get()?;
         helper.send(&Request::GribKeys { lengths: &lengths, apart }, &payload)?;
         loop {
-            match self.get()?.next()? {
+            let heard = self.get()?.next().inspect_err(|_| self.helper = None)?;
+            match heard {
+                Heard::Died(_) if std::mem::take(&mut self.reused) => {
+                    self.helper = None;
+                    return self.ask_once(messages, apart);
+                }
                 Heard::Died(how) => {
                     self.helper = None;
                     return Ok(Err(how));
@@ -264,6 +274,7 @@ impl<'a> Reader<'a> {
                 Heard::Reply(Reply::GribKeys(keys), _) => told = Some(keys),
                 Heard::Reply(Reply::Done, _) => {
                     self.answered = true;
+                    self.reused = false;
                     return Ok(Ok(told.unwrap_or_default()));
                 }
                 Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
