@@ -25,6 +25,7 @@ from ._transfer import copy, move
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     Damage,
+    ExportReport,
     IngestReport,
     Skipped,
     Stats,
@@ -43,6 +44,7 @@ __all__ = [
     "Denied",
     "Entry",
     "Error",
+    "ExportReport",
     "Field",
     "FieldWriter",
     "Fields",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ._fields import FieldWriter
 from ._transaction import Transaction
-from .reports import IngestReport, Stats, Status, TransferReport, VerifyReport
+from .reports import ExportReport, IngestReport, Stats, Status, TransferReport, VerifyReport
 
 __version__: Final[str]
 ERROR_KINDS: Final[list[str]]
@@ -112,6 +112,14 @@ class Store:
     def status(self) -> Status: ...
     def verify(self, request: _Request = None) -> VerifyReport: ...
     def to_xarray(self, request: _Request = None) -> Any: ...
+    def export(
+        self,
+        request: _Request,
+        path: str | PathLike[str],
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+    ) -> ExportReport: ...
     def _cubes(
         self,
         request: _Request = None,

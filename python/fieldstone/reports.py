@@ -166,3 +166,21 @@ class TransferReport:
     def __repr__(self) -> str:
         counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
         return f"TransferReport({counts}, removed={self.removed}, {_bounded('kept', self.kept)})"
+
+
+@dataclass(frozen=True, repr=False)
+class ExportReport:
+    """What ``store.export`` wrote: the files, their format, the fields they hold and the bytes of their
+    values; and what a file has not, or not as it was, with the reasons."""
+
+    files: tuple[Path, ...]
+    format: str
+    fields: int
+    bytes: int
+    skipped: tuple[Skipped, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"ExportReport({_bounded('files', self.files)}, format={self.format!r}, fields={self.fields}, "
+            f"bytes={self.bytes}, {_bounded('skipped', self.skipped)})"
+        )

@@ -11,6 +11,7 @@ mod data;
 mod describe;
 mod errors;
 mod expand;
+mod export;
 mod fields;
 mod grib;
 mod ingest;

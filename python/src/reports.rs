@@ -124,3 +124,16 @@ pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, Py
         kept: PyTuple::new(py, report.kept)?,
     })
 }
+
+/// What an export wrote.
+pub fn export(py: Python<'_>, report: fieldstone::export::ExportReport) -> PyResult<Bound<'_, PyAny>> {
+    let skipped = report
+        .skipped
+        .into_iter()
+        .map(|skipped| report!(py, "Skipped", { path: skipped.path, what: skipped.what, why: skipped.why }));
+    let skipped = PyTuple::new(py, skipped.collect::<PyResult<Vec<_>>>()?)?;
+    report!(py, "ExportReport", {
+        files: PyTuple::new(py, report.files)?, format: report.format, fields: report.fields,
+        bytes: report.bytes, skipped: skipped,
+    })
+}

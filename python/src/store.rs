@@ -205,6 +205,7 @@ impl Store {
             transaction: transaction(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
             chunks: data::numbers("chunks", chunks)?,
+            ..ArchiveOptions::default()
         };
         let bytes = data.bytes();
         let value = match (&data.array, &piece) {
@@ -240,7 +241,7 @@ impl Store {
         let options = ArchiveOptions {
             transaction: transaction(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
-            chunks: None,
+            ..ArchiveOptions::default()
         };
         let pairs = keys.iter().map(|key| key.pairs()).collect::<PyResult<Vec<_>>>()?;
         let values = datas.iter().map(|data| match &data.array {

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "show",
     "init",
     "schema",
@@ -21,6 +21,7 @@ const VERBS: [&str; 18] = [
     "axes",
     "where",
     "ingest",
+    "export",
     "plot",
     "stats",
     "status",

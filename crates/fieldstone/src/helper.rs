@@ -193,6 +193,24 @@ impl Helper {
         found.ok_or_else(|| Error::internal("the helper drew nothing"))
     }
 
+    /// Files that the helper writes from a store; `what` has the keywords of `export` in
+    /// `spec/helper-protocol.md`. Returns what `exported` says, and what was left out: file, part, why.
+    #[expect(clippy::type_complexity, reason = "two lists, named above")]
+    pub fn export(
+        &mut self,
+        what: &Map<String, Value>,
+    ) -> Result<(Map<String, Value>, Vec<(PathBuf, String, String)>)> {
+        self.send(&Request::Export(what), &[])?;
+        let (mut found, mut left_out) = (None, Vec::new());
+        self.until_done(|reply, _| match reply {
+            Reply::Exported(facts) => found = Some(facts),
+            Reply::LeftOut { file, what, why } => left_out.push((PathBuf::from(file), what, why)),
+            _ => {}
+        })?;
+        let found = found.ok_or_else(|| Error::internal("the helper exported nothing"))?;
+        Ok((found, left_out))
+    }
+
     fn until_done(&mut self, mut take: impl FnMut(Reply, Vec<u8>)) -> Result<()> {
         loop {
             match self.next()? {

@@ -13,6 +13,7 @@
 //! ```
 
 mod cubes;
+pub mod export;
 mod grib;
 pub mod helper;
 mod ingest;

@@ -65,6 +65,8 @@ pub enum Request<'a> {
     },
     /// A picture of the arrays in the payload; what else the request says.
     Plot(&'a Map<String, Value>),
+    /// netCDF files from a store; what else the request says.
+    Export(&'a Map<String, Value>),
 }
 
 /// Keyword and text, in the order of the frame.
@@ -102,6 +104,17 @@ pub enum Reply {
     },
     /// A PNG file.
     Image,
+    /// Files that were written: `files`, `format`, `fields`, `bytes`.
+    Exported(Map<String, Value>),
+    /// What a written file has not, or not as it was.
+    LeftOut {
+        /// The file.
+        file: String,
+        /// Which part.
+        what: String,
+        /// The reason.
+        why: String,
+    },
     /// The request is finished.
     Done,
     /// The request failed.
@@ -233,9 +246,10 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
         Request::GribKeys { lengths, apart } => {
             json!({"op": "grib_keys", "lengths": lengths, "apart": apart})
         }
-        Request::Plot(what) => {
+        Request::Plot(what) | Request::Export(what) => {
             let mut header = (*what).clone();
-            header.insert("op".to_owned(), "plot".into());
+            let op = if matches!(request, Request::Plot(_)) { "plot" } else { "export" };
+            header.insert("op".to_owned(), op.into());
             Value::Object(header)
         }
     };
@@ -332,6 +346,12 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
         "progress" => Reply::Progress { done: frame.number("done")?, of: frame.number("of")? },
         "grib_keys" => Reply::GribKeys(frame.grib_keys()?),
         "image" => Reply::Image,
+        "exported" => Reply::Exported(header.as_object().cloned().unwrap_or_default()),
+        "left-out" => Reply::LeftOut {
+            file: frame.text("file")?.to_owned(),
+            what: frame.text("what")?.to_owned(),
+            why: frame.text("why")?.to_owned(),
+        },
         "done" => Reply::Done,
         "error" => {
             let kind = frame.text("error_kind")?;

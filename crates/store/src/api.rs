@@ -67,6 +67,9 @@ pub struct ArchiveOptions {
     pub compression: Option<Compression>,
     /// Extents of the chunks of an array; chosen by size where absent.
     pub chunks: Option<Vec<u64>>,
+    /// Whether values of equal bytes that this handle flushed share their place in the store. Each stays a
+    /// field of its own.
+    pub share: bool,
 }
 
 /// What [`FieldStore::create_field`] declares.

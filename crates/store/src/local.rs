@@ -321,7 +321,11 @@ impl FieldStore for LocalStore {
         let key = self.schema.resolve(key)?;
         self.check_dataset(&key)?;
         let chunks = options.chunks.as_deref();
-        self.take(Prepared::value(&key, value, self.compression(options), chunks, None)?, options.transaction)
+        let mut prepared = Prepared::value(&key, value, self.compression(options), chunks, None)?;
+        if options.share {
+            prepared.share();
+        }
+        self.take(prepared, options.transaction)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
@@ -335,7 +339,11 @@ impl FieldStore for LocalStore {
         }
         let (compression, chunks) = (self.compression(options), options.chunks.as_deref());
         for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
-            let prepared = Prepared::value(key, *value, compression, chunks, None).map_err(numbered(i))?;
+            let mut prepared =
+                Prepared::value(key, *value, compression, chunks, None).map_err(numbered(i))?;
+            if options.share {
+                prepared.share();
+            }
             self.take(prepared, options.transaction)?;
         }
         Ok(())

@@ -1,7 +1,8 @@
 """Attributes of netCDF files as JSON that keeps their exact types (``spec/netcdf-header.md``).
 
 A value is one of ``{"text": s}``, ``{"strings": [s, ...]}`` or ``{"dtype": "<f4", "values": [...]}``;
-floats that JSON cannot hold are the texts ``NaN``, ``Infinity`` and ``-Infinity``.
+floats that JSON cannot hold are the texts ``NaN``, ``Infinity`` and ``-Infinity``. Characters that are no
+UTF-8 are kept as Latin-1, which has a letter for every byte, and say so: ``"encoding": "latin-1"``.
 
 Example: ``encode(np.float32([1.5, np.nan]))`` is ``{"dtype": "<f4", "values": [1.5, "NaN"]}``.
 """
@@ -12,6 +13,8 @@ import math
 from typing import Any
 
 import numpy as np
+
+LATIN = "latin-1"
 
 
 def encode(value: Any) -> dict[str, Any]:
@@ -32,16 +35,63 @@ def encode(value: Any) -> dict[str, Any]:
     return {"dtype": array.dtype.str, "values": values}
 
 
+def exact(group: int, variable: int, name: str) -> dict[str, Any]:
+    """The JSON form of an attribute of an open file (ids of netCDF-C): characters and strings apart, and
+    every byte of them kept. NetCDFError for user-defined types."""
+    from fieldstone._helper import libnetcdf  # reading what is stored needs no netCDF-C
+
+    kind, value = libnetcdf.attribute(group, variable, name)
+    if kind == "c":
+        return (
+            {"text": value.decode()} if is_utf8(value) else {"text": value.decode(LATIN), "encoding": LATIN}
+        )
+    if kind == "s":
+        if all(map(is_utf8, value)):
+            return {"strings": [text.decode() for text in value]}
+        return {"strings": [text.decode(LATIN) for text in value], "encoding": LATIN}
+    return encode(value)
+
+
+def put(group: int, variable: int, name: str, coded: dict[str, Any]) -> None:
+    """Writes an attribute into a file that is being defined."""
+    from fieldstone._helper import libnetcdf
+
+    encoding = coded.get("encoding", "utf-8")
+    if "text" in coded:
+        libnetcdf.put_attribute(group, variable, name, "c", coded["text"].encode(encoding))
+    elif "strings" in coded:
+        texts = [text.encode(encoding) for text in coded["strings"]]
+        libnetcdf.put_attribute(group, variable, name, "s", texts)
+    else:
+        libnetcdf.put_attribute(group, variable, name, "n", np.atleast_1d(decode(coded)))
+
+
 def decode(coded: dict[str, Any]) -> Any:
     """The attribute as netCDF4-python would return it: text, list of text, numpy scalar or array."""
     if "text" in coded:
-        return coded["text"]
+        return _shown(coded["text"], coded).replace("\0", "")
     if "strings" in coded:
-        return list(coded["strings"])
+        texts = [_shown(text, coded) for text in coded["strings"]]
+        return texts[0] if len(texts) == 1 else texts
     dtype = np.dtype(coded["dtype"])
     values = [float(v) if isinstance(v, str) else v for v in coded["values"]]
     array = np.array(values, dtype=dtype.newbyteorder("="))
     return array[0] if array.size == 1 else array
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are a text that comes out of UTF-8 as it went in."""
+    try:
+        return text.decode().encode() == text
+    except UnicodeError:
+        return False
+
+
+def _shown(text: str, coded: dict[str, Any]) -> str:
+    """A text as netCDF4-python shows it: what is no UTF-8 is replaced."""
+    if "encoding" in coded:
+        return text.encode(coded["encoding"]).decode("utf-8", "replace")
+    return text
 
 
 def _name(value: float) -> str:

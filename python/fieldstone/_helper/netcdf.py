@@ -28,7 +28,7 @@ import netCDF4
 import numpy as np
 
 from fieldstone import _split
-from fieldstone._helper import PIECE_BYTES, attributes
+from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
 from fieldstone._helper.classic import HeaderError, Layout
 from fieldstone._helper.frames import Channel, RequestError
 
@@ -36,8 +36,7 @@ HEADER = "@header"
 """The variable under which a file's header is kept: no netCDF name begins with ``@``."""
 
 HEADER_VERSION = 1
-STRINGS_BYTES = 1 << 20
-WIDE_STRINGS_BYTES = 64 << 20
+STRINGS_BYTES = 64 << 20
 NUMERIC = "iufS"
 
 
@@ -123,20 +122,30 @@ class Reader:
             for d in group.dimensions.values()
         ]
         whole = bounds_of(group)
+        types = [
+            {
+                "name": t.name,
+                "dtype": little(t.dtype).str,
+                "values": [[k, int(v)] for k, v in t.enum_dict.items()],
+            }
+            for t in group.enumtypes.values()
+        ]
         return {
             "path": prefix,
             "dims": dims,
+            **({"types": types} if types else {}),
             "attrs": self._attributes(group, prefix or "the file"),
             "variables": [self._variable(v, join(prefix, n), whole) for n, v in group.variables.items()],
         }
 
     def _attributes(self, holder: Any, where: str) -> list[list[Any]]:
         coded = []
+        variable = holder._varid if isinstance(holder, netCDF4.Variable) else libnetcdf.GLOBAL
         for name in holder.ncattrs():
             try:
-                coded.append([name, attributes.encode(holder.getncattr(name))])
-            except Exception as error:  # netCDF4 raises several types for user-defined attribute types
-                self._skip(f"{where}: attribute {name}", f"type not supported: {error}")
+                coded.append([name, attributes.exact(holder._grpid, variable, name)])
+            except libnetcdf.NetCDFError as error:
+                self._skip(f"{where}: attribute {name}", str(error))
         return coded
 
     def _variable(self, variable: netCDF4.Variable, name: str, whole: set[str]) -> dict[str, Any]:
@@ -153,6 +162,10 @@ class Reader:
             split = variable.name not in whole and is_split(variable)
             dtype = little(variable.dtype)
             facts |= {"dtype": dtype.str, "split": split}
+            if self.layout is None and dtype.itemsize > 1 and variable.endian() == "big":
+                facts["endian"] = "big"
+            if variable._isenum:
+                facts["enum"] = enum_of(variable)
             if variable.size and not self.copy:
                 self._places(variable, name, dtype, split)
             elif variable.size:
@@ -162,6 +175,8 @@ class Reader:
         facts["chunks"] = [int(n) for n in chunks] if isinstance(chunks, list | tuple) else None
         filters = variable.filters() or {}
         facts["filters"] = {key: value for key, value in filters.items() if value}
+        if self.layout is None and facts["dtype"] and libnetcdf.has_no_fill(variable._grpid, variable._varid):
+            facts["nofill"] = True
         return facts
 
     def _strings(self, variable: netCDF4.Variable, name: str) -> dict[str, Any]:
@@ -171,9 +186,8 @@ class Reader:
         except Exception as error:
             self._skip(name, f"cannot be read: {error}")
             return {"dtype": None, "split": False}
-        limit = WIDE_STRINGS_BYTES if variable.ndim <= 1 else STRINGS_BYTES
-        if values.nbytes > limit:
-            self._skip(name, f"strings of {values.nbytes} bytes at fixed width, more than {limit}")
+        if values.nbytes > STRINGS_BYTES:
+            self._skip(name, f"strings of {values.nbytes} bytes at fixed width, more than {STRINGS_BYTES}")
             return {"dtype": None, "split": False}
         values = values.astype(little(values.dtype))
         if values.size:
@@ -357,8 +371,6 @@ def unsupported(variable: netCDF4.Variable) -> str | None:
     """Why a variable's type cannot be kept as an array, or None."""
     if variable._iscompound:
         return "compound type not supported"
-    if variable._isenum:
-        return "enum type not supported"
     if variable.dtype is str:
         return None
     if variable._isvlen:
@@ -366,6 +378,14 @@ def unsupported(variable: netCDF4.Variable) -> str | None:
     if not isinstance(variable.dtype, np.dtype) or variable.dtype.kind not in NUMERIC:
         return f"type {variable.dtype} not supported"
     return None
+
+
+def enum_of(variable: netCDF4.Variable) -> str:
+    """Path of a variable's enumeration: that of its name in the nearest group."""
+    group = variable.group()
+    while variable.datatype.name not in group.enumtypes and group.parent is not None:
+        group = group.parent
+    return join(group.path.strip("/"), variable.datatype.name)
 
 
 def bounds_of(group: netCDF4.Dataset) -> set[str]:

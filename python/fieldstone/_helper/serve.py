@@ -40,10 +40,11 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 module("grib", "eccodes", "grib").keys_request(channel, header, payload)
             case "plot":
                 module("plot", "matplotlib", "plot").plot_request(channel, header, payload)
+            case "export":
+                module("export", "netCDF4", "netcdf").export_request(channel, header)
             case op:
-                raise RequestError(
-                    "Invalid", f"unknown op {op!r}", "ops: version, ingest, decode, grib_keys, plot"
-                )
+                ops = "version, ingest, decode, grib_keys, plot, export"
+                raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise
     except RequestError as error:

@@ -156,7 +156,7 @@ def variable(
     """One variable, raw; its values are read when they are asked for."""
     dims = [d.rpartition("/")[2] for d in facts["dims"]]
     shape = tuple(facts["shape"])
-    dtype = np.dtype(facts["dtype"]).newbyteorder("=")
+    dtype = np.dtype(facts["dtype"]).newbyteorder(">" if facts.get("endian") == "big" else "=")
     held = {name: attributes.decode(value) for name, value in facts["attrs"]}
     data: Any
     if 0 in shape:

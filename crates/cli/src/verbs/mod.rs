@@ -8,6 +8,7 @@ mod completions;
 mod copy;
 mod doctor;
 mod dump;
+mod export;
 mod get;
 mod help;
 mod ingest;
@@ -39,6 +40,7 @@ pub enum Verb {
     Show(show::Arguments),
     Where(r#where::Arguments),
     Ingest(ingest::Arguments),
+    Export(export::Arguments),
     Copy(copy::Arguments),
     Move(r#move::Arguments),
     Plot(plot::Arguments),
@@ -64,6 +66,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Axes(arguments) => axes::run(arguments, out),
         Verb::Where(arguments) => r#where::run(arguments, out),
         Verb::Ingest(arguments) => ingest::run(arguments, out),
+        Verb::Export(arguments) => export::run(arguments, out),
         Verb::Copy(arguments) => copy::run(arguments, out),
         Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),

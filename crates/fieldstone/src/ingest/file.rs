@@ -167,7 +167,11 @@ impl<'a> State<'a> {
                 Reply::Failed { kind, message, hint } => {
                     return Ok(End::Refused(failure(kind, message, hint)));
                 }
-                Reply::Decoded(_) | Reply::GribKeys(_) | Reply::Image => {
+                Reply::Decoded(_)
+                | Reply::GribKeys(_)
+                | Reply::Image
+                | Reply::Exported(_)
+                | Reply::LeftOut { .. } => {
                     return Ok(End::Refused(Error::internal("the helper answered another question")));
                 }
             }
@@ -224,7 +228,10 @@ impl<'a> State<'a> {
         payload: &[u8],
         harvest: &mut Harvest<'_>,
     ) -> Result<()> {
-        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
+        // What the files of one run have in common (grids, bounds, masks) is stored once.
+        let share = !key.iter().any(|(keyword, _)| keyword == "step") && *content != Content::Opaque;
+        let transaction = Some(harvest.transaction);
+        let options = ArchiveOptions { transaction, share, ..Default::default() };
         let bytes = match (content, &harvest.outside) {
             (Content::Outside { dtype, shape, offset, parts, stride }, Some((path, seen))) => {
                 let (offset, parts, stride) = (*offset, *parts, *stride);

@@ -11,6 +11,7 @@ use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
 use super::blocks::Prepared;
 use super::data_log::DataLog;
+use super::shared::Shared;
 use crate::read::Versions;
 
 /// Most keys that a message names.
@@ -26,6 +27,8 @@ pub struct Batch {
     payload: Vec<u8>,
     /// Whether fields went into the data log.
     spilled: bool,
+    /// Whether fields name bytes of earlier commits of this log.
+    borrows: bool,
     live: usize,
     raw_bytes: u64,
     /// Catalog and graph changes.
@@ -37,6 +40,10 @@ struct Item {
     key: Arc<[u8]>,
     dataset_end: usize,
     entry: Entry,
+    /// Digest of the stored bytes, where equal ones may share their place.
+    digest: Option<u128>,
+    /// Whether the location is one of an earlier commit, which no shift concerns.
+    placed: bool,
 }
 
 impl Batch {
@@ -58,6 +65,11 @@ impl Batch {
     /// Whether fields went into the data log.
     pub fn spilled(&self) -> bool {
         self.spilled
+    }
+
+    /// Whether what it holds means nothing in another log.
+    pub fn is_bound(&self) -> bool {
+        self.spilled || self.borrows
     }
 
     /// Bytes waiting for the frame.
@@ -95,14 +107,32 @@ impl Batch {
         let offset = self.payload.len() as u64;
         self.payload.extend_from_slice(&value.payload);
         self.payload.extend_from_slice(&value.table);
-        self.add(0, offset, value);
+        self.add(0, offset, value, false);
+    }
+
+    /// Takes a value whose stored bytes stand in this writer's files already.
+    pub fn add_shared(&mut self, value: Prepared<'_>, (file, offset): (u32, u64)) {
+        self.add(file, offset, value, true);
+        self.borrows = true;
+    }
+
+    /// Tells where the bytes of the values that may share their place stand, now that the batch is
+    /// durable with its payload at `base` of the log.
+    pub fn tell(&self, base: u64, shared: &mut Shared) {
+        for item in self.items.iter().flatten().filter(|item| !item.placed) {
+            if let (Some(digest), Location::Blocks { file, offset, .. }) = (item.digest, &item.entry.location)
+            {
+                let base = if *file == 0 { base } else { 0 };
+                shared.insert(digest, (*file, offset.saturating_add(base)));
+            }
+        }
     }
 
     /// Takes a value whose bytes go to the data log.
     pub fn add_spilled(&mut self, value: Prepared<'_>, data: &mut DataLog) -> Result<()> {
         let offset = data.write(&value.payload)?;
         data.write(&value.table)?;
-        self.add(data.number(), offset, value);
+        self.add(data.number(), offset, value, false);
         self.spilled = true;
         Ok(())
     }
@@ -111,7 +141,7 @@ impl Batch {
     pub fn move_to(&mut self, data: &mut DataLog) -> Result<()> {
         if !self.payload.is_empty() {
             let base = data.write(&self.payload)?;
-            for item in self.items.iter_mut().flatten() {
+            for item in self.items.iter_mut().flatten().filter(|item| !item.placed) {
                 item.entry.location.shift(Some(data.number()), base);
             }
             self.payload = Vec::new();
@@ -121,8 +151,8 @@ impl Batch {
     }
 
     /// Takes a value whose payload stands at `offset` of a file.
-    fn add(&mut self, file: u32, offset: u64, value: Prepared<'_>) {
-        let Prepared { key, mut entry, size, blocks, payload, table } = value;
+    fn add(&mut self, file: u32, offset: u64, value: Prepared<'_>, placed: bool) {
+        let Prepared { key, mut entry, size, blocks, payload, table, digest } = value;
         entry.ordinal = self.items.len() as u64;
         entry.location = match entry.location {
             Location::None => {
@@ -157,7 +187,7 @@ impl Batch {
         self.live += 1;
         self.raw_bytes = self.raw_bytes.saturating_add(entry.length);
         let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
-        self.items.push(Some(Item { key, dataset_end, entry }));
+        self.items.push(Some(Item { key, dataset_end, entry, digest, placed }));
     }
 
     /// The index run of this batch, whose inline payload will stand at `base` of the log. `None` for a
@@ -172,11 +202,12 @@ impl Batch {
         let mut value = Vec::new();
         for item in items {
             value.clear();
-            let in_frame = match &item.entry.location {
-                Location::Blocks { file, .. } => *file == 0,
-                Location::External(external) => external.file == 0,
-                _ => false,
-            };
+            let in_frame = !item.placed
+                && match &item.entry.location {
+                    Location::Blocks { file, .. } => *file == 0,
+                    Location::External(external) => external.file == 0,
+                    _ => false,
+                };
             if in_frame {
                 let mut entry = item.entry.clone();
                 entry.location.shift(None, base);

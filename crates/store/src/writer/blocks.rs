@@ -13,7 +13,12 @@ use fieldstone_format::crc;
 use fieldstone_format::entry::{ArrayInfo, Entry, EntryId, Location};
 use fieldstone_format::keys::{EncodedKey, encode_key};
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::api::{Compression, FieldSpec, Value};
+
+/// Least number of stored bytes that are looked for among those there are.
+const SHARED_MIN: usize = 256;
 
 /// A value ready to be taken by a batch.
 #[derive(Debug)]
@@ -30,12 +35,25 @@ pub struct Prepared<'a> {
     pub payload: Cow<'a, [u8]>,
     /// The table of blocks, where there are too many for the index.
     pub table: Vec<u8>,
+    /// Digest of what is stored, where equal bytes may share their place.
+    pub digest: Option<u128>,
 }
 
 impl<'a> Prepared<'a> {
     /// Bytes to store.
     pub fn stored_len(&self) -> usize {
         self.payload.len() + self.table.len()
+    }
+
+    /// Lets the value share its place with equal ones; a small one costs less than looking for it.
+    pub fn share(&mut self) {
+        if self.stored_len() >= SHARED_MIN {
+            let mut hasher = Xxh3::new();
+            hasher.update(&(self.payload.len() as u64).to_le_bytes());
+            hasher.update(&self.payload);
+            hasher.update(&self.table);
+            self.digest = Some(hasher.digest128());
+        }
     }
 
     /// Prepares a value.
@@ -132,7 +150,15 @@ impl<'a> Prepared<'a> {
     pub fn removal(key: EncodedKey, only: Option<EntryId>) -> Prepared<'static> {
         let mut entry = new_entry(true, 0, None);
         entry.location = Location::Removed { only };
-        Prepared { key, entry, size: 0, blocks: Vec::new(), payload: Cow::Borrowed(&[]), table: Vec::new() }
+        Prepared {
+            key,
+            entry,
+            size: 0,
+            blocks: Vec::new(),
+            payload: Cow::Borrowed(&[]),
+            table: Vec::new(),
+            digest: None,
+        }
     }
 
     /// Prepares a new generation without pieces.
@@ -169,6 +195,7 @@ impl<'a> Prepared<'a> {
             blocks: Vec::new(),
             payload: Cow::Borrowed(&[]),
             table: Vec::new(),
+            digest: None,
         })
     }
 }
@@ -242,6 +269,6 @@ impl<'a> Packed<'a> {
             put_blocks(&self.blocks, entry.array.is_some(), &mut table);
         }
         let payload = self.kept.map_or(Cow::Owned(self.bytes), Cow::Borrowed);
-        Prepared { key: encode_key(key), entry, size, blocks: self.blocks, payload, table }
+        Prepared { key: encode_key(key), entry, size, blocks: self.blocks, payload, table, digest: None }
     }
 }

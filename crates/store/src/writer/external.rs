@@ -95,7 +95,15 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<P
         put_blocks(&blocks, entry.array.is_some(), &mut table);
     }
     entry.location = Location::External(Box::new(external));
-    Ok(Prepared { key: encode_key(key), entry, size: 0, blocks, payload: Cow::Borrowed(&[]), table })
+    Ok(Prepared {
+        key: encode_key(key),
+        entry,
+        size: 0,
+        blocks,
+        payload: Cow::Borrowed(&[]),
+        table,
+        digest: None,
+    })
 }
 
 /// The blocks of what lies outside, and the summary of all of them where each has one.

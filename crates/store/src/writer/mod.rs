@@ -6,6 +6,7 @@
 //!   for bytes that stay where they are;
 //! * `data_log`: where payloads beyond [`INLINE_MAX`] go as they come;
 //! * `log_file`: frames, syncs, sealing; `live_runs`: the index runs of the log and their merging;
+//! * `shared`: where bytes stand that later values may be equal to;
 //! * `slot`: this writer's place on the host's board; `create`: the first commit of a store.
 //!
 //! Invariants:
@@ -23,6 +24,7 @@ mod data_log;
 mod external;
 mod live_runs;
 mod log_file;
+mod shared;
 mod slot;
 
 use std::collections::{HashMap, HashSet};
@@ -37,6 +39,7 @@ pub use batch::Batch;
 pub use blocks::Prepared;
 use data_log::DataLog;
 use log_file::LogFile;
+use shared::Shared;
 
 use crate::layout::Layout;
 use crate::read::Versions;
@@ -73,6 +76,8 @@ pub struct Writer {
     sealed: Vec<(Id, u64)>,
     sessions: HashMap<Option<Id>, Batch>,
     last_stamp: u64,
+    /// Places of values that were archived with [`crate::api::ArchiveOptions::share`].
+    shared: Shared,
 }
 
 /// What a flush did.
@@ -94,6 +99,7 @@ impl Writer {
             sealed: Vec::new(),
             sessions: HashMap::new(),
             last_stamp: 0,
+            shared: Shared::default(),
         }
     }
 
@@ -138,6 +144,10 @@ impl Writer {
         identity: &dyn Fn() -> Result<StoreIdentity>,
     ) -> Result<()> {
         let batch = self.sessions.entry(session).or_default();
+        if let Some(place) = value.digest.and_then(|digest| self.shared.find(digest)) {
+            batch.add_shared(value, place);
+            return Ok(());
+        }
         if !batch.spilled() && batch.inline_len() + value.stored_len() <= INLINE_MAX {
             batch.add_inline(value);
             return Ok(());
@@ -257,6 +267,7 @@ impl Writer {
         let side = log::encode_side(&batch.side);
         let flushed = log.append(&self.env, &self.layout, record, payload, run, &side)?;
         self.last_stamp = stamp;
+        batch.tell(base, &mut self.shared);
         Ok(flushed)
     }
 
@@ -269,14 +280,16 @@ impl Writer {
             self.sealed.push(end);
         }
         self.data = None;
+        // A place is one in the files of one log; the next log has others.
+        self.shared = Shared::default();
         let mut lost: Vec<String> = taking.map(Versions::text_of).into_iter().collect();
         lost.extend(self.sessions.remove(&session).iter().flat_map(Batch::names));
-        // Batches of other sessions lost what they had written into the data log.
+        // Batches of other sessions lost what they had written into the data log, or named in the log.
         self.sessions.retain(|_, batch| {
-            if batch.spilled() {
+            if batch.is_bound() {
                 lost.extend(batch.names());
             }
-            !batch.spilled()
+            !batch.is_bound()
         });
         if lost.is_empty() {
             return error;
@@ -290,6 +303,7 @@ impl Writer {
             log.close(&self.env, &self.layout);
         }
         self.data = None;
+        self.shared = Shared::default();
     }
 }
 

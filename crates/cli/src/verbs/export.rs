@@ -1,0 +1,83 @@
+//! `fieldstone export`: GRIB and netCDF files out of a store.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::export::{ExportOptions, ExportReport, export};
+use serde_json::json;
+
+use crate::arguments::{Reading, join};
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone export store run=ocean ocean.nc
+  fieldstone export store run=ocean,variable=sst,step=0/to/11 first-year.nc
+  fieldstone export store run=ocean old.nc --format netcdf3
+  fieldstone export forecasts param=130,levelist=500 t500.grib
+  fieldstone export store copies/
+
+The path is the last argument; what stands before it is the request, all where there is none. A path that
+ends in .grib, .grib2, .grb or .bin gets GRIB messages, byte for byte, in the order of the request; .nc gets
+netCDF. A file that was ingested comes back as it was: dimensions, attributes and their types, packing,
+chunks and compression, in its own format where --format names no other. A folder gets a file for each run.
+Nothing half is ever seen: a file is written beside its place and gets its name when it is whole.
+
+netCDF is written by a Python that has the package fieldstone with netCDF4 (FIELDSTONE_PYTHON names one).";
+
+/// Write GRIB and netCDF files
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    /// Which fields, all where it is not given, and then the file or folder to write
+    #[arg(value_name = "[REQUEST] PATH", required = true)]
+    words: Vec<String>,
+    /// grib, netcdf4, netcdf4-classic, netcdf3, cdf1, cdf2 or cdf5
+    #[arg(long)]
+    format: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Exports, and prints a line per file and per thing left out.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let (path, words) = match arguments.words.split_last() {
+        Some((path, words)) => (PathBuf::from(path), words),
+        None => return Err(fieldstone::Error::invalid("export needs a path").into()),
+    };
+    let request = fieldstone::Request::parse(&join(words))?;
+    let store = arguments.store.open()?;
+    let options = ExportOptions {
+        format: arguments.format.clone(),
+        overwrite: arguments.overwrite,
+        ..ExportOptions::default()
+    };
+    let report = export(&*store, &[request], &path, &options)?;
+    if out.json() {
+        return out.document(&document(&report));
+    }
+    for file in &report.files {
+        writeln!(out, "written  {}", file.display())?;
+    }
+    for skipped in &report.skipped {
+        writeln!(out, "skipped  {skipped}")?;
+    }
+    writeln!(out, "{}, {} bytes, {}", count(report.fields, "field"), report.bytes, report.format)?;
+    Ok(())
+}
+
+fn document(report: &ExportReport) -> serde_json::Value {
+    let skipped =
+        |s: &fieldstone::Skipped| json!({"file": s.path.to_string_lossy(), "what": s.what, "why": s.why});
+    json!({
+        "files": report.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
+        "format": report.format,
+        "fields": report.fields,
+        "bytes": report.bytes,
+        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,370 @@
+"""netCDF files out of a store: ``store.export`` for everything but GRIB messages as they are.
+
+* A run with a header (``spec/netcdf-header.md``: an ingested file, a Dataset that ``to_store`` wrote) is
+  given back as the file that the header describes.
+* Array fields written by key, and GRIB fields, become the dataset that the xarray engine shows.
+
+Invariants:
+
+* a file is written under a name of its own beside its target and renamed when it is whole;
+* everything is read from the one version that was current when the export began;
+* what a file is to have and has not is in the report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from ._export_form import MODELS, adapt, join, shown
+from ._xarray.source import Key, Source
+from .errors import Conflict, Corrupt, Invalid, NotFound, Unavailable
+from .reports import ExportReport, Skipped
+
+HEADER = "@header"
+VERSION = 1
+Facts = dict[str, Any]
+Progress = Callable[[int], object]
+REFERENCES = (
+    "bounds", "climatology", "coordinates", "grid_mapping", "ancillary_variables", "cell_measures",
+    "formula_terms", "mesh", "node_coordinates", "edge_coordinates", "face_coordinates",
+    "node_count", "part_node_count", "interior_ring", "geometry", "face_node_connectivity",
+    "edge_node_connectivity", "face_edge_connectivity", "edge_face_connectivity", "face_face_connectivity",
+)  # fmt: skip
+"""Attributes whose words name variables that a variable is not complete without."""
+
+
+@dataclass
+class Content:
+    """What one file is to hold."""
+
+    name: str
+    """What the file is called in a folder, without a suffix."""
+    suffix: str
+    model: str
+    groups: list[Facts]
+    read: Callable[[Facts, Any], np.ndarray | None]
+    lacks: list[tuple[str, str]] = field(default_factory=list)
+    fields: int = 0
+
+
+def export(
+    store: Any,
+    request: Any,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ExportReport:
+    """Writes what `request` selects to netCDF; see ``Store.export``.
+
+    `progress` is called with the bytes of values written so far.
+    """
+    if format is not None and format not in MODELS:
+        raise Invalid(f"no format {format!r}", f"formats: grib, {', '.join(MODELS)}")
+    try:
+        from . import _netcdf_writer  # noqa: F401
+    except ImportError as error:
+        raise Unavailable(f"netCDF4 cannot be loaded: {error}", "pip install 'fieldstone[netcdf]'") from None
+    url = str(getattr(store, "url", ""))
+    # A store in memory has no URL to open again; it is read as it is.
+    source = Source(store) if url.startswith("memory:") else Source.open(url, store.version)
+    try:
+        contents = select(source, request, format)
+        targets = place(Path(path), contents, overwrite)
+        return written(contents, targets, format, overwrite, progress)
+    finally:
+        source.close()
+
+
+def written(
+    contents: list[Content],
+    targets: list[Path],
+    format: str | None,
+    overwrite: bool,
+    progress: Progress | None,
+) -> ExportReport:
+    """Writes every file; a file is there whole or not at all."""
+    from . import _netcdf_writer as writer
+
+    skipped: list[Skipped] = []
+    total = 0
+    model = contents[0].model
+    for content, target in zip(contents, targets, strict=True):
+        model, groups, told = adapt(content.groups, content.model, format)
+
+        def read(facts: Facts, box: Any, content: Content = content) -> np.ndarray | None:
+            nonlocal total
+            values = content.read(facts, box)
+            if values is not None:
+                total += values.nbytes
+            if progress is not None:
+                progress(total)
+            return values
+
+        part = target.with_name(f".{target.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            told += writer.write(os.fspath(part), model, groups, read)
+            settle(part, target, overwrite)
+        finally:
+            writer.discard(os.fspath(part))
+        skipped += [Skipped(target, what, why) for what, why in [*content.lacks, *told]]
+    return ExportReport(tuple(targets), model, sum(c.fields for c in contents), total, tuple(skipped))
+
+
+def settle(part: Path, target: Path, overwrite: bool) -> None:
+    """Makes a written file durable and gives it its name."""
+    try:
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(part, target)
+        else:
+            os.link(part, target)
+    except FileExistsError:
+        raise exists(target) from None
+    except OSError as error:
+        raise Unavailable(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def exists(target: Path) -> Conflict:
+    """The refusal of a target that is there."""
+    return Conflict(f"{target} exists", "give overwrite=True to replace it (--overwrite)")
+
+
+def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
+    """The files to write: `path`, or one for each content where that is a folder."""
+    if path.is_dir():
+        names = [f"{quote(c.name, safe=' +,=@~()[]')}{c.suffix}" for c in contents]
+        targets = [path / name for name in names]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise Invalid(f"several runs would be written to {twice[0]}", "narrow the request")
+    elif len(contents) > 1:
+        names = sorted(c.name for c in contents)
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        raise Invalid(
+            f"the request selects {len(contents)} files: {shown}",
+            "give the path of a folder that exists, or choose one, such as run=…",
+        )
+    else:
+        targets = [path]
+    if not overwrite and (there := [t for t in targets if os.path.lexists(t)]):
+        raise exists(there[0])
+    return targets
+
+
+def select(source: Source, request: Any, format: str | None) -> list[Content]:
+    """What a request selects, file by file."""
+    listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
+    if not listed:
+        raise NotFound("no field matches the request", "fieldstone axes STORE shows what there is")
+    if any("param" in key for key in listed):
+        return [Content(**shown(source, request, listed))]
+    bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}
+    for key in listed:
+        base = tuple((k, v) for k, v in key.items() if k not in ("variable", "step"))
+        bases.setdefault(base, []).append(key)
+    found = {base: header_of(source, dict(base)) for base in bases}
+    without = [base for base, header in found.items() if header is None]
+    if not without:
+        return [described(source, dict(base), found[base] or {}, bases[base]) for base in bases]
+    if len(without) < len(bases):
+        raise Invalid(
+            f"some of what is selected has no header of a file: {label(without[0])}",
+            "export runs that were archived by key apart from those that were ingested",
+        )
+    return [Content(**shown(source, request, listed))]
+
+
+def label(base: Iterable[tuple[str, str]]) -> str:
+    """A run as people name it."""
+    return ",".join(f"{k}={v}" for k, v in base)
+
+
+def header_of(source: Source, base: Key) -> Facts | None:
+    """The header of a run, None where it has none."""
+    key = {**base, "variable": HEADER}
+    for entry in source.store.list({k: [v] for k, v in key.items()}):
+        if dict(entry.key) == key:
+            header = json.loads(source.bytes(key))
+            if header.get("version", 0) > VERSION:
+                raise Invalid(
+                    f"the netCDF header of {label(base.items())} has version {header['version']}; "
+                    f"this program reads {VERSION}"
+                )
+            return header
+    return None
+
+
+def described(source: Source, base: Key, header: Facts, listed: list[Key]) -> Content:
+    """The file that a header describes, or what of it was selected."""
+    facts = header.get("source", {})
+    chosen = choose(header, listed)
+    groups, steps, kept = [], {}, set()
+    for group in header["groups"]:
+        made = narrowed(group, chosen, steps)
+        groups.append(made)
+        kept |= {join(group["path"], v["name"]) for v in made["variables"]}
+    lengths = {d: len(s) for d, s in steps.items()}
+    for group in groups:
+        group["dims"] = [
+            {**d, "length": lengths.get(join(group["path"], d["name"]), d["length"])} for d in group["dims"]
+        ]
+        group["variables"] = [shortened(v, lengths) for v in group["variables"]]
+    skips = [(s["what"], s["why"]) for s in header.get("skipped", [])]
+    if chosen is not None:
+        skips = [(what, why) for what, why in skips if what.partition("[")[0] in kept]
+        groups = used(groups)
+    name = base.get("run", "") + (f"-{base['source']}" if "source" in base else "")
+    suffix = Path(str(facts.get("name", ""))).suffix or ".nc"
+    model = facts.get("format") or "NETCDF4"
+    content = Content(name or "export", suffix, model, groups, reader(source, base, steps, skips), skips)
+    content.fields = sum(count_fields(v) for g in groups for v in g["variables"])
+    return content
+
+
+def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | None:
+    """Variables (paths) and their steps that were selected, with what they refer to; None for all."""
+    asked: dict[str, set[int]] = {}
+    for key in listed:
+        steps = asked.setdefault(key["variable"], set())
+        if "step" in key:
+            steps.add(int(key["step"]))
+    if HEADER in asked:
+        return None
+    known = {join(g["path"], v["name"]): v for g in header["groups"] for v in g["variables"]}
+    chosen: dict[str, set[int] | None] = {
+        name: steps or None for name, steps in asked.items() if name in known
+    }
+    waiting = list(chosen)
+    while waiting:
+        name = waiting.pop()
+        facts, at = known[name], name.rpartition("/")[0]
+        words = [d for d in facts["dims"] if d in known]
+        for word, coded in facts["attrs"]:
+            if word in REFERENCES and "text" in coded:
+                words += [join(at, w.strip(":")) for w in coded["text"].split()]
+        for word in words:
+            if word in known and known[word]["dtype"] is not None and word not in chosen:
+                chosen[word] = None
+                waiting.append(word)
+    return chosen
+
+
+def narrowed(group: Facts, chosen: dict[str, set[int] | None] | None, steps: dict[str, list[int]]) -> Facts:
+    """A group with the chosen variables; `steps` learns which indexes of a dimension were chosen."""
+    made = {**group, "variables": []}
+    for facts in group["variables"]:
+        name = join(group["path"], facts["name"])
+        if facts["dtype"] is None or (chosen is not None and name not in chosen):
+            continue
+        some = chosen.get(name) if chosen is not None else None
+        if facts["split"] and some and len(some) < facts["shape"][0]:
+            dim, wanted = facts["dims"][0], sorted(some)
+            if steps.setdefault(dim, wanted) != wanted:
+                raise Invalid(f"the request selects different steps along {dim} for different variables")
+        made["variables"].append(facts)
+    return made
+
+
+def shortened(facts: Facts, lengths: dict[str, int]) -> Facts:
+    """A variable some of whose dimensions have fewer indexes than they had."""
+    if not any(d in lengths for d in facts["dims"]):
+        return facts
+    shape = [lengths.get(d, n) for d, n in zip(facts["dims"], facts["shape"], strict=True)]
+    chunks = facts.get("chunks")
+    return {
+        **facts,
+        "shape": shape,
+        "chunks": chunks and [min(c, n) for c, n in zip(chunks, shape, strict=True)],
+    }
+
+
+def used(groups: list[Facts]) -> list[Facts]:
+    """Groups that still hold something, with the dimensions that are in use."""
+    dims = {d for g in groups for v in g["variables"] for d in v["dims"]}
+    kept = []
+    for group in groups:
+        own = [d for d in group["dims"] if join(group["path"], d["name"]) in dims]
+        kept.append({**group, "dims": own})
+    needed = {""}
+    for group in kept:
+        if group["variables"] or group["dims"] or group.get("types"):
+            parts = group["path"].split("/")
+            needed |= {"/".join(parts[: n + 1]) for n in range(len(parts))}
+    return [g for g in kept if g["path"] in needed]
+
+
+def count_fields(facts: Facts) -> int:
+    """How many fields a variable is."""
+    if 0 in facts["shape"]:
+        return 0
+    return facts["shape"][0] if facts["split"] else 1
+
+
+def reader(
+    source: Source, base: Key, steps: dict[str, list[int]], skips: list[tuple[str, str]]
+) -> Callable[[Facts, Any], np.ndarray | None]:
+    """Reads boxes of the variables of one run; `steps` says which indexes of a dimension are there."""
+    partial = {what.partition("[")[0] for what, _ in skips}
+
+    def field_of(name: str, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray | None:
+        try:
+            return source.box(key, start, count)
+        except NotFound:
+            if name in partial:  # the report says so
+                return gaps(source, key, start, count)
+            raise Corrupt(
+                f"{label(key.items())}: the header describes it and no field has it",
+                "ingest the file again, or narrow the request to what is there",
+            ) from None
+
+    def read(facts: Facts, box: Any) -> np.ndarray | None:
+        name = facts["key"]
+        start, count = list(box[0]), list(box[1])
+        lead = 1 if facts["split"] else 0
+        takes = []
+        for axis, dim in enumerate(facts["axes"]):
+            if axis >= lead and dim in steps:
+                wanted = steps[dim][start[axis] : start[axis] + count[axis]]
+                start[axis], count[axis] = wanted[0], wanted[-1] + 1 - wanted[0]
+                takes.append((axis, [w - wanted[0] for w in wanted]))
+        key = {**base, "variable": name}
+        if not facts["split"]:
+            values = field_of(name, key, tuple(start), tuple(count))
+        else:
+            values = np.empty(count, np.dtype(facts["dtype"]))
+            places = steps.get(facts["axes"][0])
+            for i in range(count[0]):
+                step = places[start[0] + i] if places else start[0] + i
+                one = field_of(name, {**key, "step": str(step)}, tuple(start[1:]), tuple(count[1:]))
+                values[i] = missing(facts) if one is None else one
+        if values is not None:
+            for axis, index in takes:
+                values = np.take(values, index, axis=axis)
+        return values
+
+    return read
+
+
+def gaps(source: Source, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray | None:
+    """What there is of a field of which the ingest left out a part."""
+    for held in source.store.retrieve({k: [v] for k, v in key.items()}, strict=False):
+        if dict(held.key) == key:
+            return np.asarray(held.array(start, count) if start else held.array())
+    return None
+
+
+def missing(facts: Facts) -> Any:
+    """The value of what is not there."""
+    from ._netcdf_writer import fill_of
+
+    return fill_of(facts)

@@ -1,0 +1,309 @@
+"""What a netCDF format can hold, and datasets without a header as groups and variables.
+
+:func:`adapt` turns a description into one that fits a format and tells what that costs; what cannot be
+told in the format at all is Invalid, by name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from .errors import Invalid
+
+Facts = dict[str, Any]
+MODELS = {
+    "netcdf4": ("NETCDF4", "NETCDF4_CLASSIC"),
+    "netcdf3": ("NETCDF3_64BIT_OFFSET", "NETCDF3_CLASSIC"),
+    "netcdf4-classic": ("NETCDF4_CLASSIC",),
+    "cdf1": ("NETCDF3_CLASSIC",),
+    "cdf2": ("NETCDF3_64BIT_OFFSET",),
+    "cdf5": ("NETCDF3_64BIT_DATA",),
+}
+"""Words for `format`, each with netCDF-C's data models: the first is made, unless the source is another."""
+
+SMALL = {"u1": "i2", "u2": "i4", "u4": "i4", "i8": "i4", "u8": "i4"}
+"""What stands for the types that the smaller formats do not have; values that do not fit are refused."""
+
+
+PACKED = {"scale_factor", "add_offset", "_FillValue", "missing_value", "units", "calendar"}
+"""What makes xarray's values others than those of a file, where a variable's encoding has it."""
+
+
+def model_of(own: str, format: str | None) -> str:
+    """The data model of a file: its own, or the one that is asked for."""
+    if own not in {m for models in MODELS.values() for m in models}:
+        own = "NETCDF4"
+    if format is None or own in MODELS[format]:
+        return own
+    return MODELS[format][0]
+
+
+LEGAL_FIRST = re.compile(r"[A-Za-z0-9_\u0080-\U0010ffff]")
+ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]|\s$")
+
+
+def legal(name: str, taken: set[str]) -> str:
+    """A name as netCDF-C lets it be made: HDF5's may begin with any sign. Reading takes more than making."""
+    made = ILLEGAL.sub("_", name)
+    if not LEGAL_FIRST.match(made):
+        made = f"_{made}"
+    while made != name and made in taken:
+        made += "_"
+    return made
+
+
+def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
+    """Groups in which every name can be made; ``key`` and ``axes`` have the names in the store."""
+    paths: dict[str, str] = {"": ""}
+    dims: dict[str, str] = {}
+    made = []
+
+    def name_of(what: str, name: str, taken: Any) -> str:
+        new = legal(name, set(taken))
+        if new != name:
+            told.append((what, f"netCDF-C makes no such name; it is called {new}"))
+        return new
+
+    def attrs_of(where: str, attrs: list[Any]) -> list[Any]:
+        names = [a[0] for a in attrs]
+        return [[name_of(f"{where}: attribute {n}", n, names), coded] for n, coded in attrs]
+
+    for group in groups:
+        at = group["path"]
+        parent, _, own = at.rpartition("/")
+        if at:
+            siblings = [
+                g["path"].rpartition("/")[2] for g in groups if g["path"].rpartition("/")[0] == parent
+            ]
+            paths[at] = join(paths[parent], name_of(at, own, siblings))
+        names = [d["name"] for d in group["dims"]]
+        for dim in group["dims"]:
+            path = join(at, dim["name"])
+            dims[path] = join(paths[at], name_of(f"dimension {path}", dim["name"], names))
+    for group in groups:
+        at = group["path"]
+        names = [v["name"] for v in group["variables"]]
+        variables = []
+        for facts in group["variables"]:
+            where = join(at, facts["name"])
+            new = {**facts, "key": where, "axes": facts["dims"], "name": name_of(where, facts["name"], names)}
+            new["dims"] = [dims[d] for d in facts["dims"]]
+            new["attrs"] = attrs_of(where, facts["attrs"])
+            if "enum" in facts:
+                home, _, word = facts["enum"].rpartition("/")
+                new["enum"] = join(paths[home], word)
+            variables.append(new)
+        held = [{**d, "name": dims[join(at, d["name"])].rpartition("/")[2]} for d in group["dims"]]
+        attrs = attrs_of(at or "the file", group["attrs"])
+        made.append({**group, "path": paths[at], "dims": held, "attrs": attrs, "variables": variables})
+    return made
+
+
+def join(at: str, name: str) -> str:
+    """Path of something in a group."""
+    return f"{at}/{name}" if at else name
+
+
+def adapt(
+    groups: list[Facts], own: str, format: str | None
+) -> tuple[str, list[Facts], list[tuple[str, str]]]:
+    """The model, the groups as it can hold them, and what differs from the description, with reasons."""
+    model = model_of(own, format)
+    told: list[tuple[str, str]] = []
+    groups = renamed(groups, told)
+    if model == own:
+        return *sound(model, groups, told), told
+    if model == "NETCDF4":
+        return model, groups, told
+    if len(groups) > 1:
+        raise Invalid(
+            f"{format} has no groups, and the file has {groups[1]['path']}", "choose format netcdf4"
+        )
+    (group,) = groups
+    made: Facts = {"path": "", "dims": [], "attrs": [], "variables": []}
+    variables = group["variables"]
+    unlimited = [d["name"] for d in group["dims"] if d["unlimited"]]
+    leads = {v["dims"].index(d) == 0 for v in variables for d in unlimited if d in v["dims"]}
+    keep = unlimited if len(unlimited) <= 1 and leads <= {True} else []
+    for dim in group["dims"]:
+        if dim["unlimited"] and dim["name"] not in keep:
+            told.append((f"dimension {dim['name']}", "not unlimited: the format has one, and it leads"))
+        made["dims"].append({**dim, "unlimited": dim["name"] in keep})
+    small = model != "NETCDF3_64BIT_DATA"
+    made["attrs"] = attributes_of(group["attrs"], "the file", small, told)
+    for facts in variables:
+        made["variables"].append(variable_of(facts, small, made["dims"], told))
+    return model, [made], told
+
+
+def sound(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> tuple[str, list[Facts]]:
+    """A file's own model, or what comes next to it where the file broke the rules of its format."""
+    if model == "NETCDF4":
+        return model, groups
+    (group,) = groups
+    if "64BIT_DATA" not in model and (odd := [v for v in group["variables"] if v["dtype"][1:] in SMALL]):
+        told.append((odd[0]["key"], "its type is one of CDF-5, and so the file is CDF-5"))
+        model = "NETCDF3_64BIT_DATA"
+    one = any(d["unlimited"] for d in group["dims"])
+    dims = []
+    for dim in group["dims"]:
+        if one and not dim["unlimited"] and dim["length"] == 0:
+            told.append((f"dimension {dim['name']}", "no fixed dimension has length 0; it has 1"))
+            dim = {**dim, "length": 1}
+        dims.append(dim)
+    return model, [{**group, "dims": dims}]
+
+
+def variable_of(facts: Facts, small: bool, dims: list[Facts], told: list[tuple[str, str]]) -> Facts:
+    """A variable as a classic model can hold it."""
+    name = facts["name"]
+    held = {k: v for k, v in facts.items() if k not in ("enum", "endian", "nofill")}
+    held["attrs"] = attributes_of(facts["attrs"], name, small, told)
+    if facts.get("strings"):
+        # The convention that xarray and others read: characters along a further dimension, UTF-8.
+        width = max(1, np.dtype(facts["dtype"]).itemsize)
+        dim = f"string{width}"
+        if dim not in {d["name"] for d in dims}:
+            dims.append({"name": dim, "length": width, "unlimited": False})
+        held |= {"dtype": "|S1", "strings": False, "chars": width, "chunks": None, "filters": {}}
+        held |= {"dims": [*facts["dims"], dim], "shape": [*facts["shape"], width]}
+        held["attrs"] = [a for a in held["attrs"] if a[0] != "_FillValue"]
+        held["attrs"].append(["_Encoding", {"text": "utf-8"}])
+        told.append((name, "texts are characters of fixed width"))
+        return held
+    kind = np.dtype(facts["dtype"]).str[1:]
+    if small and kind in SMALL:
+        held["dtype"] = f"<{SMALL[kind]}"
+        told.append((name, f"{kind} is kept as {SMALL[kind]}"))
+    return held
+
+
+def attributes_of(attrs: list[Any], where: str, small: bool, told: list[tuple[str, str]]) -> list[Any]:
+    """Attributes as a classic model can hold them."""
+    made = []
+    for name, coded in attrs:
+        if "strings" in coded:
+            told.append((f"{where}: attribute {name}", "strings are characters, one a line"))
+            coded = {
+                **{k: v for k, v in coded.items() if k != "strings"},
+                "text": "\n".join(coded["strings"]),
+            }
+        elif "dtype" in coded and small and (kind := coded["dtype"][1:]) in SMALL:
+            bounds = np.iinfo(SMALL[kind])
+            if any(not bounds.min <= v <= bounds.max for v in coded["values"]):
+                raise Invalid(f"{where}: attribute {name} does not fit {SMALL[kind]}", "choose format cdf5")
+            told.append((f"{where}: attribute {name}", f"{kind} is kept as {SMALL[kind]}"))
+            coded = {"dtype": f"<{SMALL[kind]}", "values": coded["values"]}
+        made.append([name, coded])
+    return made
+
+
+def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
+    """Values as :func:`variable_of` wants them; Invalid where they do not fit."""
+    if width := facts.get("chars"):
+        texts = np.char.encode(np.atleast_1d(values.astype(str)), "utf-8")
+        if texts.dtype.itemsize > width:
+            raise Invalid(f"a text of {facts['name']} has more than {width} bytes", "choose format netcdf4")
+        return texts.astype(f"S{width}").view("S1").reshape((*values.shape, width))
+    dtype = np.dtype(facts["dtype"])
+    if (
+        values.dtype.kind in "iu"
+        and dtype.kind == "i"
+        and values.dtype.itemsize >= dtype.itemsize
+        and values.size
+    ):
+        bounds = np.iinfo(dtype)
+        if values.max() > bounds.max or values.min() < bounds.min:
+            raise Invalid(
+                f"values of {facts['name']} do not fit {dtype.name}", "choose format cdf5 or netcdf4"
+            )
+    return values
+
+
+def shown(source: Any, request: Any, listed: list[dict[str, str]]) -> dict[str, Any]:
+    """The dataset that the xarray engine shows, as the parts of a file's content."""
+    try:
+        import xarray as xr
+
+        from . import xarray_engine
+    except ImportError as error:
+        from .errors import Unavailable
+
+        raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
+    dataset = xarray_engine.to_xarray(source.store, request)
+    variables, attrs = xr.conventions.encode_dataset_coordinates(dataset)
+    # Encoding reads a variable whole; numbers that stand for themselves need none.
+    coded = {n: v for n, v in variables.items() if v.dtype.kind not in "iuf" or PACKED & v.encoding.keys()}
+    variables = {**variables, **xr.conventions.cf_encoder(coded, {})[0]}
+    sizes = dict(dataset.sizes)
+    dims = [{"name": str(d), "length": n, "unlimited": False} for d, n in sizes.items()]
+    described, held = [], {}
+    for name, variable in variables.items():
+        held[name] = variable
+        described.append(facts_of(name, variable))
+    groups = [{"path": "", "dims": dims, "attrs": coded_all(attrs, "the dataset"), "variables": described}]
+
+    def read(facts: Facts, box: Any) -> np.ndarray:
+        start, count = box
+        part = tuple(slice(s, s + c) for s, c in zip(start, count, strict=False))
+        values = np.asarray(held[facts["key"]][part].values)
+        return values.astype(str) if values.dtype.kind in "OT" else values
+
+    runs = sorted({key["run"] for key in listed if "run" in key})
+    name = runs[0] if len(runs) == 1 else "export"
+    return {
+        "name": name,
+        "suffix": ".nc",
+        "model": "NETCDF4",
+        "groups": groups,
+        "read": read,
+        "fields": len(listed),
+    }
+
+
+def facts_of(name: Any, variable: Any) -> Facts:
+    """A variable of xarray, encoded, in the words of the header."""
+    dtype = variable.dtype
+    strings = dtype.kind in "OUT"
+    if strings:
+        dtype = np.asarray(variable.values).astype(str).dtype
+        dtype = np.dtype(f"<U{max(1, dtype.itemsize // 4)}")
+    elif (dtype.kind == "S" and dtype.itemsize != 1) or dtype.kind not in "iufS":
+        raise Invalid(f"netCDF has no type for variable {name}, {dtype}", "leave it out of the request")
+    chunks = variable.encoding.get("preferred_chunks") or {}
+    shape = list(variable.shape)
+    return {
+        "name": str(name),
+        "dtype": dtype.newbyteorder("<").str,
+        "dims": [str(d) for d in variable.dims],
+        "shape": shape,
+        "split": False,
+        "strings": strings,
+        "attrs": coded_all(variable.attrs, str(name)),
+        "chunks": file_chunks(
+            [int(chunks.get(d, n)) for d, n in zip(variable.dims, shape, strict=True)], shape
+        ),
+        "filters": {},
+    }
+
+
+def file_chunks(chunks: list[int], shape: list[int]) -> list[int] | None:
+    """Chunks for the file where a variable has several; None where it is one piece."""
+    return chunks if chunks and chunks != shape and 0 not in chunks else None
+
+
+def coded_all(attrs: Any, where: str) -> list[list[Any]]:
+    """Attributes of a Dataset; what has no type in netCDF is kept as text."""
+    from ._helper import attributes
+
+    coded = []
+    for name, value in attrs.items():
+        try:
+            coded.append([str(name), attributes.encode(value)])
+        except TypeError:
+            coded.append([str(name), {"text": json.dumps(value, default=str)}])
+    return coded

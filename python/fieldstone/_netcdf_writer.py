@@ -1,0 +1,179 @@
+"""netCDF files from a description and a way to read blocks: the inverse of the ingest's reader.
+
+The description is that of ``spec/netcdf-header.md``: groups with dimensions, types, attributes and
+variables. The values come block by block from a function, packed and unmasked, as the file is to have
+them.
+
+Invariants:
+
+* the file is defined in one step, before any value, and every attribute has exactly its type;
+* memory holds one block of at most ``PIECE_BYTES`` (and one chunk's row of the leading dimension);
+* what the function does not have is written as the variable's fill value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import netCDF4
+import numpy as np
+
+from fieldstone._export_form import cast
+from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
+from fieldstone._helper.netcdf import boxes
+from fieldstone.errors import Invalid, Unavailable
+
+FILL = "_FillValue"
+PARKED = "_FillValu_"
+"""What a classic variable's fill value of another type is called until the values are written: netCDF-C
+reads such an attribute and refuses to write values beside it. A name of equal length moves nothing."""
+
+Facts = dict[str, Any]
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+Read = Callable[[Facts, Box], np.ndarray | None]
+"""Values of a box of a variable, None where there are none."""
+
+
+def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[str, str]]:
+    """Writes a new file; returns what is not as described, with reasons.
+
+    Invalid names what the format cannot hold; Unavailable is a disk that does not take it.
+    """
+    try:
+        made = libnetcdf.Definition(path, model)
+    except libnetcdf.NetCDFError as error:
+        raise Unavailable(f"cannot write {error}") from None
+    try:
+        told = define(made, groups)
+    except libnetcdf.NetCDFError as error:
+        if error.full:
+            raise Unavailable(f"cannot write: {error}") from None
+        raise Invalid(f"{model} cannot hold {error}", "choose another format=") from None
+    try:
+        with netCDF4.Dataset(path, "r+") as file:
+            file.set_auto_maskandscale(False)
+            file.set_auto_chartostring(False)
+            if not model.startswith("NETCDF4"):
+                file.set_fill_off()
+            for group in groups:
+                home = file[group["path"]] if group["path"] else file
+                for facts in group["variables"]:
+                    variable = home.variables[facts["name"]]
+                    fill_in(variable, facts, read)
+                    if PARKED in variable.ncattrs():
+                        variable.renameAttribute(PARKED, FILL)
+    except (OSError, RuntimeError) as error:
+        # netCDF-C tells a full disk as an error of HDF5 or of a system call.
+        raise Unavailable(f"cannot write: {getattr(error, 'strerror', None) or error}") from None
+    return told
+
+
+def define(made: libnetcdf.Definition, groups: list[Facts]) -> list[tuple[str, str]]:
+    """Gives a new file everything but values."""
+    told: list[tuple[str, str]] = []
+    try:
+        ids, dims, types = {"": made.root}, {}, {}
+        for group in groups:
+            at = group["path"]
+            if at:
+                parent, _, name = at.rpartition("/")
+                ids[at] = made.group(ids[parent], name)
+            for facts in group["dims"]:
+                length = None if facts["unlimited"] else facts["length"]
+                dims[_join(at, facts["name"])] = made.dimension(ids[at], facts["name"], length)
+            for facts in group.get("types", []):
+                words = (facts["name"], facts["dtype"], facts["values"])
+                types[_join(at, facts["name"])] = made.enum(ids[at], *words)
+        for group in groups:
+            here = ids[group["path"]]
+            for name, coded in group["attrs"]:
+                attributes.put(here, libnetcdf.GLOBAL, name, coded)
+            for facts in group["variables"]:
+                told += _variable(made, here, group["path"], facts, dims, types)
+        made.close()
+    except BaseException:
+        made.abort()
+        raise
+    return told
+
+
+def _variable(
+    made: libnetcdf.Definition, here: int, at: str, facts: Facts, dims: dict[str, int], types: dict[str, int]
+) -> list[tuple[str, str]]:
+    name = facts["name"]
+    if facts.get("strings"):
+        kind = libnetcdf.STRING
+    elif facts.get("enum") in types:
+        kind = types[facts["enum"]]
+    else:
+        kind = libnetcdf.CODES[np.dtype(facts["dtype"]).str[1:]]
+    new = made.variable(here, name, kind, [dims[d] for d in facts["dims"]])
+    missing: list[str] = []
+    if made.enhanced:
+        if facts["dims"]:
+            missing = made.layout(here, new, name, facts.get("chunks"), facts.get("filters") or {})
+        if facts.get("endian") == "big":
+            made.big_endian(here, new, name)
+        if facts.get("nofill"):
+            made.no_fill(here, new, name)
+    for word, coded in facts["attrs"]:
+        other = word == FILL and not made.enhanced and coded.get("dtype") != facts["dtype"]
+        attributes.put(here, new, PARKED if other and facts["dtype"] != "|S1" else word, coded)
+    return [(_join(at, name), f"netCDF-C has no encoder for the filter {word}") for word in missing]
+
+
+def fill_in(variable: netCDF4.Variable, facts: Facts, read: Read) -> None:
+    """Writes the values of a variable block by block."""
+    shape = tuple(facts["shape"])
+    if 0 in shape:
+        return
+    for start, count in blocks(shape, np.dtype(facts["dtype"]).itemsize, facts.get("chunks")):
+        wanted = (start[:-1], count[:-1]) if facts.get("chars") else (start, count)
+        values = read(facts, wanted)
+        if values is None:
+            kind = "U1" if facts.get("chars") else facts["dtype"]
+            values = np.full(wanted[1], "" if facts.get("chars") else fill_of(facts), np.dtype(kind))
+        values = cast(np.asarray(values), facts).reshape(count)
+        box = tuple(slice(s, s + c) for s, c in zip(start, count, strict=True))
+        if facts.get("strings"):
+            values = values.astype(object)
+        variable[box or ...] = values if box or not facts.get("strings") else values.item()
+
+
+def blocks(shape: tuple[int, ...], itemsize: int, chunks: list[int] | None) -> list[Box]:
+    """Boxes of at most PIECE_BYTES that begin, along the first dimension, at chunks of the file."""
+    row = itemsize
+    for n in shape[1:]:
+        row *= n
+    step = chunks[0] if chunks else 1
+    if shape and step > 1 and row * step <= PIECE_BYTES:
+        n = PIECE_BYTES // (row * step) * step
+        inner = tuple(shape[1:])
+        return [
+            ((first, *(0,) * len(inner)), (min(n, shape[0] - first), *inner))
+            for first in range(0, shape[0], n)
+        ]
+    return list(boxes(shape, itemsize, PIECE_BYTES))
+
+
+def fill_of(facts: Facts) -> Any:
+    """What stands where nobody wrote: ``_FillValue``, else netCDF's own value for the type."""
+    for name, coded in facts["attrs"]:
+        if name == FILL and (coded.get("dtype") == facts["dtype"] or "dtype" not in coded):
+            value = attributes.decode(coded)
+            return value.encode() if isinstance(value, str) and not facts.get("strings") else value
+    dtype = np.dtype(facts["dtype"])
+    return "" if dtype.kind == "U" else netCDF4.default_fillvals[dtype.str[1:]]
+
+
+def _join(at: str, name: str) -> str:
+    return f"{at}/{name}" if at else name
+
+
+def discard(path: str) -> None:
+    """Removes a file that is not to be."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
