@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from ._native import Store, _ingest, _suggest_schema, open
-from .errors import NotFound
+from ._native import Store, _fdb_schema, _ingest, _ingest_fdb, _suggest_schema, open
+from .errors import Invalid, NotFound
 from .reports import IngestReport
 
 _Path = str | os.PathLike[str]
@@ -22,10 +22,11 @@ def ingest(
     paths: _Path | Iterable[_Path],
     key: Any = None,
     *,
+    request: Any = None,
     copy: bool = True,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
-    """Takes netCDF and GRIB files into a store.
+    """Takes netCDF and GRIB files, or fields of an FDB, into a store.
 
     A netCDF file becomes a field per variable and value of its leading coordinate, under ``run`` (the
     file's name), ``variable`` and ``step``; a GRIB file a field per message, byte for byte, under its MARS
@@ -38,6 +39,11 @@ def ingest(
     places, checksums, and the file's size and change time, and reads them from the file. A file that
     is changed or goes away is Corrupt from then on, and never read silently. Other files are skipped.
 
+    ``fdb:CONFIG`` in place of the files is an existing FDB, by the path of its YAML configuration, read
+    through pyfdb; `request` selects fields of it, all where absent. Keys are those that FDB lists, and a
+    new store gets the FDB's own schema. Each dataset of it is one transaction; what goes wrong with the
+    FDB raises, datasets taken before it stay, and the same call again goes on.
+
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
     no reader can be started.
@@ -49,17 +55,29 @@ def ingest(
     files = [Path(os.fspath(path)) for path in listed]
     python = os.environ.get("FIELDSTONE_PYTHON") or sys.executable or None
     shown = _shown(progress, sys.stderr)
+    if len(files) == 1 and (config := os.fspath(listed[0])).startswith("fdb:"):
+        if not copy:
+            raise Invalid("the fields of an FDB cannot stay where they are", hint="leave out copy=False")
+        config = config.removeprefix("fdb:")
+        if isinstance(store, Store):
+            return _ingest_fdb(store, config, request, key, python, shown)
+        with _open(store, lambda: _fdb_schema(config, python)) as opened:
+            return _ingest_fdb(opened, config, request, key, python, shown)
+    if request is not None:
+        raise Invalid(
+            "files are taken whole, without a request", hint="a request selects fields of fdb:CONFIG"
+        )
     if isinstance(store, Store):
         return _ingest(store, files, key, python, shown, copy)
-    with _open(store, files) as opened:
+    with _open(store, lambda: _suggest_schema(files)) as opened:
         return _ingest(opened, files, key, python, shown, copy)
 
 
-def _open(url: _Path, files: list[Path]) -> Store:
+def _open(url: _Path, fitting: Callable[[], str]) -> Store:
     try:
         open(url, "r").close()
     except NotFound:
-        return open(url, schema=_suggest_schema(files))
+        return open(url, schema=fitting())
     return open(url)
 
 

@@ -3,7 +3,7 @@
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
-//! takes files, `grib` messages, `reports` and `errors`
+//! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
 //! make what Python defines, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
@@ -12,6 +12,7 @@ mod describe;
 mod errors;
 mod expand;
 mod export;
+mod fdb;
 mod fields;
 mod grib;
 mod ingest;
@@ -42,6 +43,8 @@ mod native {
     use super::describe::Cube;
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
+    #[pymodule_export]
+    use super::fdb::{fdb_schema, ingest_fdb};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
     #[pymodule_export]

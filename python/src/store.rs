@@ -38,17 +38,29 @@ impl Store {
 
     /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
     pub fn give_schema_of(&self, py: Python<'_>, files: &[PathBuf]) -> PyResult<()> {
+        self.give_schema(py, || Ok(fieldstone::suggest_schema(files).to_owned()))
+    }
+
+    /// As [`Store::give_schema_of`], for the schema that `fitting` tells.
+    pub fn give_schema(
+        &self,
+        py: Python<'_>,
+        fitting: impl FnOnce() -> fieldstone::Result<String> + Send,
+    ) -> PyResult<()> {
         let handle = self.handle()?;
         if self.opening.schema.is_some() || self.opening.at.is_some() || handle.unflushed() > 0 {
             return Ok(());
         }
         let fitting = py.detach(|| -> fieldstone::Result<_> {
-            let fitting = fieldstone::suggest_schema(files);
-            let given = handle.schema().name() == Some(fitting) || handle.status()?.id.is_some();
-            Ok((!given).then_some(fitting))
+            if handle.status()?.id.is_some() {
+                return Ok(None);
+            }
+            let fitting = fitting()?;
+            let (known, schema) = (Some(fitting.as_str()), handle.schema());
+            Ok((schema.name() != known && schema.text() != fitting).then_some(fitting))
         });
         if let Some(fitting) = fitting.or_raise()? {
-            let opened = self.opening.with_schema(fitting).connect(py)?;
+            let opened = self.opening.with_schema(&fitting).connect(py)?;
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         }
         Ok(())

@@ -36,5 +36,8 @@ pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use grib::{GribOptions, GribSource, archive_grib, grib_keys};
-pub use ingest::{IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, ingest, suggest_schema};
+pub use ingest::{
+    FdbSource, IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, fdb_schema, ingest,
+    ingest_fdb, suggest_schema,
+};
 pub use open::{Mode, OpenOptions, init, open, open_in};

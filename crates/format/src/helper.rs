@@ -63,6 +63,13 @@ pub enum Request<'a> {
         /// Whether also what tells a message from another one of its key.
         apart: bool,
     },
+    /// The fields of an FDB, or its schema.
+    Fdb {
+        /// Path of its configuration.
+        config: &'a str,
+        /// Keywords with their values, ranges as `a`, `to`, `b`; all fields where empty. Absent: the schema.
+        request: Option<&'a Map<String, Value>>,
+    },
     /// A picture of the arrays in the payload; what else the request says.
     Plot(&'a Map<String, Value>),
     /// netCDF files from a store; what else the request says.
@@ -102,6 +109,8 @@ pub enum Reply {
         /// Bytes in all.
         of: u64,
     },
+    /// The text of an FDB's schema.
+    Schema(String),
     /// A PNG file.
     Image,
     /// Files that were written: `files`, `format`, `fields`, `bytes`.
@@ -199,6 +208,8 @@ pub struct FieldFrame {
     pub name: Name,
     /// What the payload holds.
     pub content: Content,
+    /// The dataset that it comes from, where its source has datasets (an FDB).
+    pub dataset: Option<String>,
 }
 
 /// An array in the payload of a decoded message.
@@ -246,6 +257,10 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
         Request::GribKeys { lengths, apart } => {
             json!({"op": "grib_keys", "lengths": lengths, "apart": apart})
         }
+        Request::Fdb { config, request: Some(request) } => {
+            json!({"op": "fdb", "config": config, "request": request})
+        }
+        Request::Fdb { config, request: None } => json!({"op": "fdb", "config": config, "schema": true}),
         Request::Plot(what) | Request::Export(what) => {
             let mut header = (*what).clone();
             let op = if matches!(request, Request::Plot(_)) { "plot" } else { "export" };
@@ -345,6 +360,7 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
         }
         "progress" => Reply::Progress { done: frame.number("done")?, of: frame.number("of")? },
         "grib_keys" => Reply::GribKeys(frame.grib_keys()?),
+        "schema" => Reply::Schema(frame.text("text")?.to_owned()),
         "image" => Reply::Image,
         "exported" => Reply::Exported(header.as_object().cloned().unwrap_or_default()),
         "left-out" => Reply::LeftOut {
@@ -406,11 +422,12 @@ impl<'a> Frame<'a> {
         } else {
             Name::Key(texts(self.0.get("key").unwrap_or(&Value::Null))?)
         };
+        let dataset = self.0.get("dataset").and_then(Value::as_str).map(str::to_owned);
         let opaque = matches!(name, Name::Grib { .. }) || self.0.get("opaque") == Some(&Value::Bool(true));
         let content = if opaque { Content::Opaque } else { self.array()? };
         let (dtype, count) = match &content {
-            Content::Opaque => return Ok(FieldFrame { name, content }),
-            Content::Outside { .. } if payload == 0 => return Ok(FieldFrame { name, content }),
+            Content::Opaque => return Ok(FieldFrame { name, content, dataset }),
+            Content::Outside { .. } if payload == 0 => return Ok(FieldFrame { name, content, dataset }),
             Content::Outside { .. } => return Err(broken(format!("{payload} bytes that are in the file"))),
             Content::Array { dtype, shape } => (*dtype, shape),
             Content::Piece { dtype, count, .. } => (*dtype, count),
@@ -418,7 +435,7 @@ impl<'a> Frame<'a> {
         if nbytes(dtype, count) != Some(payload) {
             return Err(broken(format!("{payload} bytes for {dtype} {count:?}")));
         }
-        Ok(FieldFrame { name, content })
+        Ok(FieldFrame { name, content, dataset })
     }
 
     fn grib_keys(&self) -> Result<Vec<std::result::Result<GribKey, String>>> {

@@ -38,12 +38,14 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 module("grib", "eccodes", "grib").decode_request(channel, payload)
             case "grib_keys":
                 module("grib", "eccodes", "grib").keys_request(channel, header, payload)
+            case "fdb":
+                module("fdb", "pyfdb", "fdb").answer(channel, header)
             case "plot":
                 module("plot", "matplotlib", "plot").plot_request(channel, header, payload)
             case "export":
                 module("export", "netCDF4", "netcdf").export_request(channel, header)
             case op:
-                ops = "version, ingest, decode, grib_keys, plot, export"
+                ops = "version, ingest, decode, grib_keys, fdb, plot, export"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

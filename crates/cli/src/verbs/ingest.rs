@@ -1,14 +1,17 @@
-//! `fieldstone ingest`: netCDF and GRIB files into a store.
+//! `fieldstone ingest`: netCDF and GRIB files, and fields of an FDB, into a store.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{Error, ErrorKind, IngestOptions, IngestReport, Mode, OpenOptions, Progress, Request};
+use fieldstone::helper::HelperOptions;
+use fieldstone::{
+    Error, ErrorKind, FdbSource, IngestOptions, IngestReport, Mode, OpenOptions, Progress, Request,
+};
 use serde_json::{Value, json};
 
-use crate::arguments::Writing;
+use crate::arguments::{Writing, join};
 use crate::output::{Done, Out, count};
 
 /// Characters of the progress bar.
@@ -19,6 +22,7 @@ Examples:
   fieldstone ingest store ocean.nc atmosphere.nc
   fieldstone ingest forecasts *.grib2
   fieldstone ingest store result.nc --key run=experiment-7
+  fieldstone ingest store fdb:config.yaml class=rd,expver=xxxx,step=0/to/24/by/6
 
 netCDF: a field per variable and value of its leading coordinate, under run (the file's name), variable
 and step, for stores of schema simulation. GRIB: a field per message, byte for byte, under its MARS keys,
@@ -26,8 +30,11 @@ for stores of schema mars. A new store gets the schema that fits its first file.
 or not at all, and a file taken twice adds nothing. Ends with 2 where a file could not be taken; what was
 left out of the others is told and is no error.
 
-The files are read by a Python that has the package fieldstone with netCDF4 and eccodes
-(FIELDSTONE_PYTHON names another one).";
+fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
+the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.
+
+The files are read by a Python that has the package fieldstone with netCDF4, eccodes and
+pyfdb (FIELDSTONE_PYTHON names another one).";
 
 /// Take netCDF and GRIB files into a store
 #[derive(Debug, Args)]
@@ -35,7 +42,7 @@ The files are read by a Python that has the package fieldstone with netCDF4 and 
 pub struct Arguments {
     #[command(flatten)]
     store: Writing,
-    /// The files
+    /// The files; or fdb:CONFIG and a request
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Further keywords for every field, such as run=experiment-7
@@ -52,7 +59,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Some(key) => Request::parse(key)?.single_pairs()?,
         None => Vec::new(),
     };
-    let store = arguments.open()?;
+    let source = arguments.fdb()?;
+    let store = arguments.open(source.as_ref())?;
     let bar = Bar { on_terminal: std::io::stderr().is_terminal(), file: Cell::new(None) };
     let progress = |p: &Progress<'_>| {
         bar.show(p, out);
@@ -64,7 +72,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         progress: Some(&progress),
         ..IngestOptions::default()
     };
-    let outcome = fieldstone::ingest(&*store, &arguments.files, &options);
+    let outcome = match &source {
+        Some(source) => fieldstone::ingest_fdb(&*store, source, &options),
+        None => fieldstone::ingest(&*store, &arguments.files, &options),
+    };
     bar.clear(out);
     let report = outcome?;
     store.close()?;
@@ -89,7 +100,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             writeln!(out, "skipped  {skipped}")?;
         }
     }
-    let all = arguments.files.len();
+    let all = if source.is_some() { 1 } else { arguments.files.len() };
     match all.saturating_sub(report.taken.len()) {
         0 => Ok(()),
         n => Err(Error::invalid(format!("{n} of {all} files could not be taken"))
@@ -99,14 +110,31 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 impl Arguments {
+    /// The FDB that is meant, where it is one: `fdb:CONFIG` and a request in one or several words.
+    fn fdb(&self) -> Done<Option<FdbSource>> {
+        let Some(config) = self.files.first().and_then(|first| FdbSource::config_of(first)) else {
+            return Ok(None);
+        };
+        if self.no_copy {
+            return Err(Error::invalid("the fields of an FDB cannot stay where they are")
+                .with_hint("leave out --no-copy")
+                .into());
+        }
+        let words: Vec<_> = self.files.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+        Ok(Some(FdbSource { config, request: Request::parse(&join(&words))? }))
+    }
+
     /// Opens the store; a new one gets the schema that fits the files.
-    fn open(&self) -> Done<std::sync::Arc<dyn fieldstone::FieldStore>> {
+    fn open(&self, source: Option<&FdbSource>) -> Done<std::sync::Arc<dyn fieldstone::FieldStore>> {
         let url = &self.store.store;
         let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
         let is_new = self.store.schema.is_none()
             && matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
         let schema = match is_new {
-            true => Some(fieldstone::suggest_schema(&self.files).to_owned()),
+            true => Some(match source {
+                Some(source) => fieldstone::fdb_schema(&source.config, &HelperOptions::default())?,
+                None => fieldstone::suggest_schema(&self.files).to_owned(),
+            }),
             false => self.store.schema.clone(),
         };
         let compression = self.store.compression.clone();

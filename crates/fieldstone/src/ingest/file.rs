@@ -169,6 +169,7 @@ impl<'a> State<'a> {
                 }
                 Reply::Decoded(_)
                 | Reply::GribKeys(_)
+                | Reply::Schema(_)
                 | Reply::Image
                 | Reply::Exported(_)
                 | Reply::LeftOut { .. } => {

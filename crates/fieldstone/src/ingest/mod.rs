@@ -27,6 +27,7 @@
 //! ```
 
 mod external;
+mod fdb;
 mod file;
 mod grib;
 mod netcdf;
@@ -39,6 +40,8 @@ use fieldstone_core::Result;
 use fieldstone_store::api::FieldStore;
 
 use crate::helper::{HelperOptions, Texts};
+
+pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 
 /// How far an ingest is.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,280 @@
+//! Taking fields from an existing FDB, read through pyfdb by the helper process.
+//!
+//! Keys are those of FDB's own listing, so that any FDB fits a store whose schema takes them; a new store
+//! takes the FDB's own schema, see [`fdb_schema`].
+//!
+//! Invariants:
+//! * a dataset (a directory of FDB) is taken as one transaction: one that is cut off leaves nothing of it;
+//! * what was taken before, equal in every byte, adds nothing, so an ingest that broke off is run again;
+//! * of fields that FDB holds under two spellings of one key the first listed is taken, the others are told;
+//! * memory holds two fields, 16 bytes for each field seen, and what a flush of [`BATCH`] fields needs.
+//!
+//! ```no_run
+//! use fieldstone::{FdbSource, IngestOptions, OpenOptions, Request};
+//!
+//! let request = Request::parse("class=rd,expver=xxxx,step=0/to/24/by/6")?;
+//! let source = FdbSource { config: "/etc/fdb/config.yaml".into(), request };
+//! let options = IngestOptions::default();
+//! let schema = Some(fieldstone::fdb_schema(&source.config, &options.helper)?);
+//! let store = fieldstone::open("store", &OpenOptions { schema, ..Default::default() })?;
+//! let report = fieldstone::ingest_fdb(&*store, &source, &options)?;
+//! println!("{} fields", report.taken.iter().map(|taken| taken.fields).sum::<u64>());
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::request::{Item, Request as Selection, Values};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::helper::Request;
+use fieldstone_format::keys::encode_key;
+use fieldstone_store::api::{ArchiveOptions, FieldStore, ListOptions, ReadOptions, Value};
+use serde_json::Map;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{IngestOptions, IngestReport, Progress, Skipped, Taken};
+use crate::grib::{borrowed, merge};
+use crate::helper::{Content, FieldFrame, Heard, Helper, HelperOptions, Name, Reply, Texts, failure};
+
+/// Fields of one transaction between flushes: they are durable then and not yet visible.
+const BATCH: u64 = 100_000;
+/// Lines of a report; beyond it they are counted.
+const MAX_SKIPPED: usize = 100;
+/// What stands before the path of a configuration where files are named.
+const PREFIX: &str = "fdb:";
+
+/// An FDB, and which of its fields are meant.
+#[derive(Debug, Clone, Default)]
+pub struct FdbSource {
+    /// Path of FDB's configuration, a YAML file.
+    pub config: PathBuf,
+    /// In the words of MARS; an empty one means all.
+    pub request: Selection,
+}
+
+impl FdbSource {
+    /// The configuration that `fdb:PATH` names; `None` for other text.
+    pub fn config_of(text: &Path) -> Option<PathBuf> {
+        text.to_str()?.strip_prefix(PREFIX).map(PathBuf::from)
+    }
+
+    /// Its name in reports: `fdb:PATH`.
+    fn name(&self) -> PathBuf {
+        let mut name = std::ffi::OsString::from(PREFIX);
+        name.push(&self.config);
+        name.into()
+    }
+}
+
+/// The schema that an FDB's configuration names, for a store that is to take its fields.
+pub fn fdb_schema(config: &Path, options: &HelperOptions) -> Result<String> {
+    let absolute = absolute(config)?;
+    let mut helper = Helper::start(options)?;
+    helper.send(&Request::Fdb { config: &absolute, request: None }, &[])?;
+    let mut text = None;
+    loop {
+        match helper.next()? {
+            Heard::Reply(Reply::Schema(schema), _) => text = Some(schema),
+            Heard::Reply(Reply::Done, _) => break,
+            heard => return Err(unexpected(heard).context(format!("{PREFIX}{}", config.display()))),
+        }
+    }
+    text.ok_or_else(|| Error::internal("the helper told no schema"))
+}
+
+/// Takes the fields of an FDB that a request selects.
+///
+/// What is wrong with single fields is told in the report; an error ends the ingest: datasets that were
+/// taken whole before it stay, and the same call goes on from there.
+pub fn ingest_fdb(
+    store: &dyn FieldStore,
+    source: &FdbSource,
+    options: &IngestOptions<'_>,
+) -> Result<IngestReport> {
+    let name = source.name();
+    let taken = Taken { path: name.clone(), fields: 0, bytes: 0, unchanged: 0 };
+    let datasets = ListOptions { depth: 1, ..ListOptions::default() };
+    let fresh = store.list(&Selection::new(), &datasets)?.next().is_none();
+    let mut take = Take { store, options, taken, skipped: Vec::new(), more: 0, fresh, seen: HashSet::new() };
+    let mut current = None;
+    let outcome = take.read(source, &name, &mut current);
+    let outcome = outcome.and_then(|()| take.settle(&mut current));
+    if let Err(error) = outcome {
+        if let Some(open) = current {
+            let _ = store.decide(open.transaction, false);
+        }
+        let name = name.display();
+        return Err(match take.taken.fields {
+            0 => error.context(name),
+            n => error.context(format!("{name} ({n} fields of datasets before this one were taken)")),
+        });
+    }
+    if take.more > 0 {
+        let (what, why) = (format!("{} more fields", take.more), "for like reasons".to_owned());
+        take.skipped.push(Skipped { path: name, what, why });
+    }
+    Ok(IngestReport { taken: vec![take.taken], skipped: take.skipped })
+}
+
+/// A dataset whose fields are coming.
+struct Open {
+    name: String,
+    transaction: Id,
+    fields: u64,
+    bytes: u64,
+}
+
+struct Take<'a> {
+    store: &'a dyn FieldStore,
+    options: &'a IngestOptions<'a>,
+    taken: Taken,
+    skipped: Vec<Skipped>,
+    /// Fields that were skipped and are not in `skipped`.
+    more: usize,
+    /// Whether the store held nothing, so that nothing need be compared with it.
+    fresh: bool,
+    /// Digests of the keys that this ingest has met.
+    seen: HashSet<u128>,
+}
+
+impl Take<'_> {
+    fn read(&mut self, source: &FdbSource, name: &Path, current: &mut Option<Open>) -> Result<()> {
+        let config = absolute(&source.config)?;
+        let request = words(&source.request);
+        let mut helper = Helper::start(&self.options.helper)?;
+        helper.send(&Request::Fdb { config: &config, request: Some(&request) }, &[])?;
+        loop {
+            match helper.next()? {
+                Heard::Reply(Reply::Field(field), payload) => self.field(field, &payload, current)?,
+                Heard::Reply(Reply::Skipped { what, why }, _) => self.skip(what, why),
+                Heard::Reply(Reply::Progress { done, of }, _) => {
+                    if let Some(tell) = self.options.progress {
+                        tell(&Progress { path: name, index: 0, files: 1, done, of })?;
+                    }
+                }
+                Heard::Reply(Reply::Done, _) => return Ok(()),
+                heard => return Err(unexpected(heard)),
+            }
+        }
+    }
+
+    fn field(&mut self, field: FieldFrame, payload: &[u8], current: &mut Option<Open>) -> Result<()> {
+        let (Name::Key(key), Content::Opaque, Some(dataset)) = (field.name, field.content, field.dataset)
+        else {
+            return Err(Error::internal("the helper sent a field that is not one of an FDB"));
+        };
+        if current.as_ref().is_some_and(|open| open.name != dataset) {
+            self.settle(current)?;
+        }
+        let told = || key.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
+        let key = match merge(&self.store.schema(), key.clone(), &self.options.key) {
+            Ok(merged) => merged,
+            Err(error) => {
+                self.skip(told(), error.to_string());
+                return Ok(());
+            }
+        };
+        let resolved = match self.store.schema().resolve(&borrowed(&key)) {
+            Ok(resolved) => resolved,
+            Err(error) => {
+                self.skip(told(), error.to_string());
+                return Ok(());
+            }
+        };
+        if !self.seen.insert(xxh3_128(&encode_key(&resolved).bytes)) {
+            self.skip(told(), format!("another field of this FDB has the same key, {resolved}"));
+            return Ok(());
+        }
+        if !self.fresh && self.held(&key, payload)? {
+            self.taken.unchanged += 1;
+            return Ok(());
+        }
+        let open = match current {
+            Some(open) => open,
+            none => {
+                none.insert(Open { name: dataset, transaction: self.store.begin()?, fields: 0, bytes: 0 })
+            }
+        };
+        let options = ArchiveOptions { transaction: Some(open.transaction), ..Default::default() };
+        self.store.archive(&borrowed(&key), Value::Bytes(payload), &options)?;
+        open.fields += 1;
+        open.bytes += payload.len() as u64;
+        if open.fields % BATCH == 0 {
+            self.store.flush(Some(open.transaction))?;
+        }
+        Ok(())
+    }
+
+    /// Commits the dataset that is open.
+    fn settle(&mut self, current: &mut Option<Open>) -> Result<()> {
+        if let Some(open) = current.take() {
+            self.store.decide(open.transaction, true)?;
+            self.taken.fields += open.fields;
+            self.taken.bytes += open.bytes;
+        }
+        Ok(())
+    }
+
+    /// Whether the store has these very bytes under this very key.
+    fn held(&self, key: &Texts, payload: &[u8]) -> Result<bool> {
+        let pairs = borrowed(key);
+        let field = match self.store.get(&pairs, &ReadOptions::default()) {
+            Ok(field) => field,
+            // Invalid: the key names several fields, none of them its own.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let same = field.key()? == self.store.schema().resolve(&pairs)?
+            && field.dtype()?.is_none()
+            && field.nbytes()? == payload.len() as u64;
+        // A damaged field is archived again.
+        Ok(same && field.read().is_ok_and(|bytes| bytes == payload))
+    }
+
+    fn skip(&mut self, what: String, why: String) {
+        if self.skipped.len() < MAX_SKIPPED {
+            self.skipped.push(Skipped { path: self.taken.path.clone(), what, why });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// A request as the lists of words that FDB's interface takes: ranges are `a`, `to`, `b`, `by`, `c`.
+fn words(request: &Selection) -> Map<String, serde_json::Value> {
+    let mut named = Map::new();
+    for (keyword, values) in request.iter() {
+        let Values::List(items) = values else { continue };
+        let mut words: Vec<&str> = Vec::new();
+        for item in items {
+            match item {
+                Item::One(value) => words.push(value),
+                Item::Range { from, to, by } => {
+                    words.extend([from.as_str(), "to", to]);
+                    words.extend(by.iter().flat_map(|by| ["by", by.as_str()]));
+                }
+            }
+        }
+        named.insert(keyword.to_owned(), words.into());
+    }
+    named
+}
+
+fn absolute(config: &Path) -> Result<String> {
+    let path =
+        std::path::absolute(config).map_err(|e| Error::invalid(format!("{}: {e}", config.display())))?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Error::invalid(format!("{} is not UTF-8", path.to_string_lossy())))
+}
+
+fn unexpected(heard: Heard) -> Error {
+    match heard {
+        Heard::Reply(Reply::Failed { kind, message, hint }, _) => failure(kind, message, hint),
+        Heard::Reply(..) => Error::internal("the helper answered another question"),
+        Heard::Died(how) => Error::unavailable(format!("FDB's library {how}"))
+            .with_hint("fdb-list of the same request may say more"),
+    }
+}

@@ -1,0 +1,68 @@
+"""20,000 random archives and requests, run by the real FDB and by Fieldstone.
+
+`FIELDSTONE_FDB_SEEDS=1000:1200` runs other rounds than the usual ones, as many as it says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from importlib.util import find_spec
+
+import compare
+import pytest
+import rules
+from conftest import require
+from peer import Fdb, Ours
+
+USUAL = range(1, 41)
+DOCUMENT = "docs/fdb-differences.md"
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("FIELDSTONE_FDB_SEEDS", "").partition(":")
+    return range(int(first), int(last or int(first) + 1)) if first else USUAL
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> tuple[Counter[str], list[compare.Difference], int]:
+    """How often each rule explains a difference, the differences that none explains, operations run."""
+    require("pyfdb", find_spec("pyfdb"), "pip install 'fieldstone[fdb]'")
+    counts: Counter[str] = Counter()
+    unexplained: list[compare.Difference] = []
+    fdb, ours = Fdb(), Ours()
+    for seed in seeds():
+        folder = tmp_path_factory.mktemp(f"seed-{seed}")
+        for difference in compare.round_of(seed, fdb, ours, folder):
+            names = rules.explain(difference)
+            counts.update(names)
+            if not names:
+                unexplained.append(difference)
+        shutil.rmtree(folder)
+    fdb.close()
+    return counts, unexplained, len(seeds()) * (compare.ARCHIVES + compare.REQUESTS)
+
+
+def test_random_operations_differ_only_as_documented(found, capsys):
+    counts, unexplained, operations = found
+    with capsys.disabled():
+        told = ", ".join(f"{name} {n}" for name, n in counts.most_common())
+        print(f"\n{operations} operations beside FDB; differences by rule: {told}")
+    assert operations >= 20_000 or seeds() != USUAL
+    assert not unexplained, f"{len(unexplained)} differences, the first:\n" + "\n\n".join(
+        map(str, unexplained[:3])
+    )
+
+
+def test_every_rule_for_a_difference_is_needed(found):
+    if seeds() != USUAL:
+        pytest.skip("rules are counted over the usual seeds")
+    counts = found[0]
+    assert not {rule.name for rule in rules.ALL} - counts.keys()
+
+
+def test_every_rule_for_a_difference_is_documented(request):
+    text = (request.config.rootpath / DOCUMENT).read_text()
+    for rule in rules.ALL:
+        assert f"| `{rule.name}` |" in text, rule.name
