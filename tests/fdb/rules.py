@@ -118,10 +118,14 @@ def has_more(d: Difference, part: Any) -> bool:
     return not d.key_of(part).keys() <= d.request.keys()
 
 
+def same_fields(d: Difference) -> bool:
+    """Whether both answers have the same fields, in whatever order and number."""
+    return not d.fdb_error and not d.our_error and d.only_fdb == d.only_ours == ()
+
+
 def only_again(d: Difference) -> bool:
     """Whether FDB's answer differs only by fields that come more than once."""
-    both = not d.fdb_error and not d.our_error
-    return both and d.only_fdb == d.only_ours == () and order(d, "fdb") == order(d, "ours")
+    return same_fields(d) and order(d, "fdb") == order(d, "ours")
 
 
 def several_orders(schema: grammar.Schema) -> bool:
@@ -170,7 +174,7 @@ RULES = [
         "kept-as-given",
         "stored",
         lambda d: (
-            d.fdb["ok"] == d.given and d.ours["ok"] != d.given and d.keyword in ("date", "param", "number")
+            d.fdb["ok"] == d.given != d.ours["ok"] and d.keyword in {"date", "param", "number", *ENUMERATED}
         ),
         "FDB keeps dates, parameters, numbers and names (type=forecast) as they were spelt, and requests for "
         "the canonical value miss them; here the canonical value is kept.",
@@ -185,7 +189,7 @@ RULES = [
     Rule(
         "order-of-rules",
         "retrieve",
-        lambda d: d.only_fdb == d.only_ours == () and several_orders(d.schema),
+        lambda d: same_fields(d) and several_orders(d.schema),
         "FDB gives fields in the order of the keywords in their own rule; here one order holds for the whole "
         "answer, that in which the schema first names the keywords.",
     ),
@@ -223,15 +227,6 @@ RULES = [
         we_say("the schema has no keyword"),
         "FDB takes any keyword of MARS and ignores one that the schema lacks; here it is refused, because it "
         "would select nothing.",
-    ),
-    Rule(
-        "colon",
-        "stored",
-        lambda d: (
-            d.keyword == "the key" and d.fdb["ok"] is None and any(":" in v for v in d.operation[1].values())
-        ),
-        "FDB loses a dataset whose values hold a colon, the mark between values in its folder names; here "
-        "values keep every character.",
     ),
     Rule(
         "one-key",

@@ -113,6 +113,27 @@ fn fields_are_typed() {
 }
 
 #[test]
+fn an_fdb_is_asked_for_its_schema_or_for_fields_of_datasets() {
+    let sent = |request: &Request<'_>| {
+        let mut bytes = Vec::new();
+        write_request(&mut bytes, request, &[]).unwrap();
+        read_frame(&mut &bytes[..]).unwrap().unwrap().0
+    };
+    let asked = sent(&Request::Fdb { config: "c.yaml", request: None });
+    assert_eq!(asked, json!({"op": "fdb", "config": "c.yaml", "schema": true, "protocol": 1}));
+    let words = json!({"step": ["0", "to", "6"]});
+    let asked = sent(&Request::Fdb { config: "c.yaml", request: words.as_object() });
+    assert_eq!(asked, json!({"op": "fdb", "config": "c.yaml", "request": words, "protocol": 1}));
+
+    let schema = reply(&json!({"kind": "schema", "text": "[a [b [c]]]"}), b"").unwrap();
+    assert_eq!(schema, Reply::Schema("[a [b [c]]]".to_owned()));
+    assert!(reply(&json!({"kind": "schema"}), b"").is_err());
+    let field = json!({"kind": "field", "key": {"a": "1"}, "opaque": true, "dataset": "a=1"});
+    let Reply::Field(field) = reply(&field, b"bytes").unwrap() else { panic!() };
+    assert_eq!((field.content, field.dataset.as_deref()), (Content::Opaque, Some("a=1")));
+}
+
+#[test]
 fn a_decoded_message_counts_its_coordinates() {
     let header = json!({"kind": "field", "dtype": "<f8", "shape": [2], "attrs": {"units": "K"}, "coords": [
         {"name": "latitude", "dims": ["values"], "dtype": "<f8", "shape": [2]}]});
