@@ -91,10 +91,12 @@ impl Selecting {
     /// The request; the one that selects everything where none is given.
     pub fn parse(&self) -> Done<Request> {
         let text = self.text()?;
-        Ok(Request::parse(text).map_err(|error| match error.hint() {
-            Some(_) => error,
-            None => error.with_hint("how requests are written: fieldstone help request"),
-        })?)
+        Ok(Request::parse(text).map_err(how_to_write)?)
+    }
+
+    /// The requests of a MARS request file; one where there is no verb but the first.
+    pub fn parse_many(&self) -> Done<Vec<Request>> {
+        Ok(Request::parse_many(self.text()?).map_err(how_to_write)?)
     }
 
     /// The request's text.
@@ -109,6 +111,13 @@ impl Selecting {
         });
         let words = words.collect::<Done<Vec<String>>>()?;
         Ok(self.text.get_or_init(|| join(&words)))
+    }
+}
+
+fn how_to_write(error: Error) -> Error {
+    match error.hint() {
+        Some(_) => error,
+        None => error.with_hint("how requests are written: fieldstone help request"),
     }
 }
 

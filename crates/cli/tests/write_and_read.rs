@@ -202,3 +202,21 @@ fn the_target_of_a_request_is_the_file() {
     t.run(["get", "store", "run=b,target=c.grib"]).code(3);
     assert!(!t.file("c.grib").exists());
 }
+
+#[test]
+fn a_request_file_fills_its_targets() {
+    let keys: Vec<String> = [0, 6, 12].iter().map(|step| format!("run=a variable=t step={step}")).collect();
+    let t = TestStore::with(&[&keys[0], &keys[1], &keys[2]]);
+    let text = "retrieve, run=a, variable=t, step=6, target=x.grib\nretrieve, step=0 # the rest stays\n\
+                retrieve, step=12, target=y.grib\n";
+    std::fs::write(t.file("all.mars"), text).unwrap();
+    let reports = t.run(["get", "store", "@all.mars", "--json"]).ok().json();
+    assert_eq!(reports.as_array().map(Vec::len), Some(2));
+    assert_eq!(t.read("x.grib"), [keys[1].as_bytes(), keys[0].as_bytes()].concat());
+    assert_eq!(t.read("y.grib"), keys[2].as_bytes());
+    // Nothing is written where one of them finds nothing.
+    std::fs::write(t.file("none.mars"), text.replace("step=12", "step=18").replace("x.grib", "z.grib"))
+        .unwrap();
+    t.run(["get", "store", "@none.mars"]).code(3);
+    assert!(!t.file("z.grib").exists());
+}

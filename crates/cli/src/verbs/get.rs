@@ -29,9 +29,11 @@ Examples:
   fieldstone get store run=a variable=p step=6 --npy -o p.npy
   fieldstone get store run=a variable=p step=6 --box 0:10,:,3 | xxd | head
   fieldstone get store run=a variable=t step=0/to/48/by/6 --lenient -o found.grib
+  fieldstone get store @requests.mars
 
 A box has a half-open range, an index or a colon per dimension. A target in the request names the file, as
-MARS has it: retrieve, run=a, target=\"all.grib\"; -o names another one.";
+MARS has it: retrieve, run=a, target=\"all.grib\"; -o names another one. A file may hold several
+requests, each with its verb; those with one target follow one another in it.";
 
 /// Write the fields that a request names to stdout or a file
 #[derive(Debug, Args)]
@@ -61,30 +63,84 @@ struct Piece {
     array: Option<(DType, IndexBox, Vec<u64>)>,
 }
 
-/// Gets.
+/// Fields that go to one place.
+struct Job {
+    target: Option<PathBuf>,
+    fields: Fields,
+}
+
+/// Gets. All requests are found before the first byte is written; those with one target follow one another
+/// in it.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(Region::parse).transpose()?;
-    let request = arguments.selecting.parse()?;
+    let requests = arguments.selecting.parse_many()?;
     let store = arguments.store.open()?;
-    let (request, named) = without_target(&*store, request)?;
-    let target = arguments.output.as_deref().or(named.as_deref()).filter(|path| *path != Path::new("-"));
-    if out.json() && target.is_none() {
-        return Err(Error::invalid("the fields themselves are not JSON")
-            .with_hint("add -o FILE, and --json reports what was written; or see list --json")
-            .into());
+    let mut jobs: Vec<Job> = Vec::new();
+    for request in requests {
+        let (request, named) = without_target(&*store, request)?;
+        let target = arguments.output.clone().or(named).filter(|path| path != Path::new("-"));
+        if out.json() && target.is_none() {
+            return Err(Error::invalid("the fields themselves are not JSON")
+                .with_hint("add -o FILE, and --json reports what was written; or see list --json")
+                .into());
+        }
+        let fields = find(&*store, &request, arguments.lenient, out)?;
+        match jobs.iter_mut().find(|job| job.target == target) {
+            Some(job) => job.fields = job.fields.clone().concat(fields),
+            None => jobs.push(Job { target, fields }),
+        }
     }
-    let options = RetrieveOptions { strict: !arguments.lenient, transaction: None };
-    let explained = |error: Error| match explain::why(&*store, &request) {
+    let mut reports = Vec::new();
+    for Job { target, fields } in &jobs {
+        let head = arguments.npy.then(|| npy_head(fields, region.as_ref())).transpose()?;
+        let mut written = 0;
+        let mut copy = |to: &mut dyn Write| -> Done {
+            if let Some(head) = &head {
+                to.write_all(head)?;
+            }
+            for field in fields.iter() {
+                let piece = Piece::new(field?, region.as_ref())?;
+                written += piece.write(to)?;
+            }
+            Ok(())
+        };
+        match target {
+            Some(path) => whole_file(path, &mut copy)?,
+            None => copy(out)?,
+        }
+        let Some(path) = target else { continue };
+        if out.json() {
+            reports.push(report(fields, written, path));
+        } else {
+            let fields = count(fields.len() as u64, "field");
+            out.note(format_args!("{}: {fields}, {written} bytes", path.display()));
+        }
+    }
+    match reports.pop() {
+        Some(one) if reports.is_empty() => out.document(&one)?,
+        Some(last) => {
+            reports.push(last);
+            out.document(&Value::Array(reports))?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// The fields of one request; what is wrong with it where there are none.
+fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out) -> Done<Fields> {
+    let explained = |error: Error| match explain::why(store, request) {
         Some(why) => error.with_hint(why.hint()),
         None => {
             error.with_hint("see what exists with fieldstone axes or list; --lenient takes what there is")
         }
     };
-    let fields = store.retrieve(&request, &options).map_err(|e| match e.kind() {
+    let options = RetrieveOptions { strict: !lenient, transaction: None };
+    let fields = store.retrieve(request, &options).map_err(|e| match e.kind() {
         ErrorKind::NotFound => explained(e),
         _ => e,
     })?;
-    if fields.is_empty() && !arguments.lenient {
+    if fields.is_empty() && !lenient {
         return Err(explained(Error::not_found(match request.is_empty() {
             true => format!("the store {} holds no field", store.url()),
             false => format!("no field {request}"),
@@ -98,34 +154,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         out.note(format_args!("not there: {named}{more}"));
     }
-    let head = arguments.npy.then(|| npy_head(&fields, region.as_ref())).transpose()?;
-    let mut written = 0;
-    let mut copy = |to: &mut dyn Write| -> Done {
-        if let Some(head) = &head {
-            to.write_all(head)?;
-        }
-        for field in fields.iter() {
-            let piece = Piece::new(field?, region.as_ref())?;
-            written += piece.write(to)?;
-        }
-        Ok(())
-    };
-    match target {
-        Some(path) => whole_file(path, &mut copy)?,
-        None => copy(out)?,
-    }
-    if let Some(path) = target {
-        if out.json() {
-            out.document(&report(&fields, written, path))?;
-        } else {
-            out.note(format_args!(
-                "{}: {}, {written} bytes",
-                path.display(),
-                count(fields.len() as u64, "field")
-            ));
-        }
-    }
-    Ok(())
+    Ok(fields)
 }
 
 /// Takes `target` out of a request, the file that the answer goes to, and the request without it. Where

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::nearest::closest;
+use crate::nearest::did_you_mean;
 
 const TABLE: &str = include_str!("../../data/words.tsv");
 
@@ -46,11 +46,6 @@ pub enum Vocabulary {
     Resolution,
 }
 
-/// The most values that an error lists in full.
-const LISTED: usize = 60;
-/// How many it lists of more.
-const CLOSEST: usize = 10;
-
 impl Vocabulary {
     pub(crate) const ALL: [(&'static str, Vocabulary); 14] = [
         ("class", Vocabulary::Class),
@@ -86,11 +81,10 @@ impl Vocabulary {
     /// The next step for somebody whose word is none.
     pub(crate) fn hint(self, text: &str) -> String {
         let words = self.words();
-        if words.len() <= LISTED {
-            return format!("the words are {}", words.join(", "));
+        match did_you_mean(text, words.iter().copied()) {
+            Some(meant) => format!("{meant} the words are {}", words.join(", ")),
+            None => format!("the words are {}", words.join(", ")),
         }
-        let close = closest(text, words.iter().copied(), CLOSEST).join(", ");
-        format!("the nearest of its {} words are {close}", words.len())
     }
 }
 
