@@ -1,14 +1,15 @@
 """A tour on real data: `make demo`.
 
 Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
-and goes back, kills a writer, damages a copy, opens the stores in xarray and plots. Everything that comes
-back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network.
-What it makes is in demo-out/.
+and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
+files back and plots. Everything that comes back is compared with the source. Needs the package with its
+extras and `iris-sample-data`; no network. What it makes is in demo-out/.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -42,7 +43,8 @@ GRIB_YEARS = 20
 
 @contextmanager
 def chapter(number: int, title: str) -> Iterator[None]:
-    print(f"\n{number}. {title}\n{'-' * (len(title) + 3)}")
+    head = f"{number}. {title}"
+    print(f"\n{head}\n{'-' * len(head)}")
     begun = time.perf_counter()
     yield
     print(f"   ({time.perf_counter() - begun:.2f} s)")
@@ -56,7 +58,7 @@ def say(*lines: str) -> None:
 def shell(verb: str, store: Path, *arguments: str, expect: int = 0, show: int = 8) -> None:
     """Runs the program as a user would, from the root of the checkout, and shows what it says."""
     words = [verb, str(store.relative_to(ROOT)), *arguments]
-    say(f"$ fieldstone {' '.join(words)}")
+    say(f"$ fieldstone {shlex.join(words)}")
     done = subprocess.run(
         [PROGRAM, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -256,6 +258,41 @@ def open_in_xarray(source: np.ndarray) -> None:
     check(worst < 0.01, f"the GRIB fields open as {name} ({sizes}), within their packing: {worst:.4f} K")
 
 
+def write_from_xarray(source: np.ndarray) -> None:
+    celsius = xarray.open_dataset(CLIMATE, engine="fieldstone", request={"run": AIR})[["air_temperature"]]
+    celsius["air_temperature"] -= np.float32(273.15)
+    celsius["air_temperature"].attrs["units"] = "celsius"
+    run = {"run": "celsius", "project": "demo"}
+    fst.to_store(celsius.chunk(latitude=10), CLIMATE, run)
+    got = xarray.open_dataset(CLIMATE, engine="fieldstone", request=run)
+    xarray.testing.assert_equal(got.load(), celsius.load())
+    say("ok: a Dataset computed by dask is written whole, and opens as what was written")
+    region = {"time": slice(100, 110), "latitude": slice(3, 17), "longitude": slice(5, 44)}
+    patch = celsius.isel(region) * 0
+    fst.to_store(patch.drop_vars(patch.coords), CLIMATE, run, region=region)
+    got = xarray.open_dataset(CLIMATE, engine="fieldstone", request=run)["air_temperature"].values
+    expected = source - np.float32(273.15)
+    expected[100:110, 3:17, 5:44] = 0
+    check(np.array_equal(got, expected), "a region of it is replaced, at any alignment")
+    frame = fst.open(CLIMATE, "r").list("variable=air_temperature").to_pandas()
+    warmest = frame.groupby("run")["max"].max()
+    say(f"warmest of each run, from the index alone: {warmest.round(2).to_dict()}")
+
+
+def give_back(source: np.ndarray) -> None:
+    shell("export", CLIMATE, f"run={AIR}", str((OUT / "again.nc").relative_to(ROOT)))
+    with xarray.open_dataset(SAMPLES / f"{AIR}.nc") as file, xarray.open_dataset(OUT / "again.nc") as again:
+        check(again.identical(file), "the netCDF file that comes out holds what went in")
+    target = (OUT / "two.grib").relative_to(ROOT)
+    shell("get", FORECAST, f'retrieve, class=rd, param=2t, date=20800101/20990101, target="{target}"')
+    shell("export", FORECAST, "class=rd,expver=demo", str((OUT / "all.grib").relative_to(ROOT)))
+    made = (OUT / "temperature.grib").read_bytes()
+    check((OUT / "all.grib").read_bytes() == made, "the GRIB file that comes out is the one that went in")
+    check(
+        len((OUT / "two.grib").read_bytes()) == len(made) // GRIB_YEARS * 2, "a MARS request names its target"
+    )
+
+
 def plot() -> None:
     request = f"run={AIR},variable=air_temperature,step=239"
     picture = OUT / "temperature-2099.png"
@@ -288,7 +325,11 @@ def main() -> None:
         take_grib(source)
     with chapter(8, "Open in xarray"):
         open_in_xarray(source)
-    with chapter(9, "Plot"):
+    with chapter(9, "Write from xarray"):
+        write_from_xarray(source)
+    with chapter(10, "Give files back"):
+        give_back(source)
+    with chapter(11, "Plot"):
         plot()
     print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
     for path in sorted(OUT.iterdir()):
