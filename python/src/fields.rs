@@ -64,6 +64,11 @@ impl PyFields {
         Ok(PyFields { parts, all, interner: Arc::new(Mutex::new(Interner::new(schema))) })
     }
 
+    /// All of them.
+    pub fn fields(&self) -> PyResult<Vec<Field>> {
+        self.all.iter().collect::<fieldstone::Result<Vec<_>>>().or_raise()
+    }
+
     fn at(&self, py: Python<'_>, index: usize) -> PyResult<PyField> {
         let field = py.detach(|| self.all.get(index)).or_raise()?;
         let mut before = 0;
@@ -217,6 +222,13 @@ pub struct PyField {
     field: Field,
     origin: Option<Arc<Origin>>,
     interner: Option<Arc<Mutex<Interner>>>,
+}
+
+impl PyField {
+    /// The field.
+    pub fn field(&self) -> &Field {
+        &self.field
+    }
 }
 
 #[pymethods]

@@ -219,6 +219,24 @@ def test_a_run_is_not_written_over_unasked(url):
     xr.testing.assert_identical(opened(url, at=version).load(), ds)
 
 
+def test_nothing_of_a_run_that_is_written_over_stays(url):
+    ds = weather()
+    with fst.open(url) as store:
+        fst.to_store(ds, store, {"run": "a"})
+        fst.to_store(ds, store, {"run": "a", "member": 3})
+        before = store.version
+        gone = next(iter(ds.data_vars))
+        less = ds.drop_vars(gone).isel(time=slice(0, 2)).chunk({"lat": 3})
+        with dask.config.set(scheduler="processes"):
+            fst.to_store(less, store, {"run": "a"}, overwrite=True)
+        own = [e.key for e in store.list("run=a") if "member" not in e.key]
+        assert own and gone not in {key["variable"] for key in own}
+        assert {key["step"] for key in own if "step" in key} <= {"0", "1"}
+        assert gone in store.axes("run=a,member=3")["variable"]
+    xr.testing.assert_equal(opened(url).load(), less.compute())
+    assert gone in opened(url, at=before)
+
+
 class Stop(Exception):
     pass
 

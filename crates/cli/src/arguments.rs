@@ -94,9 +94,11 @@ impl Selecting {
         Ok(Request::parse(text).map_err(how_to_write)?)
     }
 
-    /// The requests of a MARS request file; one where there is no verb but the first.
+    /// The requests of a MARS request file; one where there is no verb but the first, and the one that
+    /// selects everything where there is none.
     pub fn parse_many(&self) -> Done<Vec<Request>> {
-        Ok(Request::parse_many(self.text()?).map_err(how_to_write)?)
+        let requests = Request::parse_many(self.text()?).map_err(how_to_write)?;
+        Ok(if requests.is_empty() { vec![Request::new()] } else { requests })
     }
 
     /// The request's text.

@@ -40,8 +40,16 @@ def write_whole(
     groups = encoded(dataset, step_dim)
     call = secrets.token_hex(8)
     with joined(store) as tx:
-        if not overwrite:
-            refuse_held(tx, base)
+        held = held_fields(tx, base)
+        if held and not overwrite:
+            words = ", ".join(f"{k}={v}" for k, v in base.items())
+            raise Conflict(
+                f"{words} has fields already, such as {held[0].key}",
+                "write with overwrite=True, into a part of it with region=, or under another run",
+            )
+        if held:
+            tx.remove(held)
+            tx.flush()  # older than all that is written here, by whatever process
         place = place_of(tx.store, call, tx.id)
         later = [pair for group in groups for pair in write_group(tx, place, base, group, compute)]
         if compute:
@@ -195,13 +203,8 @@ def joined(store: Store | Transaction) -> Iterator[Transaction]:
         yield tx
 
 
-def refuse_held(tx: Transaction, base: Mapping[str, Any]) -> None:
-    """Conflict where the run has fields already."""
+def held_fields(tx: Transaction, base: Mapping[str, Any]) -> list[Any]:
+    """The fields of the run, without those of runs with further keywords."""
     own = {*base, "variable", "step"}
-    for entry in tx.list({keyword: [value] for keyword, value in base.items()}):
-        if own.issuperset(entry.key):
-            words = ", ".join(f"{k}={v}" for k, v in base.items())
-            raise Conflict(
-                f"{words} has fields already, such as {entry.key}",
-                "write with overwrite=True, into a part of it with region=, or under another run",
-            )
+    found = tx.retrieve({keyword: [value] for keyword, value in base.items()}, strict=False)
+    return [field for field in found if own.issuperset(field.key)]
