@@ -15,7 +15,7 @@ import fieldstone as fst
 import numpy as np
 import pytest
 from conftest import sample
-from fieldstone._helper import grib
+from fieldstone._helper import grib, grib_keys
 from fieldstone._native import _grib_keys
 from test_helper_grib import message
 
@@ -26,7 +26,7 @@ def by_eccodes(data: bytes) -> dict[str, str] | str:
     """The key of one message as eccodes alone gives it, or what it says where it cannot."""
     try:
         with grib.Handle(data) as handle:
-            return grib.key_of(handle)
+            return grib_keys.key_of(handle)
     except Exception as error:
         return f"eccodes cannot read its header: {error}"
 

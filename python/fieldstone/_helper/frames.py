@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
 
 MAX_HEADER = 16 << 20
 MAX_REQUEST_PAYLOAD = 4 << 30

@@ -13,7 +13,6 @@ Invariants:
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,30 +22,12 @@ import eccodes
 import numpy as np
 
 from fieldstone._helper.frames import Channel, RequestError
+from fieldstone._helper.grib_keys import UNKNOWN, apart_of, key_of
 
 CHUNK = 1 << 20
 PROJECTED = ("mercator", "lambert", "polar_stereographic")
 RECTANGULAR = ("regular_ll", "regular_gg", "rotated_ll", *PROJECTED)
 LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
-UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
-MEASURED = re.compile("isobaric|hybrid|sigma|height|depth|theta|potential|pressure|eta", re.IGNORECASE)
-"""Types of level whose 0 is a level; elsewhere it says that there is none."""
-APART = (
-    ("typeoflevel", "typeOfLevel"),
-    ("level", "level"),
-    ("toplevel", "topLevel"),
-    ("bottomlevel", "bottomLevel"),
-    ("steptype", "stepType"),
-    ("steprange", "stepRange"),
-    ("number", "number"),
-    ("shortname", "shortName"),
-    ("localnumber", "localDefinitionNumber"),
-    ("process", "generatingProcessIdentifier"),
-    ("grid", "md5GridSection"),
-    ("product", "md5Section4"),
-    ("product1", "md5Section1"),
-)
-"""Keywords that tell apart messages of one key, in the order in which they are tried."""
 
 
 @dataclass
@@ -247,67 +228,6 @@ class Handle:
     def set(self, name: str, value: float) -> None:
         """Sets a key of this handle, for decoding only."""
         eccodes.codes_set(self._handle, name, value)
-
-
-def keys_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
-    """Answers `grib_keys`: the key of each message, or why it has none."""
-    lengths = header.get("lengths")
-    if not isinstance(lengths, list) or sum(lengths) != len(payload):
-        raise RequestError("Invalid", "grib_keys needs the lengths of the messages in the payload")
-    told: list[dict[str, Any]] = []
-    position = 0
-    for length in lengths:
-        message, position = payload[position : position + length], position + length
-        try:
-            with Handle(message) as handle:
-                key = key_of(handle)
-                told.append({"grib": key, "apart": apart_of(handle, key) if header.get("apart") else []})
-        except Exception as error:  # eccodes has an exception type per return code
-            told.append({"why": f"eccodes cannot read its header: {error}"})
-    channel.send({"kind": "grib_keys", "keys": told})
-    channel.done()
-
-
-def key_of(handle: Handle) -> dict[str, str]:
-    """The key of a message in the keywords of the `mars` schema."""
-    key = handle.mars()
-    if "class" not in key:
-        key = foreign(handle, key)
-    return {keyword: value for keyword, value in key.items() if value}
-
-
-def apart_of(handle: Handle, key: dict[str, str]) -> list[list[str]]:
-    """What tells a message from another one of its key."""
-    told = [(keyword, handle.text(name)) for keyword, name in APART if keyword not in key]
-    return [[keyword, value] for keyword, value in told if value]
-
-
-def foreign(handle: Handle, mars: dict[str, str]) -> dict[str, str]:
-    """The key of a message that MARS does not know: its centre stands for class, expver and stream."""
-    level_type, level = handle.text("typeOfLevel"), handle.text("level")
-    kind = mars.get("type") or handle.text("dataType")
-    key = dict(mars)
-    key["centre"] = handle.text("centre").lower()
-    # af: analysis or forecast. Whatever the step, so that a forecast is not cut in two.
-    key["type"] = "fc" if kind in ("", "af") else kind
-    key.setdefault("step", handle.text("stepRange") or "0")
-    key.setdefault("levtype", "sfc")
-    key.setdefault("date", handle.text("dataDate"))
-    key.setdefault("time", handle.text("dataTime").zfill(4))
-    key.setdefault("number", handle.text("perturbationNumber"))
-    key["typeoflevel"] = level_type
-    if "levelist" not in key and level and (level != "0" or MEASURED.search(level_type)):
-        key["levelist"] = level
-    if key.get("param", "0") == "0":
-        # No entry in eccodes' tables: the numbers of the code tables name the parameter.
-        parts = (
-            ("discipline", "parameterCategory", "parameterNumber")
-            if handle.text("edition") == "2"
-            else ("table2Version", "indicatorOfParameter")
-        )
-        key["param"] = "0"
-        key["parameter"] = "-".join(handle.text(part) or "0" for part in parts)
-    return key
 
 
 def decode_request(channel: Channel, payload: bytes) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import re
 import stat
-from typing import Any
 
 from fieldstone._helper import PROTOCOL
 from fieldstone._helper.frames import Channel, ProtocolError, RequestError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
+    from collections.abc import Callable
+    from typing import Any
+
+    from fieldstone._helper.grib_keys import Header
 
 CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -37,7 +42,7 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "decode":
                 module("grib", "eccodes", "grib").decode_request(channel, payload)
             case "grib_keys":
-                module("grib", "eccodes", "grib").keys_request(channel, header, payload)
+                module("grib_keys", "eccodes", "grib").keys_request(channel, header, payload, headers())
             case "fdb":
                 module("fdb", "pyfdb", "fdb").answer(channel, header)
             case "plot":
@@ -66,8 +71,18 @@ def module(name: str, needs: str, extra: str) -> Any:
         raise RequestError("Unavailable", message, f"pip install 'fieldstone[{extra}]'") from None
 
 
+def headers() -> Callable[[bytes], Header]:
+    """What opens the header of a GRIB message, in as little time as can be."""
+    try:
+        return importlib.import_module("fieldstone._helper.libeccodes").reader()
+    except (ImportError, RuntimeError, OSError):
+        return module("grib", "eccodes", "grib").Handle
+
+
 def version() -> dict[str, Any]:
     """Protocol and library versions; null for a library that is not there."""
+    import platform
+
     facts: dict[str, Any] = {"kind": "version", "protocol": PROTOCOL, "python": platform.python_version()}
     for name in ("numpy", "netCDF4", "matplotlib"):
         try:
