@@ -36,6 +36,18 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const INSTALL: &str =
     "pip install 'fieldstone[netcdf,grib]', or name a Python that has it in FIELDSTONE_PYTHON";
 
+/// What Python runs: the helper without the package around it, which takes longer to load than most answers
+/// take. The helper loads the whole package where a request needs it; elsewhere this is
+/// `python -P -m fieldstone._helper`.
+const START: &str = r#"
+import sys
+from importlib.util import find_spec, module_from_spec
+if spec := find_spec("fieldstone"):
+    sys.modules["fieldstone"] = module_from_spec(spec)
+from fieldstone._helper.__main__ import main
+sys.exit(main())
+"#;
+
 /// How a helper is started.
 #[derive(Debug, Clone)]
 pub struct HelperOptions {
@@ -83,7 +95,7 @@ impl Helper {
         let python = options.python.clone().unwrap_or_else(find_python);
         let mut child = Command::new(&python)
             // -P: a file in the current folder never stands in for a module.
-            .args(["-P", "-m", "fieldstone._helper"])
+            .args(["-P", "-c", START])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import stat
+import sys
 
 from fieldstone._helper import PROTOCOL
 from fieldstone._helper.frames import Channel, ProtocolError, RequestError
@@ -48,6 +49,7 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "plot":
                 module("plot", "matplotlib", "plot").plot_request(channel, header, payload)
             case "export":
+                load_package()
                 module("export", "netCDF4", "netcdf").export_request(channel, header)
             case op:
                 ops = "version, ingest, decode, grib_keys, fdb, plot, export"
@@ -69,6 +71,13 @@ def module(name: str, needs: str, extra: str) -> Any:
     except (ImportError, RuntimeError, OSError) as error:
         message = f"the Python package {needs} cannot be loaded: {error}"
         raise RequestError("Unavailable", message, f"pip install 'fieldstone[{extra}]'") from None
+
+
+def load_package() -> None:
+    """Loads the package `fieldstone` where the helper was started without it."""
+    package = sys.modules["fieldstone"]
+    if "__version__" not in vars(package):
+        package.__spec__.loader.exec_module(package)
 
 
 def headers() -> Callable[[bytes], Header]:
