@@ -10,12 +10,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+def required() -> set[str]:
+    """The words of FIELDSTONE_REQUIRE."""
+    return set(os.environ.get("FIELDSTONE_REQUIRE", "").replace(",", " ").split())
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail the run where FIELDSTONE_REQUIRE holds `all` and anything was skipped, in whatever way."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if "all" in required() and exitstatus == 0 and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def require(name: str, condition: object, why: str) -> None:
     """Skip the test where `condition` is false; fail it where FIELDSTONE_REQUIRE holds `name` or `all`."""
     if condition:
         return
-    required = os.environ.get("FIELDSTONE_REQUIRE", "").replace(",", " ").split()
-    if name in required or "all" in required:
+    if {name, "all"} & required():
         pytest.fail(f"{name} is required (FIELDSTONE_REQUIRE): {why}", pytrace=False)
     pytest.skip(f"{name}: {why}")
 
