@@ -14,5 +14,6 @@ pub mod key;
 pub mod nearest;
 pub mod request;
 pub mod schema;
+pub mod value;
 
 pub use error::{Error, ErrorKind, Result};

@@ -12,6 +12,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+pub mod catalog;
 mod cubes;
 pub mod export;
 mod grib;

@@ -21,6 +21,7 @@
 pub mod block;
 pub mod board;
 pub mod bytes;
+pub mod catalog;
 pub mod data;
 pub mod entry;
 pub mod grib;

@@ -1,0 +1,318 @@
+//! The tables of the catalog and the databases that keep them.
+//!
+//! ```text
+//! Database    one SQL connection: Sqlite (bundled) | Postgres        raw SQL, bulk insert, range scans
+//! Index       applies side records to a Database and serves Tables   the same code for both
+//! Tables      what the query executor reads, within one read
+//! ```
+//!
+//! | table | key | holds |
+//! |---|---|---|
+//! | meta | name | layout version, id of the store |
+//! | log | writer | sequence up to which the log is applied |
+//! | batch | batch | where rows come from: (writer, sequence, record, call), the order of their commit |
+//! | run | run | project, name, job, created, grid, notes, params |
+//! | step | run, step | time |
+//! | variable | run, variable | the declaration |
+//! | variable_name | variable | name and version; the same number in all runs |
+//! | held | run, variable, step | fields: which variable is in which step |
+//! | tag | tag | name, version asked for, version shown, type, unit |
+//! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
+//! | series | run, tag, step, variable | n, least and greatest number, hull, levels of the curve |
+//! | span | tag, run | n, least and greatest number, first and last step |
+//! | grave | | what was deleted, for what arrives later with an older order |
+//! | pending | transaction, writer, sequence, record | prepared records, as bytes |
+//! | conflict | | contradicting definitions |
+//!
+//! Indexes on attr: (run, tag, num) where num is there; (run, tag, text) where the value is text.
+//! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
+
+use std::ops::RangeInclusive;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::ValueType;
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
+
+/// Number of a run in one engine.
+pub type RunId = i64;
+/// Number of a tag in one engine.
+pub type TagId = i64;
+/// Number of a variable's name and version in one engine; [`NO_VARIABLE`] for attributes without one.
+pub type VariableId = i64;
+
+/// Stands for the variable of an attribute of a run or a step.
+pub const NO_VARIABLE: VariableId = 0;
+/// Stands for the step of an attribute of a run, or of a variable at no step.
+pub const NO_STEP: i64 = i64::MIN;
+/// Stands for the curve key of an attribute without a box.
+pub const NO_CURVE: i64 = -1;
+
+/// One cell of a row, as a database takes and gives it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A float, never NaN.
+    Real(f64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Whether a scan goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next row, please.
+    More,
+    /// Enough.
+    Stop,
+}
+
+/// A row of attr, as it is stored; see [`AttrRow::value`].
+#[derive(Debug, Clone, Copy)]
+pub struct AttrRow<'a> {
+    /// The run.
+    pub run: RunId,
+    /// The tag.
+    pub tag: TagId,
+    /// The step, or [`NO_STEP`].
+    pub step: i64,
+    /// The variable, or [`NO_VARIABLE`].
+    pub variable: VariableId,
+    /// The curve key, or [`NO_CURVE`].
+    pub curve: i64,
+    /// The batch.
+    pub batch: i64,
+    /// The row in the batch's record.
+    pub row: i64,
+    /// Type of the value.
+    pub kind: ValueType,
+    /// What orders it among numbers: the number itself, rounded to a float; a range's lower end. `None`
+    /// for NaN and for what is no number.
+    pub num: Option<f64>,
+    /// The rest of the value, where `num` does not say it exactly.
+    pub payload: Cell<'a>,
+    /// The box, encoded; empty for none.
+    pub region: &'a [u8],
+}
+
+/// A range of attr to read, in key order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Probe {
+    /// By the table's key. A part may be open only if all parts behind it are.
+    Key {
+        /// The run.
+        run: RunId,
+        /// The tag.
+        tag: TagId,
+        /// Steps, both ends included; `NO_STEP..=i64::MAX` for all.
+        steps: RangeInclusive<i64>,
+        /// The variable; only where `steps` is one step.
+        variable: Option<VariableId>,
+        /// Curve keys, both ends included; only where there is a variable.
+        curve: Option<RangeInclusive<i64>>,
+    },
+    /// By the number of the value, both ends included; rows come in the order of their numbers.
+    Number {
+        /// The run.
+        run: RunId,
+        /// The tag.
+        tag: TagId,
+        /// Numbers.
+        numbers: RangeInclusive<f64>,
+    },
+    /// By the text of the value, both ends included where given; rows come in the order of their bytes.
+    Text {
+        /// The run.
+        run: RunId,
+        /// The tag.
+        tag: TagId,
+        /// Least text.
+        from: String,
+        /// Greatest text; `None`: no end.
+        to: Option<String>,
+    },
+}
+
+/// How long a write transaction may wait for other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// Until the other is done, within reason; Unavailable then.
+    Yes,
+}
+
+/// Differences of SQL that cannot be avoided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// One connection to a database. SQL has parameters `$1`, `$2` … in the order of their first use.
+pub trait Database: Send + std::fmt::Debug {
+    /// Which SQL it speaks.
+    fn dialect(&self) -> Dialect;
+    /// Begins a transaction that reads one state; `false` where another process writes and `wait` is No.
+    fn begin(&mut self, write: bool, wait: Wait) -> Result<bool>;
+    /// Ends it.
+    fn commit(&mut self) -> Result<()>;
+    /// Undoes it.
+    fn rollback(&mut self) -> Result<()>;
+    /// Runs several statements without parameters: definitions.
+    fn batch(&mut self, sql: &str) -> Result<()>;
+    /// Runs one statement; returns how many rows it changed.
+    fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64>;
+    /// Runs a query, row by row.
+    fn query(
+        &mut self,
+        sql: &str,
+        parameters: &[Cell<'_>],
+        row: &mut dyn FnMut(&[Cell<'_>]) -> Result<Flow>,
+    ) -> Result<()>;
+    /// Reads ranges of attr, one after another; returns how many rows were read.
+    fn scan(
+        &mut self,
+        probes: &[Probe],
+        row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>,
+    ) -> Result<u64>;
+    /// Inserts rows of attr, given in key order, as fast as the database can.
+    fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64>;
+    /// The plan of a query, as text, for tests.
+    fn explain(&mut self, sql: &str) -> Result<String>;
+}
+
+/// A run, as a query sees it.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// Its number.
+    pub id: RunId,
+    /// What was declared; for a run that only fields name, nothing but the name.
+    pub decl: RunDecl,
+    /// Whether `create_run` declared it.
+    pub declared: bool,
+}
+
+/// A step of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepRow {
+    /// The run.
+    pub run: RunId,
+    /// The number.
+    pub step: i64,
+    /// The time.
+    pub time: Option<f64>,
+}
+
+/// A variable of a run.
+#[derive(Debug, Clone)]
+pub struct VariableRow {
+    /// The run.
+    pub run: RunId,
+    /// The number of its name and version.
+    pub id: VariableId,
+    /// What was declared, or what fields say: type and shape.
+    pub decl: VariableDecl,
+    /// Whether `create_variable` declared it.
+    pub declared: bool,
+}
+
+/// A tag.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TagRow {
+    /// Its number.
+    pub id: TagId,
+    /// What was declared.
+    pub decl: TagDecl,
+    /// The version to show.
+    pub version: i64,
+}
+
+/// Rows of one (run, tag, step, variable), summed up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// The run.
+    pub run: RunId,
+    /// The tag.
+    pub tag: TagId,
+    /// The step, or [`NO_STEP`].
+    pub step: i64,
+    /// The variable, or [`NO_VARIABLE`].
+    pub variable: VariableId,
+    /// Rows.
+    pub n: u64,
+    /// Least and greatest number, where there is one.
+    pub numbers: Option<(f64, f64)>,
+    /// Bit k: there are boxes of level k of the curve.
+    pub levels: u64,
+    /// Greatest extent of a box, in any dimension.
+    pub extent: i64,
+}
+
+/// Rows of one (tag, run), summed up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// The tag.
+    pub tag: TagId,
+    /// The run.
+    pub run: RunId,
+    /// Rows.
+    pub n: u64,
+    /// Least and greatest number, where there is one; may be wider than the rows are, after deletions.
+    pub numbers: Option<(f64, f64)>,
+    /// First and last step; [`NO_STEP`] counts as first.
+    pub steps: (i64, i64),
+}
+
+/// Which runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunSelect {
+    /// All, by number.
+    All,
+    /// Those with this name, in any project.
+    Named(String),
+    /// These.
+    Ids(Vec<RunId>),
+}
+
+/// What a query reads, all of one state.
+pub trait Tables {
+    /// Runs, by number.
+    fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>>;
+    /// Names and numbers of runs alone: cheap for many.
+    fn run_names(&mut self, row: &mut dyn FnMut(RunId, &RunName) -> Result<Flow>) -> Result<()>;
+    /// Steps of a run within a range, ascending.
+    fn steps(&mut self, run: RunId, steps: RangeInclusive<i64>) -> Result<Vec<StepRow>>;
+    /// Variables of a run, by name.
+    fn variables(&mut self, run: RunId) -> Result<Vec<VariableRow>>;
+    /// Every name and version of a variable in any run.
+    fn variable_names(&mut self) -> Result<Vec<(VariableId, VariableName)>>;
+    /// Steps in which a run holds fields of a variable, ascending.
+    fn held(&mut self, run: RunId, variable: VariableId) -> Result<Vec<i64>>;
+    /// Every tag.
+    fn tags(&mut self) -> Result<Vec<TagRow>>;
+    /// Sums per run of one tag, by run.
+    fn spans(&mut self, tag: TagId, run: Option<RunId>) -> Result<Vec<Span>>;
+    /// Sums of all tags of one run.
+    fn spans_of_run(&mut self, run: RunId) -> Result<Vec<Span>>;
+    /// Sums per series, by step and variable.
+    fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>>;
+    /// Rows of attr; returns how many were read.
+    fn scan(
+        &mut self,
+        probes: &[Probe],
+        row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>,
+    ) -> Result<u64>;
+    /// Where the rows of a batch come from: the id of its row 0.
+    fn source(&mut self, batch: i64) -> Result<AttributeId>;
+}
+
+/// Order of a commit among all: its stamp (its decision's, where it was prepared), then the writer.
+pub type Order = (u64, Id);

@@ -1,0 +1,16 @@
+//! The catalog: runs, steps, variables, tags and attributes, found by value, place and time.
+//!
+//! The truth is in the store's logs, as side records ([`fieldstone_format::catalog`]). What is here is
+//! an index over them in an SQL engine, which may be deleted at any time and is built again by replay.
+//!
+//! * [`engine`]: the tables, and the databases that keep them;
+//! * [`query`]: the query model, its text form, and the executor.
+//!
+//! Invariants:
+//! * applying a commit twice, or commits in another order, gives the same tables;
+//! * the tables hold only what is visible to everybody; what is prepared or unflushed is applied within
+//!   a database transaction that is rolled back after the read;
+//! * SQL narrows by keys alone; whether a row is a hit is decided in one place, in Rust.
+
+pub mod engine;
+pub mod query;

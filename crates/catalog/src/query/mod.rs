@@ -1,0 +1,216 @@
+//! The query model: what one call can ask of the catalog.
+//!
+//! A query is an expression over terms. Terms look at one attribute (or one run, step, variable or tag
+//! that exists, where no term needs attributes); [`Expr::Related`] asks for another attribute beside it.
+//! Functions build it in Rust, keywords in Python, and [`parse`](text::parse) reads it as text.
+
+mod table;
+
+use fieldstone_core::value::{Test, Value};
+use fieldstone_format::Id;
+
+pub use table::{Coded, HitTable};
+
+/// A test of a name: exact, with case; or a glob.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NameTest {
+    /// Exactly this.
+    Is(String),
+    /// A pattern: `*`, `?`, `[…]`.
+    Glob(String),
+    /// One of them.
+    Any(Vec<NameTest>),
+}
+
+/// What an attribute stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// A run.
+    Run,
+    /// A step.
+    Step,
+    /// A variable, at a step or at none.
+    Variable,
+}
+
+/// A dimension, by name or by index.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dim {
+    /// By the name that the variable declares.
+    Name(String),
+    /// By index, 0 first.
+    Index(usize),
+}
+
+/// A range along a dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Range {
+    /// Elements, half-open; an end that is not given is open.
+    Index(Option<i64>, Option<i64>),
+    /// Coordinates, both ends included; mapped to elements by the variable's coordinates.
+    Physical(f64, f64),
+}
+
+/// How the box of an attribute lies to the box asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Relation {
+    /// They have an element in common.
+    #[default]
+    Overlaps,
+    /// It lies inside of the box asked for.
+    Within,
+    /// It holds the box asked for.
+    Contains,
+}
+
+/// One term.
+#[derive(Debug, Clone)]
+pub enum Term {
+    /// Name of the run.
+    Run(NameTest),
+    /// Its project.
+    Project(NameTest),
+    /// Its job.
+    Job(NameTest),
+    /// A parameter of the run.
+    Param(String, Test),
+    /// When the run was created.
+    Created(Test),
+    /// Steps, both ends included; an attribute of a run has none.
+    Step(Vec<(i64, i64)>),
+    /// Time of the step.
+    Time(Test),
+    /// Name of the variable.
+    Variable(NameTest),
+    /// Its version.
+    VariableVersion(Vec<i64>),
+    /// Name of the tag.
+    Tag(NameTest),
+    /// Its version, as it is shown.
+    TagVersion(Vec<i64>),
+    /// Its unit.
+    Unit(NameTest),
+    /// The value.
+    Value(Test),
+    /// What it stands on.
+    Scope(Scope),
+    /// The box. An attribute of a whole variable has the box of its shape; others have none and match no
+    /// box. Dimensions that are not named are not looked at.
+    Region(Vec<(Dim, Range)>, Relation),
+    /// Extent of the box along a dimension, in elements.
+    Extent(Dim, Test),
+    /// Elements in the box.
+    Volume(Test),
+}
+
+/// Where a related attribute must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Where {
+    /// In the same run.
+    SameRun,
+    /// At the same step of the same run, on any variable.
+    SameStep,
+    /// On the same variable at the same step.
+    SameVariable,
+    /// At the same step with a box that has an element in common, on any variable.
+    Overlapping,
+}
+
+/// An expression over terms.
+#[derive(Debug, Clone)]
+pub enum Expr {
+    /// All hold; of none: everything.
+    All(Vec<Expr>),
+    /// One holds at least.
+    Any(Vec<Expr>),
+    /// It does not hold.
+    Not(Box<Expr>),
+    /// One term.
+    Term(Term),
+    /// There is another attribute for which the expression holds, placed like this.
+    Related(Where, Box<Expr>),
+}
+
+/// What results are ordered by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// Name of the run.
+    Run,
+    /// When the run was created.
+    Created,
+    /// The step.
+    Step,
+    /// Time of the step.
+    Time,
+    /// Name of the variable.
+    Variable,
+    /// Name of the tag.
+    Tag,
+    /// The value: numbers, then texts, then the rest.
+    Value,
+    /// Elements in the box.
+    Volume,
+}
+
+/// First or last step of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// Per run, variable and tag: only hits of the first step that has one.
+    First,
+    /// Only of the last.
+    Last,
+}
+
+/// A query.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// What must hold.
+    pub expr: Expr,
+    /// See also what this transaction holds.
+    pub transaction: Option<Id>,
+    /// First or last step only.
+    pub pick: Option<Pick>,
+    /// Order of the results; `true`: descending. By run, tag, step, variable, box where empty.
+    pub order: Vec<(Key, bool)>,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+impl Query {
+    /// A query for everything.
+    pub fn all() -> Query {
+        Query { expr: Expr::All(Vec::new()), transaction: None, pick: None, order: Vec::new(), limit: None }
+    }
+}
+
+/// A box, half-open, in elements.
+pub type Box64 = (Vec<i64>, Vec<i64>);
+
+/// An attribute that was found. Names are shared by the hits of a query.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// The project; empty for none.
+    pub project: std::sync::Arc<str>,
+    /// The run.
+    pub run: std::sync::Arc<str>,
+    /// The step.
+    pub step: Option<i64>,
+    /// Time of the step.
+    pub time: Option<f64>,
+    /// The variable.
+    pub variable: Option<std::sync::Arc<str>>,
+    /// Its version.
+    pub variable_version: i64,
+    /// The tag.
+    pub tag: std::sync::Arc<str>,
+    /// Its version, as it is shown.
+    pub tag_version: i64,
+    /// Its unit.
+    pub unit: std::sync::Arc<str>,
+    /// The value.
+    pub value: Value,
+    /// The box: start and count; `None` for the whole variable, step or run.
+    pub region: Option<Box64>,
+    /// Which attribute it is.
+    pub id: fieldstone_format::catalog::AttributeId,
+}

@@ -1,0 +1,237 @@
+//! Side records of the catalog: what a commit says of runs, steps, variables, tags and attributes.
+//! The normative text is `spec/catalog-records.md`.
+//!
+//! Records name runs, variables and tags by their names, so that writers need not agree on numbers.
+//! Attributes travel in columns, compressed: one record for the rows of one call.
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::value::{Value, ValueType};
+
+/// A run's name, unique within its project.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunName {
+    /// The project; empty for none.
+    pub project: String,
+    /// The name.
+    pub name: String,
+}
+
+/// A run, as it is declared.
+#[derive(Debug, Clone)]
+pub struct RunDecl {
+    /// Its name.
+    pub run: RunName,
+    /// The job that made it, as the batch system names it.
+    pub job: Option<String>,
+    /// Parameters, in the order they were given.
+    pub params: Vec<(String, Value)>,
+    /// When it was created, nanoseconds since 1970.
+    pub created: i64,
+    /// What its grid is; free.
+    pub grid: Option<Value>,
+    /// Notes.
+    pub notes: Option<String>,
+    /// Where its data lie, if outside of the store: free here, read by the facade.
+    pub outside: Option<Value>,
+}
+
+/// A step, as it is declared.
+#[derive(Debug, Clone, Copy)]
+pub struct StepDecl {
+    /// Its number.
+    pub number: i64,
+    /// Its time, in the unit that the run declares.
+    pub time: Option<f64>,
+}
+
+/// A variable's name and version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VariableName {
+    /// The name.
+    pub name: String,
+    /// The version.
+    pub version: i64,
+}
+
+/// Coordinates along one dimension.
+#[derive(Debug, Clone)]
+pub enum Coordinate {
+    /// Element i lies at first + i * spacing.
+    Uniform {
+        /// Coordinate of element 0.
+        first: f64,
+        /// Distance of two elements; not 0.
+        spacing: f64,
+    },
+    /// A coordinate for each element, strictly rising or falling.
+    Rectilinear(Vec<f64>),
+    /// Another kind of grid, by name: physical ranges are refused.
+    Other(String),
+}
+
+/// A variable of a run, as it is declared.
+#[derive(Debug, Clone)]
+pub struct VariableDecl {
+    /// Its name and version.
+    pub variable: VariableName,
+    /// Element type.
+    pub dtype: Option<DType>,
+    /// Global shape, in elements.
+    pub shape: Option<Vec<u64>>,
+    /// Names of the dimensions; empty where not named.
+    pub dims: Vec<String>,
+    /// Its own attributes, such as units.
+    pub attrs: Vec<(String, Value)>,
+    /// Coordinates of dimensions, by the dimension's index.
+    pub coords: Vec<(u32, Coordinate)>,
+    /// Extents of the pieces in which it is written.
+    pub decomposition: Option<Vec<u64>>,
+    /// Features that are looked for while it is written; free here, read by the facade.
+    pub finders: Option<Value>,
+}
+
+/// A tag, as it is declared. Two that differ in any part are two tags.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TagDecl {
+    /// The name.
+    pub name: String,
+    /// The version asked for. Where another type or unit holds this number already, the next free one is
+    /// shown.
+    pub version: i64,
+    /// Type of its values.
+    pub kind: ValueType,
+    /// Unit of its values; empty for none.
+    pub unit: String,
+}
+
+/// A column of a batch: one value for all rows, or one for each.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column<T> {
+    /// The same in all rows.
+    One(T),
+    /// One a row.
+    Each(Vec<T>),
+}
+
+/// Boxes of a batch, half-open: `start[row * rank + d]`, `count[row * rank + d]`; one row's worth where
+/// all rows have the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boxes {
+    /// Dimensions.
+    pub rank: usize,
+    /// Starts, in elements.
+    pub start: Vec<i64>,
+    /// Extents, in elements.
+    pub count: Vec<i64>,
+}
+
+/// Values of a batch, by type. [`Values::Any`] holds types that have no column of their own.
+#[derive(Debug, Clone)]
+pub enum Values {
+    /// Bools.
+    Bool(Vec<bool>),
+    /// Integers; datetimes too, as nanoseconds since 1970.
+    Int(Vec<i64>),
+    /// Unsigned integers.
+    UInt(Vec<u64>),
+    /// Floats.
+    Float(Vec<f64>),
+    /// Texts.
+    Text(Vec<String>),
+    /// All others.
+    Any(Vec<Value>),
+}
+
+/// Attributes of one run and one tag: a typed value on the run (no step, no variable), on steps, or on
+/// variables, each with a box or without.
+#[derive(Debug, Clone)]
+pub struct AttributeBatch {
+    /// The run.
+    pub run: RunName,
+    /// The tag; its kind says what the values are.
+    pub tag: TagDecl,
+    /// Rows.
+    pub rows: usize,
+    /// The steps; `None` for attributes of the run, or of a variable at no step.
+    pub step: Option<Column<i64>>,
+    /// The variables that rows name by index; empty for attributes of the run or of steps.
+    pub variables: Vec<VariableName>,
+    /// Index into `variables`, a row; means nothing where that is empty.
+    pub variable: Column<u32>,
+    /// The boxes; `None` for the whole variable.
+    pub boxes: Option<Boxes>,
+    /// The values: one a row, or a single one for all rows where `one_value` is set.
+    pub values: Values,
+    /// Whether all rows have the same value.
+    pub one_value: bool,
+    /// Whether this goes on with the call of the record before: rows of one call never replace each
+    /// other, those of a later call replace earlier ones at the same place.
+    pub continues: bool,
+    /// Whether each row is a call of its own.
+    pub singles: bool,
+}
+
+/// One attribute, named by where it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttributeId {
+    /// The log.
+    pub writer: crate::Id,
+    /// The commit's sequence.
+    pub sequence: u64,
+    /// Index among the commit's side records.
+    pub record: u32,
+    /// Row of the record.
+    pub row: u32,
+}
+
+/// What is deleted; each takes with it all that stands below.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Removal {
+    /// A run: its steps, variables and attributes.
+    Run(RunName),
+    /// A step of a run, with its attributes.
+    Step(RunName, i64),
+    /// A variable of a run, with its attributes.
+    Variable(RunName, VariableName),
+    /// A tag, with its attributes in all runs.
+    Tag(TagDecl),
+    /// These attributes.
+    Attributes(Vec<AttributeId>),
+}
+
+/// A side record of the catalog.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// Runs.
+    Runs(Vec<RunDecl>),
+    /// Steps of a run.
+    Steps(RunName, Vec<StepDecl>),
+    /// Variables of a run.
+    Variables(RunName, Vec<VariableDecl>),
+    /// Tags.
+    Tags(Vec<TagDecl>),
+    /// Attributes.
+    Attributes(AttributeBatch),
+    /// Deletions.
+    Remove(Vec<Removal>),
+}
+
+/// Kinds of what a transaction holds, as bits of a decision's mask: EMPRESS activates by these.
+pub mod kinds {
+    /// Fields.
+    pub const FIELDS: u32 = 1;
+    /// Runs.
+    pub const RUN: u32 = 1 << 1;
+    /// Steps.
+    pub const STEP: u32 = 1 << 2;
+    /// Variables.
+    pub const VARIABLE: u32 = 1 << 3;
+    /// Tags.
+    pub const TAG: u32 = 1 << 4;
+    /// Attributes of runs.
+    pub const RUN_ATTRIBUTE: u32 = 1 << 5;
+    /// Attributes of steps.
+    pub const STEP_ATTRIBUTE: u32 = 1 << 6;
+    /// Attributes of variables.
+    pub const VARIABLE_ATTRIBUTE: u32 = 1 << 7;
+}
