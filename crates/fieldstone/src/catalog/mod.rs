@@ -13,7 +13,9 @@ use fieldstone_format::catalog::{
 };
 use fieldstone_store::api::FieldStore;
 
-pub use fieldstone_catalog::query::{Hit, HitTable, Query};
+pub use fieldstone_catalog::query::{self, Hit, HitTable, Query};
+pub use fieldstone_core::value;
+pub use fieldstone_format::catalog as records;
 
 /// Where the engine is.
 #[derive(Debug, Clone, Default)]
