@@ -17,7 +17,7 @@
 //! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
 //! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names.
 
-mod calendar;
+pub(crate) mod calendar;
 mod candidates;
 mod describe;
 mod language;

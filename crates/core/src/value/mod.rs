@@ -8,10 +8,30 @@
 //! use fieldstone_core::value::{Test, Value};
 //! assert!(Test::Above(Value::Int(9000)).matches(&Value::Float(9000.5)));
 //! assert!(Test::Contains(Value::Int(7)).matches(&Value::IntRange(5, 9)));
+//! assert_eq!(Value::Int(3), Value::Float(3.0));
+//! assert_eq!(Value::IntRange(5, 9).to_string(), "5..9");
 //! ```
+//!
+//! Three relations, each with one use:
+//! * `==`: what a query calls equal; numbers by their exact value, maps whatever their order;
+//! * [`Value::compare`]: less and greater within one family, nothing across families;
+//! * [`Value::order`]: a total order for sorting.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::nearest::did_you_mean;
+use crate::{Error, Result};
+
+mod fit;
+mod glob;
+mod moment;
+mod order;
 mod test;
+mod text;
 
+pub use glob::Glob;
+pub use moment::{moment_text, parse_moment};
 pub use test::Test;
 
 /// A typed value.
@@ -71,4 +91,89 @@ pub enum ValueType {
     Array = 10,
     /// Any value: [`Value::List`], [`Value::Map`] and all others.
     Json = 11,
+}
+
+impl ValueType {
+    /// Every type, by number.
+    pub const ALL: [ValueType; 11] = [
+        ValueType::Bool,
+        ValueType::Int,
+        ValueType::UInt,
+        ValueType::Float,
+        ValueType::Text,
+        ValueType::Bytes,
+        ValueType::DateTime,
+        ValueType::IntRange,
+        ValueType::FloatRange,
+        ValueType::Array,
+        ValueType::Json,
+    ];
+
+    /// Its name, the same everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueType::Bool => "bool",
+            ValueType::Int => "int",
+            ValueType::UInt => "uint",
+            ValueType::Float => "float",
+            ValueType::Text => "text",
+            ValueType::Bytes => "bytes",
+            ValueType::DateTime => "datetime",
+            ValueType::IntRange => "int_range",
+            ValueType::FloatRange => "float_range",
+            ValueType::Array => "array",
+            ValueType::Json => "json",
+        }
+    }
+
+    /// The type of this name.
+    pub fn parse(name: &str) -> Result<ValueType> {
+        ValueType::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = ValueType::ALL.map(ValueType::name);
+            let hint = did_you_mean(name, names).unwrap_or_else(|| format!("types are {}", names.join(", ")));
+            Error::invalid(format!("'{name}' is no type of values")).with_hint(hint)
+        })
+    }
+
+    /// The type of this number, as it is stored.
+    pub fn from_u8(number: u8) -> Option<ValueType> {
+        ValueType::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ValueType {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<ValueType> {
+        ValueType::parse(name)
+    }
+}
+
+impl Value {
+    /// Its type; lists, maps and nothing are [`ValueType::Json`].
+    pub fn kind(&self) -> ValueType {
+        match self {
+            Value::Bool(_) => ValueType::Bool,
+            Value::Int(_) => ValueType::Int,
+            Value::UInt(_) => ValueType::UInt,
+            Value::Float(_) => ValueType::Float,
+            Value::Text(_) => ValueType::Text,
+            Value::Bytes(_) => ValueType::Bytes,
+            Value::DateTime(_) => ValueType::DateTime,
+            Value::IntRange(..) => ValueType::IntRange,
+            Value::FloatRange(..) => ValueType::FloatRange,
+            Value::Array(_) => ValueType::Array,
+            Value::Null | Value::List(_) | Value::Map(_) => ValueType::Json,
+        }
+    }
+
+    /// Whether it is int, uint or float.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Value::Int(_) | Value::UInt(_) | Value::Float(_))
+    }
 }

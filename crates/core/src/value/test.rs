@@ -1,9 +1,16 @@
 //! Tests of a value: what a query asks of it.
 
-use super::Value;
+use std::cmp::Ordering;
+
+use super::order::Number;
+use super::{Glob, Value};
 
 /// A test of a value.
-#[derive(Debug, Clone)]
+///
+/// Of a range, the tests by size ask whether some number of it passes, so that [`Test::Between`] is
+/// overlap. [`Test::Not`] is true wherever its inner test is false, also for NaN and for values of
+/// another type.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// There is a value, whatever it is.
     Exists,
@@ -21,9 +28,10 @@ pub enum Test {
     Equal(Value),
     /// Equal to one of them.
     IsIn(Vec<Value>),
-    /// A range holds the number, a text the substring, an array the element.
+    /// A range holds the number or the whole range, a text the substring, bytes the part, an array the
+    /// element.
     Contains(Value),
-    /// A text matches the pattern: `*`, `?`, `[…]`.
+    /// A text matches the pattern: `*`, `?`, `[…]`; see [`Glob`].
     Glob(String),
     /// All hold.
     All(Vec<Test>),
@@ -31,4 +39,67 @@ pub enum Test {
     Any(Vec<Test>),
     /// It does not hold.
     Not(Box<Test>),
+}
+
+impl Test {
+    /// Whether a value passes.
+    pub fn matches(&self, value: &Value) -> bool {
+        match self {
+            Test::Exists => true,
+            Test::Above(than) => greatest(value, than).is_some_and(Ordering::is_gt),
+            Test::AtLeast(than) => greatest(value, than).is_some_and(Ordering::is_ge),
+            Test::Below(than) => least(value, than).is_some_and(Ordering::is_lt),
+            Test::AtMost(than) => least(value, than).is_some_and(Ordering::is_le),
+            Test::Between(from, to) => {
+                from.compare(to).is_some_and(Ordering::is_le)
+                    && greatest(value, from).is_some_and(Ordering::is_ge)
+                    && least(value, to).is_some_and(Ordering::is_le)
+            }
+            Test::Equal(other) => value == other,
+            Test::IsIn(others) => others.iter().any(|other| value == other),
+            Test::Contains(part) => contains(value, part),
+            Test::Glob(pattern) => matches!(value, Value::Text(text) if Glob::new(pattern).matches(text)),
+            Test::All(tests) => tests.iter().all(|test| test.matches(value)),
+            Test::Any(tests) => tests.iter().any(|test| test.matches(value)),
+            Test::Not(test) => !test.matches(value),
+        }
+    }
+}
+
+/// Compares the greatest that a value holds.
+fn greatest(value: &Value, than: &Value) -> Option<Ordering> {
+    match value.ends() {
+        Some((from, to)) => sound(from, to)?.1.compare(than.number()?),
+        None => value.compare(than),
+    }
+}
+
+/// Compares the least that a value holds.
+fn least(value: &Value, than: &Value) -> Option<Ordering> {
+    match value.ends() {
+        Some((from, to)) => sound(from, to)?.0.compare(than.number()?),
+        None => value.compare(than),
+    }
+}
+
+/// A range that holds a number at all.
+fn sound(from: Number, to: Number) -> Option<(Number, Number)> {
+    from.compare(to)?.is_le().then_some((from, to))
+}
+
+fn contains(value: &Value, part: &Value) -> bool {
+    if let Some((from, to)) = value.ends() {
+        let asked = part.ends().or_else(|| part.number().map(|n| (n, n)));
+        return asked.and_then(|(a, b)| sound(a, b)).is_some_and(|(a, b)| {
+            from.compare(a).is_some_and(Ordering::is_le) && to.compare(b).is_some_and(Ordering::is_ge)
+        });
+    }
+    match (value, part) {
+        (Value::Text(text), Value::Text(part)) => text.contains(part.as_str()),
+        (Value::Bytes(bytes), Value::Bytes(part)) => {
+            part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
+        }
+        (Value::Array(elements), part) => elements.contains(part),
+        _ => false,
+    }
 }

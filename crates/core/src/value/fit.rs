@@ -1,0 +1,108 @@
+//! Which values a type takes, and what they become.
+
+use super::{Value, ValueType};
+use crate::{Error, Result};
+
+/// Lists and maps within one another, at most.
+pub const DEPTH: usize = 64;
+
+impl Value {
+    /// The value as one of type `kind`: itself, or widened where that loses nothing (an int in a float or
+    /// uint tag, a list of numbers in an array tag); `None` where the type does not take it.
+    pub fn fits(&self, kind: ValueType) -> Option<Value> {
+        if kind == ValueType::Json || (self.kind() == kind && kind != ValueType::Array) {
+            return Some(self.clone());
+        }
+        match (self, kind) {
+            (Value::Int(n), ValueType::UInt) => u64::try_from(*n).ok().map(Value::UInt),
+            (Value::UInt(n), ValueType::Int) => i64::try_from(*n).ok().map(Value::Int),
+            (Value::Int(n), ValueType::Float) => exact_i64(*n).map(Value::Float),
+            (Value::UInt(n), ValueType::Float) => exact_u64(*n).map(Value::Float),
+            (Value::IntRange(a, b), ValueType::FloatRange) => {
+                Some(Value::FloatRange(exact_i64(*a)?, exact_i64(*b)?))
+            }
+            (Value::Array(items) | Value::List(items), ValueType::Array) => array(items).map(Value::Array),
+            _ => None,
+        }
+    }
+
+    /// Whether it may be stored: ranges ascend and have no NaN, arrays are of one type, keys of maps are
+    /// unique, and nothing is nested too deeply.
+    pub fn check(&self) -> Result<()> {
+        self.check_at(0)
+    }
+
+    fn check_at(&self, depth: usize) -> Result<()> {
+        if depth > DEPTH {
+            return Err(Error::invalid(format!("a value is nested more than {DEPTH} deep"))
+                .with_hint("store it as text or bytes"));
+        }
+        let sound = match self {
+            Value::IntRange(a, b) => a <= b,
+            Value::FloatRange(a, b) => a <= b,
+            _ => true,
+        };
+        if !sound {
+            return Err(Error::invalid(format!("{self} is no range"))
+                .with_hint("a range goes from its least to its greatest number, both included"));
+        }
+        match self {
+            Value::Array(items) => {
+                let mixed = items.iter().find(|item| !scalar(item) || item.kind() != items[0].kind());
+                mixed.map_or(Ok(()), |item| {
+                    Err(Error::invalid(format!("an array of {} cannot hold {item}", items[0].kind()))
+                        .with_hint("use the type json for mixed and nested lists"))
+                })
+            }
+            Value::List(items) => items.iter().try_for_each(|item| item.check_at(depth + 1)),
+            Value::Map(pairs) => {
+                let mut keys: Vec<&str> = pairs.iter().map(|(key, _)| key.as_str()).collect();
+                keys.sort_unstable();
+                if let Some(twice) = keys.windows(2).find(|two| two[0] == two[1]) {
+                    return Err(Error::invalid(format!("the key '{}' is there twice", twice[0]))
+                        .with_hint("give each key of a map once"));
+                }
+                pairs.iter().try_for_each(|(_, item)| item.check_at(depth + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What an array may hold.
+fn scalar(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Bool(_)
+            | Value::Int(_)
+            | Value::UInt(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::DateTime(_)
+    )
+}
+
+/// The float that is exactly this integer.
+fn exact_i64(n: i64) -> Option<f64> {
+    ((n as f64) as i128 == i128::from(n)).then_some(n as f64)
+}
+
+fn exact_u64(n: u64) -> Option<f64> {
+    ((n as f64) as u128 == u128::from(n)).then_some(n as f64)
+}
+
+/// Elements of one type, or numbers that one type of number holds exactly.
+fn array(items: &[Value]) -> Option<Vec<Value>> {
+    let Some(first) = items.first() else { return Some(Vec::new()) };
+    if items.iter().all(|item| scalar(item) && item.kind() == first.kind()) {
+        return Some(items.to_vec());
+    }
+    let all = |kind| items.iter().map(|item| item.fits(kind)).collect::<Option<Vec<Value>>>();
+    if !items.iter().all(Value::is_number) {
+        return None;
+    }
+    match items.iter().any(|item| matches!(item, Value::Float(_))) {
+        true => all(ValueType::Float),
+        false => all(ValueType::Int).or_else(|| all(ValueType::UInt)),
+    }
+}
