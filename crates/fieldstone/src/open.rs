@@ -51,7 +51,8 @@ pub struct OpenOptions {
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
     let (env, outside, path) = place(url)?;
-    Ok(Arc::new(open_local(env, outside, url, &path, options)?))
+    let native = outside.is_none();
+    Ok(Arc::new(open_local(env, outside, native, url, &path, options)?))
 }
 
 /// The disk that files outside a store are on, where it is not the store's.
@@ -90,19 +91,21 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
 /// ```
 pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
     let (env, outside, path) = place(url)?;
-    let store = open_local(env, outside, url, &path, options)?;
+    let native = outside.is_none();
+    let store = open_local(env, outside, native, url, &path, options)?;
     store.create()?;
     Ok(Arc::new(store))
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
 pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
-    Ok(Arc::new(open_local(env, None, url, path, options)?))
+    Ok(Arc::new(open_local(env, None, false, url, path, options)?))
 }
 
 fn open_local(
     env: Env,
     outside: Outside,
+    native: bool,
     url: &str,
     path: &Path,
     options: &OpenOptions,
@@ -117,6 +120,7 @@ fn open_local(
         at: options.at.clone(),
         compression: options.compression,
         outside,
+        native,
     };
     LocalStore::open(env, path, options)
 }

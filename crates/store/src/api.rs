@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 pub use fieldstone_core::compression::Compression;
 use fieldstone_core::dtype::DType;
@@ -24,6 +24,7 @@ use fieldstone_core::{Error, Result};
 pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
 
+pub use crate::join::{Home, SideSource};
 use crate::read::{Field, Fields};
 
 /// Keyword → value pairs in any order.
@@ -433,6 +434,10 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn decide(&self, transaction: Id, commit: bool) -> Result<()>;
     /// Flushes and says that this handle writes no more.
     fn close(&self) -> Result<()>;
+    /// Where and what the store is.
+    fn home(&self) -> Home;
+    /// Asks `source` for side records before every flush of this process's handle, for as long as it lives.
+    fn attach(&self, source: Weak<dyn SideSource>);
 }
 
 /// What callers do most, in terms of [`FieldStore`].

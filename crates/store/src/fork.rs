@@ -19,6 +19,7 @@ struct Node<T> {
 }
 
 impl<T> PerProcess<T> {
+    /// A value of the process that `identity` names now.
     pub fn new(identity: Arc<dyn Identity>, value: T) -> PerProcess<T> {
         let process = identity.process();
         PerProcess { identity, first: Node { process, value, next: OnceLock::new() } }

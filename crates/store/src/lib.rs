@@ -2,6 +2,7 @@
 //!
 //! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
+//! * [`join`]: what a catalog or a graph beside the fields needs of a store.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
@@ -18,6 +19,7 @@ pub mod api;
 pub mod conformance;
 mod files;
 mod fork;
+pub mod join;
 mod layout;
 pub mod local;
 mod read;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -47,6 +47,8 @@ pub struct LocalOptions {
     pub compression: Option<Compression>,
     /// The file system of files outside the store, where it is not the store's own.
     pub outside: Option<Arc<dyn Disk>>,
+    /// Whether the store's file system is this machine's.
+    pub native: bool,
 }
 
 /// A store in a folder.
@@ -70,6 +72,8 @@ struct State {
     writer: Mutex<Writer>,
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
+    /// Who has side records for our flushes.
+    sources: Mutex<Vec<Weak<dyn SideSource>>>,
 }
 
 impl State {
@@ -85,6 +89,7 @@ impl State {
             files,
             writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
             own_datasets: Mutex::default(),
+            sources: Mutex::default(),
         }
     }
 }
@@ -219,6 +224,24 @@ impl LocalStore {
 
     fn take(&self, value: Prepared<'_>, transaction: Option<Id>) -> Result<()> {
         lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
+    }
+
+    /// Those who have side records for our flushes and still live.
+    fn sources(&self) -> Vec<Arc<dyn SideSource>> {
+        let mut sources = lock(&self.state().sources);
+        sources.retain(|source| source.strong_count() > 0);
+        sources.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Takes what others have for a session's next flush.
+    fn drain(&self, session: Option<Id>) -> Result<()> {
+        for source in self.sources() {
+            let records = source.drain(session)?;
+            if !records.is_empty() {
+                lock(&self.state().writer).take_side(session, records);
+            }
+        }
+        Ok(())
     }
 
     fn compression(&self, options: &ArchiveOptions) -> Compression {
@@ -402,6 +425,7 @@ impl FieldStore for LocalStore {
 
     fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
+        self.drain(transaction)?;
         let state = self.state();
         if !lock(&state.writer).has_work(transaction) {
             return Ok(());
@@ -423,10 +447,12 @@ impl FieldStore for LocalStore {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_undecided(id, flushed, &*self.snapshot()?)?;
         }
+        self.sources().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
 
     fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.sources().iter().for_each(|source| source.discarded(transaction));
         lock(&self.state().writer).discard(transaction);
         Ok(())
     }
@@ -555,5 +581,22 @@ impl FieldStore for LocalStore {
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         lock(&self.state().writer).close();
         flushed
+    }
+
+    fn home(&self) -> Home {
+        let folder = self.options.native.then(|| self.layout.root().to_owned());
+        // Another process may have made the store since this handle was opened.
+        let found = find_identity(&self.env, &self.layout, self.state()).ok().flatten();
+        Home {
+            id: found.map_or(self.id, |identity| identity.id),
+            folder,
+            writable: self.options.writable,
+            pinned: self.pinned.is_some(),
+            env: self.env.clone(),
+        }
+    }
+
+    fn attach(&self, source: Weak<dyn SideSource>) {
+        lock(&self.state().sources).push(source);
     }
 }

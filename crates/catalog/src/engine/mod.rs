@@ -178,11 +178,7 @@ pub trait Database: Send + std::fmt::Debug {
         row: &mut dyn FnMut(&[Cell<'_>]) -> Result<Flow>,
     ) -> Result<()>;
     /// Reads ranges of attr, one after another; returns how many rows were read.
-    fn scan(
-        &mut self,
-        probes: &[Probe],
-        row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>,
-    ) -> Result<u64>;
+    fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Inserts rows of attr, given in key order, as fast as the database can.
     fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64>;
     /// The plan of a query, as text, for tests.
@@ -305,11 +301,7 @@ pub trait Tables {
     /// Sums per series, by step and variable.
     fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>>;
     /// Rows of attr; returns how many were read.
-    fn scan(
-        &mut self,
-        probes: &[Probe],
-        row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>,
-    ) -> Result<u64>;
+    fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Where the rows of a batch come from: the id of its row 0.
     fn source(&mut self, batch: i64) -> Result<AttributeId>;
 }

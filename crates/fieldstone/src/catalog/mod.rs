@@ -203,14 +203,25 @@ impl Catalog {
     }
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
     /// is what the values are as they were given; int goes into float where it is exact.
-    pub fn tag_for(&self, name: &str, version: Option<i64>, kind: fieldstone_core::value::ValueType) -> Result<TagDecl> {
+    pub fn tag_for(
+        &self,
+        name: &str,
+        version: Option<i64>,
+        kind: fieldstone_core::value::ValueType,
+    ) -> Result<TagDecl> {
         absent()
     }
     /// Takes attributes; run and variables must be there, boxes inside of the variable's shape.
     pub fn annotate(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
         absent()
     }
-    pub fn delete(&self, what: &Deletion, fields: bool, doit: bool, transaction: Option<Id>) -> Result<DeleteReport> {
+    pub fn delete(
+        &self,
+        what: &Deletion,
+        fields: bool,
+        doit: bool,
+        transaction: Option<Id>,
+    ) -> Result<DeleteReport> {
         absent()
     }
     // ---- reading
@@ -218,7 +229,13 @@ impl Catalog {
     pub fn run(&self, project: Option<&str>, name: &str, transaction: Option<Id>) -> Result<RunInfo> {
         absent()
     }
-    pub fn variable(&self, run: &RunName, name: &str, version: Option<i64>, transaction: Option<Id>) -> Result<VariableInfo> {
+    pub fn variable(
+        &self,
+        run: &RunName,
+        name: &str,
+        version: Option<i64>,
+        transaction: Option<Id>,
+    ) -> Result<VariableInfo> {
         absent()
     }
     /// All hits, in columns.
@@ -251,7 +268,12 @@ impl Catalog {
         absent()
     }
     /// Key of the field that an attribute of a run, variable and step stands on, as keyword and value.
-    pub fn key_of(&self, run: &RunName, variable: Option<&str>, step: Option<i64>) -> Result<Vec<(String, String)>> {
+    pub fn key_of(
+        &self,
+        run: &RunName,
+        variable: Option<&str>,
+        step: Option<i64>,
+    ) -> Result<Vec<(String, String)>> {
         absent()
     }
     // ---- the engine

@@ -90,6 +90,7 @@ impl Opening {
             at: self.at.clone(),
             compression: None,
             outside: None,
+            native: false,
         }
     }
 }
