@@ -20,6 +20,8 @@
 //! `sealed` names earlier logs of the same process whose last write or sync failed, and the length at
 //! which they end: what stands behind was never flushed.
 
+use std::sync::Arc;
+
 use fieldstone_core::{Error, Result};
 
 use crate::bytes::{Cursor, Put};
@@ -161,13 +163,14 @@ impl LogHeader {
     }
 }
 
-/// A catalog or graph change carried by a commit: a kind that its reader knows, and bytes.
+/// A catalog or graph change carried by a commit: a kind that its reader knows, and bytes. Cheap to
+/// clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideRecord {
     /// What the bytes are.
     pub kind: u16,
     /// The change.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<[u8]>,
 }
 
 /// The verdict on a transaction.
@@ -389,7 +392,7 @@ pub fn decode_side(bytes: &[u8], count: u64) -> Result<Vec<SideRecord>> {
     let mut cursor = Cursor::new(bytes);
     let mut records = Vec::new();
     while !cursor.is_empty() {
-        records.push(SideRecord { kind: cursor.u16()?, bytes: cursor.bytes()?.to_vec() });
+        records.push(SideRecord { kind: cursor.u16()?, bytes: cursor.bytes()?.into() });
     }
     if records.len() as u64 != count {
         return Err(cursor.fail("a commit has another number of side records than it says"));

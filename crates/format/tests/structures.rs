@@ -200,7 +200,7 @@ proptest! {
     #[test]
     fn side_records_come_back(records in vec((any::<u16>(), vec(any::<u8>(), 0..9)), 0..4)) {
         let records: Vec<SideRecord> =
-            records.into_iter().map(|(kind, bytes)| SideRecord { kind, bytes }).collect();
+            records.into_iter().map(|(kind, bytes)| SideRecord { kind, bytes: bytes.into() }).collect();
         let bytes = encode_side(&records);
         let n = records.len() as u64;
         prop_assert_eq!(decode_side(&bytes, n).unwrap(), records);

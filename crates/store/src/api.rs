@@ -25,7 +25,9 @@ pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
 
 pub use crate::join::{Home, SideSource};
+pub use crate::feed::{Commit, DecisionState, EntryChange, Feed};
 use crate::read::{Field, Fields};
+pub use crate::snapshot::Problem;
 
 /// Keyword → value pairs in any order.
 pub type Pairs<'a> = [(&'a str, &'a str)];
@@ -327,7 +329,7 @@ pub struct WriterStatus {
     pub tail: u64,
 }
 
-/// An undecided transaction as `status` shows it.
+/// An open transaction as `status` shows it.
 #[derive(Debug, Clone)]
 pub struct TransactionStatus {
     /// Its id.
@@ -336,6 +338,8 @@ pub struct TransactionStatus {
     pub owners: Vec<String>,
     /// Fields prepared.
     pub fields: u64,
+    /// Kinds of content that are visible already, as bits.
+    pub kinds: u32,
     /// When it was first flushed into, nanoseconds since 1970.
     pub since: i64,
 }
@@ -400,6 +404,10 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()>;
     /// Carries catalog and graph changes with the next flush.
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()>;
+    /// Side records that this handle took for a session and did not flush yet, in their order.
+    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>>;
+    /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
+    fn feed(&self) -> Result<Feed>;
     /// Makes what was archived durable and visible; under a transaction: durable and prepared.
     fn flush(&self, transaction: Option<Id>) -> Result<()>;
     /// Forgets what was archived and not flushed.
@@ -432,6 +440,11 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn begin(&self) -> Result<Id>;
     /// Decides a transaction: visible for all, or never.
     fn decide(&self, transaction: Id, commit: bool) -> Result<()>;
+    /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), given as bits
+    /// (see [`fieldstone_format::catalog::kinds`]); `on` flushes first. What is prepared by now counts;
+    /// the transaction stays open for more until it is decided, and a committed one stays committed.
+    /// All 32 bits are the same as a commit. Conflict for an aborted transaction.
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
     /// Flushes and says that this handle writes no more.
     fn close(&self) -> Result<()>;
     /// Where and what the store is.

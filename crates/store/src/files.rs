@@ -60,6 +60,16 @@ impl Files {
         Ok(file)
     }
 
+    /// The file, seen at least as long as `length` where it is: a handle that another host's write left
+    /// behind is opened anew.
+    pub fn get_to(&self, writer: Id, number: u32, length: u64) -> Result<Arc<dyn DiskFile>> {
+        let file = self.get(writer, number)?;
+        match file.stat() {
+            Ok(stat) if stat.len >= length => Ok(file),
+            _ => self.reopened(writer, number),
+        }
+    }
+
     /// Fills `buffer` from `offset` of a writer's file.
     pub fn read(&self, writer: Id, number: u32, buffer: &mut [u8], offset: u64) -> Result<()> {
         let mut outcome = read_exact_at(&*self.get(writer, number)?, buffer, offset);

@@ -3,6 +3,7 @@
 //! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`join`]: what a catalog or a graph beside the fields needs of a store.
+//! * [`feed`]: what the logs hold, commit by commit, for the indexes that are built over them.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
@@ -17,6 +18,7 @@
 
 pub mod api;
 pub mod conformance;
+pub mod feed;
 mod files;
 mod fork;
 pub mod join;
@@ -29,5 +31,6 @@ mod snapshot;
 mod writer;
 
 pub use api::FieldStore;
+pub use feed::Feed;
 pub use local::LocalStore;
 pub use read::{Field, Fields, FieldsReader, Outline};

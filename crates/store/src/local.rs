@@ -22,7 +22,7 @@ use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{Refresher, Snapshot};
+use crate::snapshot::{ALL_KINDS, Refresher, Snapshot, Verdict};
 use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
@@ -252,24 +252,52 @@ impl LocalStore {
             .unwrap_or(Compression::None)
     }
 
-    /// Conflict where a transaction is decided and does not hold what we flushed last.
-    fn check_undecided(
+    /// Conflict where a transaction has ended and does not hold what we flushed last.
+    fn check_open(
         &self,
         transaction: Id,
         flushed: Option<writer::Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let Some(verdict) = snapshot.verdicts.get(&transaction) else { return Ok(()) };
-        if let Some(flushed) = flushed
-            && verdict.decision.covers.iter().any(|(w, s)| *w == flushed.writer && *s >= flushed.sequence)
-        {
+        let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) else {
+            return Ok(());
+        };
+        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
             return Ok(());
         }
-        let verb = if verdict.decision.committed { "committed" } else { "aborted" };
+        let verb = if verdict.aborted() { "aborted" } else { "committed" };
         Err(Error::conflict(format!(
             "transaction {transaction} is {verb} already: what comes later is never visible"
         ))
         .with_hint("begin a new transaction"))
+    }
+
+    /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
+    fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
+        let transaction = decision.transaction;
+        let ends = decision.committed && decision.kinds == ALL_KINDS;
+        let covers = decision.covers.clone();
+        lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        if !ends {
+            return Ok(());
+        }
+        // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
+        // told here, because one of us always sees the other.
+        let late: Vec<String> = self
+            .snapshot()?
+            .prepared(transaction)
+            .into_iter()
+            .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
+            .map(|(w, _)| w.to_string())
+            .collect();
+        if late.is_empty() {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
+            late.join(", ")
+        ))
+        .with_hint("let all joined processes leave before the opener commits"))
     }
 
     /// Encoded keys of what a request selects: of what is visible, and of what was archived here and not
@@ -306,8 +334,8 @@ impl LocalStore {
         let mut refresher = lock(&self.state().refresher);
         let snapshot = refresher.refresh()?;
         let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
-        let decided = snapshot.verdicts.keys().copied().collect();
-        Ok((Horizon { max_stamp: snapshot.max_stamp.max(slots), decided }, snapshot))
+        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), ended: snapshot.ended() };
+        Ok((horizon, snapshot))
     }
 }
 
@@ -423,6 +451,14 @@ impl FieldStore for LocalStore {
         Ok(())
     }
 
+    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
+        Ok(lock(&self.state().writer).side(transaction))
+    }
+
+    fn feed(&self) -> Result<Feed> {
+        Ok(Feed::new(self.snapshot()?, self.state().files.clone()))
+    }
+
     fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
         self.drain(transaction)?;
@@ -432,7 +468,7 @@ impl FieldStore for LocalStore {
         }
         let (horizon, snapshot) = self.horizon()?;
         if let Some(id) = transaction {
-            self.check_undecided(id, None, &snapshot)?;
+            self.check_open(id, None, &snapshot)?;
         }
         let flushed = {
             let mut writer = lock(&state.writer);
@@ -445,7 +481,7 @@ impl FieldStore for LocalStore {
         };
         if let (Some(id), Some(_)) = (transaction, flushed) {
             // A decision may have been written meanwhile; then this flush is not part of it.
-            self.check_undecided(id, flushed, &*self.snapshot()?)?;
+            self.check_open(id, flushed, &*self.snapshot()?)?;
         }
         self.sources().iter().for_each(|source| source.flushed(transaction));
         Ok(())
@@ -541,40 +577,46 @@ impl FieldStore for LocalStore {
             self.discard(Some(transaction))?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        if let Some(verdict) = snapshot.verdicts.get(&transaction) {
-            if verdict.decision.committed == commit {
+        if let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) {
+            if verdict.aborted() != commit {
                 return Ok(());
             }
-            return self.check_undecided(transaction, None, &snapshot);
+            return self.check_open(transaction, None, &snapshot);
         }
         let covers = snapshot.prepared(transaction);
         // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit {
+        if covers.is_empty() && !commit && !snapshot.verdicts.contains_key(&transaction) {
             return Ok(());
         }
-        let decision = Decision { transaction, committed: commit, kinds: u32::MAX, covers };
-        let state = self.state();
-        lock(&state.writer).decide(decision.clone(), horizon, &|| Ok(self.identity()))?;
-        if !commit {
+        self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
+    }
+
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        self.check_writable()?;
+        if on & off != 0 {
+            return Err(Error::invalid("a kind is to be made visible and invisible at once"));
+        }
+        if on != 0 {
+            self.flush(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let verdict = snapshot.verdicts.get(&transaction);
+        if verdict.is_some_and(Verdict::aborted) {
+            return self.check_open(transaction, None, &snapshot);
+        }
+        let before = verdict.map_or(0, Verdict::kinds);
+        let kinds = (before | on) & !off;
+        let covers = match verdict {
+            Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
+            _ => snapshot.prepared(transaction),
+        };
+        let covered = |(writer, sequence): &(Id, u64)| {
+            verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))
+        };
+        if kinds == before && covers.iter().all(covered) {
             return Ok(());
         }
-        // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
-        // told here, because one of us always sees the other.
-        let late: Vec<String> = self
-            .snapshot()?
-            .prepared(transaction)
-            .into_iter()
-            .filter(|(w, s)| !decision.covers.iter().any(|(v, t)| v == w && t >= s))
-            .map(|(w, _)| w.to_string())
-            .collect();
-        if late.is_empty() {
-            return Ok(());
-        }
-        Err(Error::conflict(format!(
-            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
-            late.join(", ")
-        ))
-        .with_hint("let all joined processes leave before the opener commits"))
+        self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon)
     }
 
     fn close(&self) -> Result<()> {

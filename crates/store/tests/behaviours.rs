@@ -213,7 +213,7 @@ fn a_small_flush_is_one_write_and_one_sync() {
         for i in 0..10 {
             put(&writer, &format!("run=a,variable=t,step={}", 10 * round + i), &pattern(1000, i)).unwrap();
         }
-        writer.archive_side(vec![SideRecord { kind: 1, bytes: vec![9; 50] }], None).unwrap();
+        writer.archive_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], None).unwrap();
         world.clear_trace();
         writer.flush(None).unwrap();
         let counters = world.counters();
@@ -372,7 +372,7 @@ fn fifty_writers_flush_five_times_each() {
 fn side_records_stand_in_the_log() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
-    let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1) }];
+    let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1).into() }];
     writer.archive_side(records(1), None).unwrap();
     put(&writer, "run=a,variable=t", b"x").unwrap();
     writer.archive_side(records(2), None).unwrap();

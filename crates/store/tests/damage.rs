@@ -129,7 +129,7 @@ fn small_store() -> (SimWorld, Fields) {
         make.put(&a, "a", "t", step, 15);
         a.flush(None).unwrap();
     }
-    a.archive_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec() }], None).unwrap();
+    a.archive_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], None).unwrap();
     make.put(&a, "z", "t", 1, 12);
     a.flush(None).unwrap();
     (world, make.fields)

@@ -55,7 +55,7 @@ pub fn b32_reading_only(harness: &dyn Harness) -> Result<()> {
     let refused: [(&str, Result<()>); 6] = [
         ("archive", put(&reader, "run=a,variable=t", b"y")),
         ("flush", reader.flush(None)),
-        ("archive_side", reader.archive_side(vec![SideRecord { kind: 1, bytes: vec![1] }], None)),
+        ("archive_side", reader.archive_side(vec![SideRecord { kind: 1, bytes: vec![1].into() }], None)),
         ("begin", reader.begin().map(drop)),
         ("decide", reader.decide(Id([1; 16]), true)),
         (
@@ -197,14 +197,14 @@ pub fn wrong_boxes(harness: &dyn Harness) -> Result<()> {
 /// Catalog and graph records are flushed with fields or alone, and take nothing from the fields.
 pub fn side_records_need_no_field(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
-    store.archive_side(vec![SideRecord { kind: 7, bytes: b"alone".to_vec() }], None)?;
+    store.archive_side(vec![SideRecord { kind: 7, bytes: b"alone".to_vec().into() }], None)?;
     flush(harness, &store)?;
     let reader = open(harness, 1)?;
     assert_eq!(count_all(&reader)?, 0);
     put(&store, "run=a,variable=t", b"x")?;
-    store.archive_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000] }], None)?;
+    store.archive_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], None)?;
     flush(harness, &store)?;
-    store.archive_side(vec![SideRecord { kind: 9, bytes: Vec::new() }], None)?;
+    store.archive_side(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], None)?;
     flush(harness, &store)?;
     assert_eq!(get(&reader, "run=a,variable=t")?, b"x");
     assert!(reader.verify(&Request::new())?.ok());

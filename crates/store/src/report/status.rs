@@ -25,13 +25,15 @@ pub fn status(
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
     for log in &snapshot.logs {
         for prepared in &log.record.prepared {
-            if snapshot.verdicts.contains_key(&prepared.transaction) {
+            let verdict = snapshot.verdicts.get(&prepared.transaction);
+            if verdict.is_some_and(|verdict| verdict.closed()) {
                 continue;
             }
             let entry = transactions.entry(prepared.transaction).or_insert_with(|| TransactionStatus {
                 id: prepared.transaction,
                 owners: Vec::new(),
                 fields: 0,
+                kinds: verdict.map_or(0, |verdict| verdict.kinds()),
                 since: prepared.since,
             });
             let header = &log.header;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Decision, Ends, LogHeader};
+use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
 
+use super::Decided;
 use crate::run::Run;
 
 /// A log up to one of its commits.
@@ -27,8 +28,8 @@ pub struct LogView {
     pub ends: Ends,
     /// The runs it names, oldest first.
     pub runs: Vec<Arc<Run>>,
-    /// Decisions in this log up to the last commit, with their commits' stamps.
-    pub decisions: Vec<(Decision, u64)>,
+    /// Decisions in this log up to the last commit, oldest first.
+    pub decisions: Vec<Arc<Decided>>,
     /// What hides earlier decisions.
     pub decisions_damage: Option<String>,
     /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.

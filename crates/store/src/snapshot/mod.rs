@@ -8,13 +8,15 @@ mod folder;
 mod log_view;
 mod owners;
 mod refresh;
-mod walker;
+mod verdict;
+pub mod walker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::catalog::kinds;
 use fieldstone_format::log::Decision;
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::version::Version;
@@ -22,6 +24,7 @@ use fieldstone_format::version::Version;
 pub use log_view::LogView;
 pub use owners::Owners;
 pub use refresh::Refresher;
+pub use verdict::{ALL_KINDS, Decided, Verdict};
 
 use crate::run::{Run, RunCursor};
 
@@ -34,17 +37,6 @@ pub struct Problem {
     pub why: String,
     /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
     pub damage: bool,
-}
-
-/// A verdict, and its place in the order of commits.
-#[derive(Debug, Clone)]
-pub struct Verdict {
-    /// What was decided.
-    pub decision: Decision,
-    /// Stamp of the commit that holds the decision.
-    pub stamp: u64,
-    /// Writer of that commit.
-    pub writer: Id,
 }
 
 /// Where a version of a field stands in the order of all versions; the greater one is newer.
@@ -87,23 +79,16 @@ impl Snapshot {
     pub fn new(mut logs: Vec<Arc<LogView>>, problems: Vec<Problem>) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
         let (mut runs, mut run_log) = (Vec::new(), Vec::new());
-        let mut verdicts: HashMap<Id, Verdict> = HashMap::new();
+        let mut decisions: HashMap<Id, Vec<(Order, &Decision)>> = HashMap::new();
         for (i, log) in logs.iter().enumerate() {
             runs.extend(log.runs.iter().cloned());
             run_log.resize(runs.len(), i as u32);
-            for (decision, stamp) in &log.decisions {
-                let verdict = Verdict { decision: decision.clone(), stamp: *stamp, writer: log.writer };
-                // The first decision on a transaction holds; a later one changes only its kinds.
-                match verdicts.entry(decision.transaction) {
-                    std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(verdict)),
-                    std::collections::hash_map::Entry::Occupied(mut entry) => {
-                        if (verdict.stamp, verdict.writer) < (entry.get().stamp, entry.get().writer) {
-                            entry.insert(verdict);
-                        }
-                    }
-                }
+            for decided in &log.decisions {
+                let all = decisions.entry(decided.decision.transaction).or_default();
+                all.push(((decided.stamp, log.writer), &decided.decision));
             }
         }
+        let verdicts = decisions.into_iter().map(|(id, all)| (id, Verdict::of(all))).collect();
         let max_stamp = logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
         let owners = Owners::find(&logs)?;
         Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, max_stamp })
@@ -120,20 +105,21 @@ impl Snapshot {
     }
 
     /// The order of a commit's entries among all versions; `None` where they are not visible.
-    /// Entries of a transaction count from its decision on; one's own transaction sees them before.
+    /// Entries of a transaction count from the decision on that shows fields; one's own transaction sees
+    /// them before.
     pub fn order(&self, writer: Id, commit: &CommitInfo, own: Option<Id>) -> Option<Order> {
         let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
-        match self.verdicts.get(&id) {
-            // All alike, so that the commits' own stamps count, as they will after the decision.
-            None => (own == Some(id)).then_some((u64::MAX, Id::NONE)),
-            Some(verdict) => {
-                let decision = &verdict.decision;
-                let covered = decision.committed
-                    && decision.kinds & 1 == 1
-                    && decision.covers.iter().any(|(w, s)| *w == writer && commit.sequence <= *s);
-                covered.then_some((verdict.stamp, verdict.writer))
-            }
-        }
+        // All alike, so that the commits' own stamps count, as they will after the decision.
+        let undecided = (own == Some(id)).then_some((u64::MAX, Id::NONE));
+        let Some(verdict) = self.verdicts.get(&id) else { return undecided };
+        verdict
+            .visible(kinds::FIELDS, writer, commit.sequence)
+            .or_else(|| undecided.filter(|_| verdict.is_open_for(writer, commit.sequence)))
+    }
+
+    /// Transactions that have ended.
+    pub fn ended(&self) -> HashSet<Id> {
+        self.verdicts.iter().filter(|(_, verdict)| verdict.closed()).map(|(id, _)| *id).collect()
     }
 
     /// Logs with commits prepared under a transaction, each with the last one's sequence.

@@ -1,12 +1,14 @@
 //! Walking a log's frames: from its end to the last whole commit, from commit to commit, and through
 //! every checksum.
 
+use std::sync::Arc;
+
 use fieldstone_core::env::read_exact_at;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{self, CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
+use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
-use super::LogView;
+use super::{Decided, LogView};
 use crate::files::read_vec;
 
 /// Bytes read from the end of a log: enough for foot and record of all but a few commits.
@@ -180,7 +182,7 @@ impl Walker<'_> {
         ends: &Ends,
         record: &CommitRecord,
         known: Option<&LogView>,
-    ) -> (Vec<(log::Decision, u64)>, Option<Error>) {
+    ) -> (Vec<Arc<Decided>>, Option<Error>) {
         let mut decisions = Vec::new();
         let mut broken = None;
         let sure = known.map_or(0, |known| known.ends.end());
@@ -188,7 +190,7 @@ impl Walker<'_> {
         let mut record = std::borrow::Cow::Borrowed(record);
         loop {
             if let Some(decision) = &record.decision {
-                decisions.push((decision.clone(), record.stamp));
+                decisions.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
             }
             let before = record.previous_decision;
             if before == 0 || before < sure {

@@ -83,9 +83,9 @@ impl LogFile {
         self.sequence + 1
     }
 
-    /// The transactions prepared so far that are not among the decided ones.
-    pub fn prepared(&self, decided: &HashSet<Id>) -> Vec<Prepared> {
-        self.prepared.iter().filter(|p| !decided.contains(&p.transaction)).copied().collect()
+    /// The transactions prepared so far that are not among the ended ones.
+    pub fn prepared(&self, ended: &HashSet<Id>) -> Vec<Prepared> {
+        self.prepared.iter().filter(|p| !ended.contains(&p.transaction)).copied().collect()
     }
 
     /// Where the payload of the next frame will stand.

@@ -61,8 +61,8 @@ pub struct StoreIdentity {
 pub struct Horizon {
     /// The largest stamp anyone has published.
     pub max_stamp: u64,
-    /// Transactions that are decided.
-    pub decided: HashSet<Id>,
+    /// Transactions that have ended.
+    pub ended: HashSet<Id>,
 }
 
 /// The writer of one process.
@@ -134,6 +134,11 @@ impl Writer {
     /// Takes catalog and graph changes for the next commit of a session.
     pub fn take_side(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
         self.sessions.entry(session).or_default().side.extend(records);
+    }
+
+    /// Catalog and graph changes that wait for the next commit of a session.
+    pub fn side(&self, session: Option<Id>) -> Vec<SideRecord> {
+        self.sessions.get(&session).map(|batch| batch.side.clone()).unwrap_or_default()
     }
 
     /// Takes a prepared value; its payload is in memory or in the data log when this returns.
@@ -244,7 +249,7 @@ impl Writer {
             stamp,
             time,
             transaction: session.filter(|id| *id != Id::NONE),
-            prepared: log.prepared(&horizon.decided),
+            prepared: log.prepared(&horizon.ended),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             side_count: batch.side.len() as u64,

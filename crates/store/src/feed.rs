@@ -1,0 +1,396 @@
+//! What the logs hold, commit by commit: what an index over side records and fields is built from.
+//!
+//! A feed is pinned to one snapshot, so that an index that has followed it to its end shows one moment.
+//! Each log is followed by itself, from the sequence on that was followed to before; what a log says
+//! never changes, only the decisions on transactions do. Parts that are damaged are passed over and
+//! named in [`Feed::problems`].
+//!
+//! ```text
+//! for (writer, head) in feed.heads()
+//!     for commit in feed.commits(writer, known)     side records, oldest first
+//!     for entry in feed.entries(writer, known)      fields and removals, in the order of their keys
+//! for decision in feed.decisions()                  what of the prepared ones is visible
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::bytes::Cursor;
+use fieldstone_format::entry::Entry;
+use fieldstone_format::keys::{KeyDecoder, level_ends};
+use fieldstone_format::log::{self, CommitRecord, Ends, SideRecord};
+use fieldstone_format::{Id, crc};
+
+use crate::files::Files;
+use crate::run::RunCursor;
+use crate::snapshot::walker::Walker;
+use crate::snapshot::{LogView, Order, Owners, Problem, Snapshot, Verdict};
+
+/// A commit that carries side records.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The log.
+    pub writer: Id,
+    /// Its number in the log.
+    pub sequence: u64,
+    /// Its stamp.
+    pub stamp: u64,
+    /// The writer's clock, nanoseconds since 1970.
+    pub time: i64,
+    /// The transaction it is prepared under.
+    pub transaction: Option<Id>,
+    /// What it carries.
+    pub side: Vec<SideRecord>,
+}
+
+/// A field, a piece of one or a removal.
+#[derive(Debug, Clone)]
+pub struct EntryChange {
+    /// The key.
+    pub key: FieldKey,
+    /// Number of its commit in the log.
+    pub sequence: u64,
+    /// Stamp of its commit.
+    pub stamp: u64,
+    /// The transaction it is prepared under.
+    pub transaction: Option<Id>,
+    /// Whether from here on the key has no field.
+    pub removal: bool,
+    /// Element type; `None` for opaque bytes and removals.
+    pub dtype: Option<DType>,
+    /// Shape of the whole array; `None` for opaque bytes and removals.
+    pub shape: Option<Vec<u64>>,
+}
+
+/// What is decided about a transaction.
+#[derive(Debug, Clone)]
+pub struct DecisionState {
+    /// The transaction.
+    pub transaction: Id,
+    /// Whether it is not aborted: what it covers is visible by kind.
+    pub committed: bool,
+    /// Whether it has ended; else more may be prepared under it and covered by later decisions.
+    pub closed: bool,
+    /// The kinds that are visible, as bits.
+    pub kinds: u32,
+    /// The place of the decision in force.
+    pub order: Order,
+    /// What is covered, by writer: up to which sequence.
+    pub covers: Vec<(Id, u64)>,
+    verdict: Verdict,
+}
+
+impl DecisionState {
+    /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
+    /// that made them visible last. `None` where they are not visible.
+    pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
+        self.verdict.visible(bits, writer, sequence)
+    }
+}
+
+/// What the logs of a store hold at one moment. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    snapshot: Arc<Snapshot>,
+    files: Arc<Files>,
+    /// What was passed over.
+    passed: Arc<Mutex<Vec<Problem>>>,
+}
+
+impl Feed {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
+        Feed { snapshot, files, passed: Arc::default() }
+    }
+
+    /// The logs, each with its last commit.
+    pub fn heads(&self) -> Vec<(Id, u64)> {
+        self.snapshot.logs.iter().map(|log| (log.writer, log.record.sequence)).collect()
+    }
+
+    /// The text that names the snapshot.
+    pub fn version(&self) -> String {
+        self.snapshot.version().encode()
+    }
+
+    /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
+    /// not looked at.
+    pub fn commits(&self, writer: Id, after: u64) -> Result<Commits> {
+        let mut frames = match self.snapshot.log(writer) {
+            Some(log) if log.record.sequence > after => self.side_frames(log, after)?,
+            _ => Vec::new(),
+        };
+        frames.reverse();
+        Ok(Commits { feed: self.clone(), writer, frames })
+    }
+
+    /// Index entries of a log, of commits behind `after`, by key. An entry that a later one of the same
+    /// log hides is there all the same.
+    pub fn entries(&self, writer: Id, after: u64) -> Entries {
+        self.entries_of(writer, after, None)
+    }
+
+    /// Index entries of a log that are prepared under a transaction, or were before its decision.
+    pub fn entries_under(&self, writer: Id, transaction: Id) -> Entries {
+        self.entries_of(writer, 0, Some(transaction))
+    }
+
+    fn entries_of(&self, writer: Id, after: u64, under: Option<Id>) -> Entries {
+        let runs = match self.snapshot.log(writer) {
+            Some(log) if log.record.sequence > after => {
+                let of_log = |i: &usize| self.snapshot.runs[*i].writer == writer;
+                (0..self.snapshot.runs.len()).filter(of_log).rev().collect()
+            }
+            _ => Vec::new(),
+        };
+        let decoder = KeyDecoder::new();
+        Entries { feed: self.clone(), writer, after, under, runs, cursor: None, decoder }
+    }
+
+    /// What is decided about transactions.
+    pub fn decisions(&self) -> Vec<DecisionState> {
+        let state = |(id, verdict): (&Id, &Verdict)| DecisionState {
+            transaction: *id,
+            committed: !verdict.aborted(),
+            closed: verdict.closed(),
+            kinds: verdict.kinds(),
+            order: verdict.order(),
+            covers: verdict.covers().to_vec(),
+            verdict: verdict.clone(),
+        };
+        let mut all: Vec<DecisionState> = self.snapshot.verdicts.iter().map(state).collect();
+        all.sort_by_key(|decision| decision.order);
+        all
+    }
+
+    /// What is damaged: in the logs as they were found, and what was passed over since.
+    pub fn problems(&self) -> Vec<Problem> {
+        let passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.snapshot.problems.iter().chain(passed.iter()).cloned().collect()
+    }
+
+    fn pass(&self, writer: Id, file: u32, error: &Error) {
+        let problem = Problem {
+            file: self.files.layout().shown(writer, file),
+            why: error.message().to_owned(),
+            damage: true,
+        };
+        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !passed.contains(&problem) {
+            passed.push(problem);
+        }
+    }
+
+    /// Keeps damage as a problem; other errors end the reading.
+    fn tolerate<T>(&self, writer: Id, file: u32, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                self.pass(writer, file, &e);
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads frames of a log, up to the snapshot's last commit.
+    fn walk<T>(&self, log: &LogView, read: impl FnOnce(&Walker<'_>) -> Result<T>) -> Result<T> {
+        let path = self.files.layout().log(log.writer);
+        let file = self.files.get_to(log.writer, 0, log.ends.end())?;
+        read(&Walker { file: &*file, path: &path, end: log.ends.end() })
+    }
+
+    /// Frames with side records behind `after`, newest first.
+    fn side_frames(&self, log: &LogView, after: u64) -> Result<Vec<Ends>> {
+        self.walk(log, |walker| {
+            let (mut ends, mut record) = (log.ends, std::borrow::Cow::Borrowed(&log.record));
+            let mut frames = Vec::new();
+            loop {
+                if ends.sequence <= after {
+                    return Ok(frames);
+                }
+                if record.side_count > 0 {
+                    frames.push(ends);
+                }
+                let before = record.previous;
+                if before == 0 {
+                    return Ok(frames);
+                }
+                let found = match before < ends.frame {
+                    true => walker.frame(before).or_else(|_| walker.back_to(before, ends.frame, &record)),
+                    false => {
+                        Err(walker.named(ends.frame, Error::corrupt("the chain of side records is broken")))
+                    }
+                };
+                match self.tolerate(log.writer, 0, found)? {
+                    Some((earlier, its)) => (ends, record) = (earlier, std::borrow::Cow::Owned(its)),
+                    None => break,
+                }
+            }
+            // The way back is broken: what stands before the damage is found from the front.
+            let mut ahead = Vec::new();
+            let mut at = log.header_len;
+            while at < ends.frame {
+                let Ok(head) = walker.head(at) else { break };
+                at = head.end();
+                match walker.record(&head) {
+                    Ok(record) if record.side_count > 0 && record.sequence > after => ahead.push(head),
+                    _ => {}
+                }
+            }
+            frames.extend(ahead.into_iter().rev().filter(|found| found.frame < ends.frame));
+            Ok(frames)
+        })
+    }
+
+    fn commit(&self, log: &LogView, ends: &Ends) -> Result<Commit> {
+        let (record, bytes): (CommitRecord, Vec<u8>) = self.walk(log, |walker| {
+            let record = walker.record(ends)?;
+            let bytes = walker.read(record.side.offset, record.side.length)?;
+            Ok((record, bytes))
+        })?;
+        let named = |e: Error| e.context(format!("side records of commit {}", ends.sequence));
+        if crc(&bytes) != record.side.crc {
+            return Err(named(Error::corrupt("they do not match their checksum")));
+        }
+        Ok(Commit {
+            writer: log.writer,
+            sequence: record.sequence,
+            stamp: record.stamp,
+            time: record.time,
+            transaction: record.transaction,
+            side: log::decode_side(&bytes, record.side_count).map_err(named)?,
+        })
+    }
+}
+
+/// Commits of one log, oldest first. Holds the places of all, and reads one at a time.
+#[derive(Debug)]
+pub struct Commits {
+    feed: Feed,
+    writer: Id,
+    /// The next one is the last.
+    frames: Vec<Ends>,
+}
+
+impl Iterator for Commits {
+    type Item = Result<Commit>;
+
+    fn next(&mut self) -> Option<Result<Commit>> {
+        let log = self.feed.snapshot.log(self.writer)?;
+        loop {
+            let ends = self.frames.pop()?;
+            let outcome = self.feed.commit(log, &ends);
+            match self.feed.tolerate(self.writer, 0, outcome) {
+                Ok(Some(commit)) => return Some(Ok(commit)),
+                Ok(None) => {}
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+}
+
+/// Index entries of one log. Holds one block of one run.
+#[derive(Debug)]
+pub struct Entries {
+    feed: Feed,
+    writer: Id,
+    after: u64,
+    under: Option<Id>,
+    /// Runs still to be read, by index; the next one is the last.
+    runs: Vec<usize>,
+    cursor: Option<RunCursor>,
+    decoder: KeyDecoder,
+}
+
+impl Entries {
+    /// Opens the next run with a commit that is asked for; `false` at the end.
+    fn open(&mut self) -> Result<bool> {
+        while let Some(index) = self.runs.pop() {
+            let run = &self.feed.snapshot.runs[index];
+            let Some(meta) = self.feed.tolerate(self.writer, run.reference.file, run.meta())? else {
+                continue;
+            };
+            let asked = match self.under {
+                Some(_) => meta.commits.iter().any(|commit| commit.transaction == self.under),
+                None => meta.commits.last().is_some_and(|commit| commit.sequence > self.after),
+            };
+            if asked {
+                self.cursor = Some(RunCursor::tolerant(run.clone(), index));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The entry under the cursor, if it is asked for.
+    fn entry(&mut self) -> Result<Option<EntryChange>> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let snapshot = &self.feed.snapshot;
+        let meta = snapshot.runs[cursor.index].meta()?;
+        let commit = Cursor::new(cursor.value()).varint()?;
+        let commit = usize::try_from(commit).ok().and_then(|i| meta.commits.get(i));
+        let commit = commit.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+        let asked = self.under.is_none_or(|id| commit.transaction == Some(id));
+        if commit.sequence <= self.after || !asked {
+            return Ok(None);
+        }
+        if let Owners::Many(_) = snapshot.owners {
+            let end = level_ends(cursor.key())?[0];
+            if !snapshot.owners.counts(&cursor.key()[..end], snapshot.log_of(cursor.index).uid) {
+                return Ok(None);
+            }
+        }
+        let entry = Entry::decode(cursor.value())?;
+        let removal = entry.is_removal();
+        let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
+        Ok(Some(EntryChange {
+            key: self.decoder.decode(cursor.key())?,
+            sequence: commit.sequence,
+            stamp: commit.stamp,
+            transaction: commit.transaction,
+            removal,
+            dtype,
+            shape,
+        }))
+    }
+
+    fn step(&mut self) -> Result<Option<EntryChange>> {
+        loop {
+            let Some(cursor) = &mut self.cursor else {
+                if self.open()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            let file = self.feed.snapshot.runs[cursor.index].reference.file;
+            let more = cursor.advance();
+            for damage in cursor.take_damage() {
+                self.feed.pass(self.writer, file, &damage);
+            }
+            if !self.feed.tolerate(self.writer, file, more)?.unwrap_or(false) {
+                self.cursor = None;
+                continue;
+            }
+            let entry = self.entry();
+            if let Some(Some(entry)) = self.feed.tolerate(self.writer, file, entry)? {
+                return Ok(Some(entry));
+            }
+        }
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<EntryChange>;
+
+    fn next(&mut self) -> Option<Result<EntryChange>> {
+        let outcome = self.step();
+        if outcome.is_err() {
+            // An error that is no damage may come again and again: it ends the reading.
+            self.runs.clear();
+            self.cursor = None;
+        }
+        outcome.transpose()
+    }
+}

@@ -1,0 +1,217 @@
+//! What is decided about a transaction: the decisions on it, folded in their order.
+//!
+//! A decision says which kinds of content are visible from it on, and of which commits. Rules:
+//! * an abort ends the transaction, and so does a commit of all kinds; before that, decisions cover what
+//!   was prepared meanwhile, and nothing that they cover is uncovered again;
+//! * an abort after the end, and everything after an abort, does not count;
+//! * after a commit of all kinds, further decisions change which kinds are visible, and nothing else;
+//! * content counts as new at the decision that made its kind visible last: of the decisions on its
+//!   transaction that have its kind's bit and cover it, the first behind the last one that has not.
+//!
+//! ```text
+//! decision      1: attributes    2: attributes, fields    3: fields    4: all (the end)    5: not fields
+//! attributes    visible since 1                           not visible  visible since 4
+//! fields                         visible since 2                                           not visible
+//! ```
+
+use std::sync::Arc;
+
+use fieldstone_format::Id;
+use fieldstone_format::log::Decision;
+
+use super::Order;
+
+/// All kinds: a decision with these ends its transaction.
+pub const ALL_KINDS: u32 = u32::MAX;
+
+/// A decision, and its place in the order of commits.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// What was decided.
+    pub decision: Decision,
+    /// Stamp of its commit.
+    pub stamp: u64,
+}
+
+/// One decision that counts.
+#[derive(Debug, Clone)]
+struct Turn {
+    order: Order,
+    kinds: u32,
+    /// All that is covered from here on, by writer: up to which sequence.
+    covers: Arc<Vec<(Id, u64)>>,
+}
+
+impl Turn {
+    fn covers(&self, writer: Id, sequence: u64) -> bool {
+        let found = self.covers.binary_search_by_key(&writer, |(w, _)| *w);
+        found.is_ok_and(|i| self.covers[i].1 >= sequence)
+    }
+}
+
+/// What is decided about one transaction.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict {
+    /// Decisions that count, oldest first; of an aborted transaction the abort alone.
+    turns: Vec<Turn>,
+    aborted: bool,
+    closed: bool,
+}
+
+impl Verdict {
+    /// Folds the decisions on one transaction, given in any order.
+    pub fn of(mut decisions: Vec<(Order, &Decision)>) -> Verdict {
+        decisions.sort_by_key(|(order, _)| *order);
+        let mut verdict = Verdict::default();
+        for (order, decision) in decisions {
+            verdict.take(order, decision);
+        }
+        verdict
+    }
+
+    fn take(&mut self, order: Order, decision: &Decision) {
+        if self.aborted || (self.closed && !decision.committed) {
+            return;
+        }
+        if !decision.committed {
+            (self.aborted, self.closed) = (true, true);
+            self.turns = vec![Turn { order, kinds: 0, covers: sorted(&decision.covers) }];
+            return;
+        }
+        let covers = match self.turns.last() {
+            Some(last) if self.closed => last.covers.clone(),
+            Some(last) => sorted(&[&last.covers, &decision.covers[..]].concat()),
+            None => sorted(&decision.covers),
+        };
+        self.closed |= decision.kinds == ALL_KINDS;
+        self.turns.push(Turn { order, kinds: decision.kinds, covers });
+    }
+
+    /// Whether nothing of the transaction ever becomes visible.
+    pub fn aborted(&self) -> bool {
+        self.aborted
+    }
+
+    /// Whether the transaction has ended: what is flushed into it later is never visible.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The kinds that are visible.
+    pub fn kinds(&self) -> u32 {
+        self.turns.last().map_or(0, |turn| turn.kinds)
+    }
+
+    /// The place of the decision in force.
+    pub fn order(&self) -> Order {
+        self.turns.last().map_or((0, Id::NONE), |turn| turn.order)
+    }
+
+    /// What is covered, by writer: up to which sequence.
+    pub fn covers(&self) -> &[(Id, u64)] {
+        self.turns.last().map_or(&[], |turn| &turn.covers)
+    }
+
+    /// Whether a commit is covered: visible by kind, or not at all where the transaction is aborted.
+    pub fn covers_commit(&self, writer: Id, sequence: u64) -> bool {
+        self.turns.last().is_some_and(|turn| turn.covers(writer, sequence))
+    }
+
+    /// Whether those who name the transaction see what a commit holds and others do not: it is prepared, or
+    /// its kind is switched off.
+    pub fn is_open_for(&self, writer: Id, sequence: u64) -> bool {
+        !self.aborted && (!self.closed || self.covers_commit(writer, sequence))
+    }
+
+    /// Where content of the kinds `bits` of a commit stands in the order; `None` where it is not visible.
+    pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
+        let shows = |turn: &&Turn| turn.kinds & bits == bits && turn.covers(writer, sequence);
+        let since = self.turns.iter().rev().take_while(shows).last()?;
+        (!self.aborted).then_some(since.order)
+    }
+}
+
+/// By writer, each with the greatest sequence.
+fn sorted(covers: &[(Id, u64)]) -> Arc<Vec<(Id, u64)>> {
+    let mut all = covers.to_vec();
+    all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    all.dedup_by_key(|(writer, _)| *writer);
+    Arc::new(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: u32 = 1;
+    const ATTRIBUTES: u32 = 6;
+    const A: Id = Id([1; 16]);
+    const B: Id = Id([2; 16]);
+
+    fn verdict(decisions: &[(u64, bool, u32, &[(Id, u64)])]) -> Verdict {
+        let decisions: Vec<(Order, Decision)> = decisions
+            .iter()
+            .map(|(stamp, committed, kinds, covers)| {
+                let decision = Decision {
+                    transaction: Id::NONE,
+                    committed: *committed,
+                    kinds: *kinds,
+                    covers: covers.to_vec(),
+                };
+                ((*stamp, A), decision)
+            })
+            .collect();
+        // The order in which they are found means nothing.
+        Verdict::of(decisions.iter().rev().map(|(order, decision)| (*order, decision)).collect())
+    }
+
+    #[test]
+    fn kinds_are_visible_since_they_were_switched_on_last() {
+        let all: &[(Id, u64)] = &[(A, 5)];
+        let v = verdict(&[
+            (10, true, ATTRIBUTES, all),
+            (20, true, ATTRIBUTES | FIELDS, all),
+            (30, true, FIELDS, all),
+            (40, true, ALL_KINDS, all),
+            (50, true, !FIELDS, &[]),
+        ]);
+        assert!(v.closed() && !v.aborted());
+        assert_eq!(v.visible(ATTRIBUTES, A, 5), Some((40, A)));
+        assert_eq!(v.visible(FIELDS, A, 5), None);
+        assert_eq!(v.visible(ATTRIBUTES, A, 6), None);
+        assert_eq!(v.visible(ATTRIBUTES, B, 1), None);
+        assert_eq!((v.kinds(), v.order()), (!FIELDS, (50, A)));
+        let v = verdict(&[(10, true, ATTRIBUTES, all), (20, true, ATTRIBUTES | FIELDS, all)]);
+        assert_eq!(v.visible(ATTRIBUTES, A, 1), Some((10, A)));
+        assert_eq!(v.visible(FIELDS, A, 1), Some((20, A)));
+        assert_eq!(v.visible(ATTRIBUTES | FIELDS, A, 1), Some((20, A)));
+    }
+
+    #[test]
+    fn what_a_later_decision_covers_counts_from_it_on() {
+        let v = verdict(&[(10, true, FIELDS, &[(A, 3)]), (20, true, FIELDS, &[(A, 5), (B, 1)])]);
+        assert_eq!(v.visible(FIELDS, A, 3), Some((10, A)));
+        assert_eq!(v.visible(FIELDS, A, 4), Some((20, A)));
+        assert_eq!(v.visible(FIELDS, B, 1), Some((20, A)));
+        // A decision that names less uncovers nothing; one after the end covers nothing more.
+        let v = verdict(&[
+            (10, true, FIELDS, &[(A, 3)]),
+            (20, true, ALL_KINDS, &[(B, 1)]),
+            (30, true, FIELDS, &[(A, 9)]),
+        ]);
+        assert_eq!(v.visible(FIELDS, A, 3), Some((10, A)));
+        assert_eq!(v.visible(FIELDS, A, 4), None);
+        assert_eq!(v.visible(ATTRIBUTES, A, 3), None);
+    }
+
+    #[test]
+    fn an_abort_is_final_unless_the_end_came_before_it() {
+        let all: &[(Id, u64)] = &[(A, 5)];
+        let v = verdict(&[(10, true, FIELDS, all), (20, false, ALL_KINDS, all), (30, true, ALL_KINDS, all)]);
+        assert!(v.aborted() && v.closed());
+        assert_eq!((v.visible(FIELDS, A, 1), v.kinds()), (None, 0));
+        let v = verdict(&[(10, true, ALL_KINDS, all), (20, false, ALL_KINDS, all)]);
+        assert!(!v.aborted() && v.closed());
+        assert_eq!(v.visible(FIELDS, A, 1), Some((10, A)));
+    }
+}
