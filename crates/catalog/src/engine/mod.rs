@@ -27,12 +27,16 @@
 //! Indexes on attr: (run, tag, num) where num is there; (run, tag, text) where the value is text.
 //! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
 
+mod postgres;
+
 use std::ops::RangeInclusive;
 
 use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
+
+pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 
 /// Number of a run in one engine.
 pub type RunId = i64;

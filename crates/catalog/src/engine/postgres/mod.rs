@@ -1,0 +1,539 @@
+//! PostgreSQL as the engine: for catalogs that many hosts read, or that outgrow one file.
+//!
+//! Each store has a schema of its own, `fieldstone_<id of the store>`, in the database that the URL names.
+//! Dropping the schema loses nothing: the index is built again from the store's logs.
+//!
+//! Invariants:
+//! * what is read within one transaction is of one state (REPEATABLE READ);
+//! * at most one connection writes to a store's schema: an advisory lock is held from `begin` to `commit`
+//!   or `rollback`, and a connection that ends gives it back;
+//! * a commit need not wait for the server's disk (`synchronous_commit = off`): what a crash of the server
+//!   takes back is applied again, as the watermarks go back with the rows;
+//! * a connection that was lost fails the transaction with Unavailable; the next `begin` connects anew;
+//! * rows are streamed: a result of any size needs the memory of some thousands of rows.
+//!
+//! ```no_run
+//! use fieldstone_catalog::engine::{Database, Postgres, Wait};
+//! use fieldstone_format::Id;
+//!
+//! let mut db = Postgres::open("postgresql://user@host/database", Id([7; 16]))?;
+//! db.begin(false, Wait::Yes)?;
+//! db.commit()?;
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod cells;
+mod copy;
+mod errors;
+mod scan;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use fieldstone_core::value::ValueType;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use postgres::config::{Host, SslMode};
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::ToSql;
+use postgres::{Client, Config, NoTls, Row, Statement};
+
+use super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
+use cells::{Parameter, Taken};
+use scan::{Group, Shape};
+
+/// Columns of attr in PostgreSQL, in this order: the payload has a column a type. A query takes no `*`.
+pub const ATTR_COLUMNS: &str = "run, tag, step, variable, curve, batch, row, kind, num, payload_int, \
+                                payload_real, payload_text, payload_bytes, region";
+
+/// The definition of attr and of its indexes in PostgreSQL.
+pub const ATTR_DEFINITION: &str = r#"
+CREATE TABLE attr(
+  run bigint NOT NULL, tag bigint NOT NULL, step bigint NOT NULL, variable bigint NOT NULL,
+  curve bigint NOT NULL, batch bigint NOT NULL, row bigint NOT NULL, kind smallint NOT NULL,
+  num double precision, payload_int bigint, payload_real double precision,
+  payload_text text COLLATE "C", payload_bytes bytea, region bytea NOT NULL,
+  PRIMARY KEY (run, tag, step, variable, curve, batch, row));
+CREATE INDEX attr_num ON attr(run, tag, num) WHERE num IS NOT NULL;
+CREATE INDEX attr_text ON attr(run, tag, payload_text) WHERE payload_text IS NOT NULL;
+"#;
+
+/// What every connection is told. Each query goes by a key, and plans are made once: the planner must not
+/// choose a scan of the table because it knows nothing of rows that have just come.
+const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off; \
+     SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
+     SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'";
+
+/// How long a writer waits for another.
+const PATIENCE: &str = "60s";
+/// Rows of a scan that come in one go; what lies beyond is fetched piece by piece.
+const PIECE: i64 = 16 << 10;
+/// Statements that are kept prepared.
+const PREPARED: usize = 256;
+
+/// A connection to PostgreSQL.
+pub struct Postgres {
+    config: Config,
+    place: String,
+    schema: String,
+    lock: i64,
+    client: Option<Client>,
+    statements: HashMap<String, Statement>,
+    within: bool,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Postgres({}, {})", self.place, self.schema)
+    }
+}
+
+impl Postgres {
+    /// Connects to the database that `url` names (`postgresql://user@host:port/database`, or `key=value`
+    /// words) and makes the store's schema where it is absent.
+    ///
+    /// # Errors
+    /// Invalid: the URL; Unavailable: no such server; Denied: user, password or rights; NotFound: no such
+    /// database. No message holds the password.
+    pub fn open(url: &str, store: Id) -> Result<Postgres> {
+        let mut config: Config = url.parse().map_err(|e: postgres::Error| {
+            let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+            if url.contains("sslmode=verify") {
+                return without_tls();
+            }
+            Error::invalid(format!("the catalog's URL is not one of PostgreSQL: {why}"))
+                .with_hint("write postgresql://user:password@host:port/database")
+        })?;
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(without_tls());
+        }
+        if config.get_password().is_none()
+            && let Ok(password) = std::env::var("PGPASSWORD")
+        {
+            config.password(password);
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(10));
+        }
+        config.application_name("fieldstone");
+        let (id, mut lock) = (store.0, [0; 8]);
+        lock.copy_from_slice(&id[..8]);
+        let schema: String = id.iter().map(|b| format!("{b:02x}")).collect();
+        let mut db = Postgres {
+            place: place(&config),
+            config,
+            schema: format!("fieldstone_{schema}"),
+            lock: i64::from_be_bytes(lock),
+            client: None,
+            statements: HashMap::new(),
+            within: false,
+        };
+        db.connect()?;
+        Ok(db)
+    }
+
+    /// The schema that holds the store's tables.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Where it is connected to: host, port and database, without user and password.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The plans of the statements that [`Database::scan`] uses, for tests.
+    pub fn explain_scans(&mut self) -> Result<Vec<String>> {
+        [Shape::Steps, Shape::Variable, Shape::Curve, Shape::Number, Shape::Text, Shape::TextFrom]
+            .into_iter()
+            .map(|shape| self.explain(&Shape::of(&scan::sample(shape)).sql()))
+            .collect()
+    }
+
+    fn connect(&mut self) -> Result<()> {
+        self.statements.clear();
+        self.within = false;
+        self.client = None;
+        let mut client = self.config.connect(NoTls).map_err(|e| errors::of_connecting(&self.place, e))?;
+        // The schema is looked for first: making it needs a right that readers need not have.
+        let schema = &self.schema;
+        let failed = |e| errors::sorted("make the schema of the store", &self.place, e);
+        client.batch_execute(&format!("{SETTINGS}; SET search_path = {schema}")).map_err(failed)?;
+        let there = client
+            .query_one("SELECT to_regnamespace($1) IS NOT NULL", &[schema])
+            .map_err(failed)?
+            .get::<_, bool>(0);
+        if !there && let Err(e) = client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")) {
+            // Two that make it at once: one of them may be told of the other's rows.
+            if e.code().map(postgres::error::SqlState::code) != Some("23505") {
+                return Err(failed(e));
+            }
+        }
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// The connection, and the place for messages; it is made anew outside of a transaction only.
+    fn client(&mut self) -> Result<&mut Client> {
+        if self.client.as_ref().is_none_or(Client::is_closed) {
+            if self.within {
+                return Err(Error::unavailable(format!(
+                    "PostgreSQL at {}: the connection was lost within a transaction",
+                    self.place
+                ))
+                .with_hint("see whether the server runs, then try again"));
+            }
+            self.connect()?;
+        }
+        self.client.as_mut().ok_or_else(|| Error::internal("a connection that was just made is absent"))
+    }
+
+    /// Sorts an error; where tables are gone, nothing prepared holds any longer.
+    fn failed(&mut self, action: &str, cause: postgres::Error) -> Error {
+        let error = errors::sorted(action, &self.place, cause);
+        if error.kind() == fieldstone_core::ErrorKind::Corrupt {
+            self.statements.clear();
+        }
+        error
+    }
+
+    fn prepared(&mut self, sql: &str) -> Result<Statement> {
+        if let Some(statement) = self.statements.get(sql)
+            && self.client.as_ref().is_some_and(|c| !c.is_closed())
+        {
+            return Ok(statement.clone());
+        }
+        let statement = match self.client()?.prepare(sql) {
+            Ok(statement) => statement,
+            Err(e) => return Err(self.failed(&format!("prepare `{}`", short(sql)), e)),
+        };
+        if self.statements.len() >= PREPARED {
+            self.statements.clear();
+        }
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    fn simple(&mut self, sql: &str) -> Result<()> {
+        match self.client()?.batch_execute(sql) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.failed(&format!("run `{}`", short(sql)), e)),
+        }
+    }
+
+    /// Ends a transaction in one of two ways.
+    fn end(&mut self, sql: &str) -> Result<()> {
+        let was = std::mem::replace(&mut self.within, false);
+        if !was {
+            return Err(Error::internal(format!("{sql} outside of a transaction")));
+        }
+        let Some(client) = self.client.as_mut() else {
+            return Err(Error::internal(format!("{sql} without a connection")));
+        };
+        match client.batch_execute(sql) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.failed(&format!("run `{sql}`"), e)),
+        }
+    }
+
+    /// Rows of one statement, one after another; `false` where the receiver has enough.
+    fn rows(
+        &mut self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+        row: &mut dyn FnMut(&Row) -> Result<Flow>,
+    ) -> Result<bool> {
+        read_rows(self.client()?, statement, parameters, row).map_err(|stopped| match stopped {
+            Stopped::Ours(error) => error,
+            Stopped::Theirs(cause) => self.failed("run a query", cause),
+        })
+    }
+
+    /// Rows of one group of probes. The first piece comes in one round trip; the rest through a cursor, so
+    /// that a receiver who has enough does not leave the server computing.
+    fn scan_group(&mut self, group: &Group, row: &mut dyn FnMut(&Row) -> Result<Flow>) -> Result<bool> {
+        let sql = group.shape.sql();
+        let mut parameters = group.parameters();
+        if !self.within {
+            let statement = self.prepared(&sql)?;
+            return self.rows(&statement, &parameters, row);
+        }
+        let piece = group.shape.arrays() + 1;
+        let first = self.prepared(&format!("{sql} LIMIT ${piece}"))?;
+        parameters.push(&PIECE);
+        let mut n = 0;
+        let more = self.rows(&first, &parameters, &mut |r| {
+            n += 1;
+            row(r)
+        })?;
+        if !more || n < PIECE {
+            return Ok(more);
+        }
+        let declare =
+            self.prepared(&format!("DECLARE fs_scan NO SCROLL CURSOR FOR {sql} OFFSET ${piece}"))?;
+        if let Err(e) = self.client()?.execute(&declare, &parameters) {
+            return Err(self.failed("declare a cursor", e));
+        }
+        let mut more = true;
+        while more {
+            // Not prepared: a cursor of the same name may have had other columns.
+            let mut n = 0;
+            let fetch = self.prepared(&format!("FETCH {PIECE} FROM fs_scan"))?;
+            more = self.rows(&fetch, &[], &mut |r| {
+                n += 1;
+                row(r)
+            })?;
+            if n < PIECE {
+                break;
+            }
+        }
+        self.simple("CLOSE fs_scan")?;
+        Ok(more)
+    }
+}
+
+impl Database for Postgres {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
+        if self.within {
+            return Err(Error::internal("a transaction within a transaction"));
+        }
+        self.client()?;
+        if !write {
+            self.simple("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+            self.within = true;
+            return Ok(true);
+        }
+        // READ COMMITTED: what is read must be what the writer before this one left, so the state is taken
+        // after the lock. Nobody else writes while it is held, so all statements see one state.
+        let lock = self.lock;
+        self.simple("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")?;
+        self.within = true;
+        let taken = match wait {
+            Wait::No => {
+                let mut taken = false;
+                self.query("SELECT pg_try_advisory_xact_lock($1::int8)", &[Cell::Int(lock)], &mut |cells| {
+                    taken = cells == [Cell::Int(1)];
+                    Ok(Flow::More)
+                })
+                .map(|()| taken)
+            }
+            Wait::Yes => self
+                .simple(&format!(
+                    "SET LOCAL lock_timeout = '{PATIENCE}'; SELECT pg_advisory_xact_lock({lock}); \
+                     SET LOCAL lock_timeout = 0"
+                ))
+                .map(|()| true),
+        };
+        if !matches!(taken, Ok(true)) {
+            // What is reported is why it was not taken, not that a broken connection cannot roll back.
+            let _ = self.end("ROLLBACK");
+        }
+        taken
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.end("COMMIT")
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        match self.end("ROLLBACK") {
+            // The server has rolled back what a lost connection left.
+            Err(e) if e.kind() == fieldstone_core::ErrorKind::Unavailable => Ok(()),
+            other => other,
+        }
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.simple(sql)
+    }
+
+    fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64> {
+        let statement = self.prepared(sql)?;
+        let parameters: Vec<Parameter<'_>> = parameters.iter().map(|c| Parameter(*c)).collect();
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|p| p as _).collect();
+        match self.client()?.execute(&statement, &parameters) {
+            Ok(n) => Ok(n),
+            Err(e) => Err(self.failed(&format!("run `{}`", short(sql)), e)),
+        }
+    }
+
+    fn query(
+        &mut self,
+        sql: &str,
+        parameters: &[Cell<'_>],
+        row: &mut dyn FnMut(&[Cell<'_>]) -> Result<Flow>,
+    ) -> Result<()> {
+        let statement = self.prepared(sql)?;
+        let parameters: Vec<Parameter<'_>> = parameters.iter().map(|c| Parameter(*c)).collect();
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|p| p as _).collect();
+        self.rows(&statement, &parameters, &mut |r| {
+            let taken = (0..r.len()).map(|i| take(r, i)).collect::<Result<Vec<Taken<'_>>>>()?;
+            let cells: Vec<Cell<'_>> = taken.iter().map(Taken::cell).collect();
+            row(&cells)
+        })?;
+        Ok(())
+    }
+
+    fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64> {
+        let mut n = 0;
+        for group in Group::split(probes) {
+            let more = self.scan_group(&group, &mut |r| {
+                n += 1;
+                with_attr(r, row)
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(n)
+    }
+
+    fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64> {
+        let statement = self.prepared(&format!("COPY attr ({ATTR_COLUMNS}) FROM STDIN (FORMAT binary)"))?;
+        copy_rows(self.client()?, &statement, rows).map_err(|stopped| match stopped {
+            Stopped::Ours(error) => error,
+            Stopped::Theirs(cause) => self.failed("insert attributes", cause),
+        })
+    }
+
+    fn explain(&mut self, sql: &str) -> Result<String> {
+        let nulls = vec!["NULL"; self.prepared(sql)?.params().len()].join(", ");
+        self.simple(&format!("PREPARE fs_explain AS {sql}"))?;
+        let nulls = if nulls.is_empty() { nulls } else { format!("({nulls})") };
+        let mut plan = String::new();
+        let explained = self.query(&format!("EXPLAIN EXECUTE fs_explain{nulls}"), &[], &mut |cells| {
+            if let Some(Cell::Text(line)) = cells.first() {
+                plan.push_str(line);
+                plan.push('\n');
+            }
+            Ok(Flow::More)
+        });
+        let forgotten = self.simple("DEALLOCATE fs_explain");
+        explained.and(forgotten).map(|()| plan)
+    }
+}
+
+/// Why something was not done to its end.
+enum Stopped {
+    Ours(Error),
+    Theirs(postgres::Error),
+}
+
+fn read_rows(
+    client: &mut Client,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+    row: &mut dyn FnMut(&Row) -> Result<Flow>,
+) -> std::result::Result<bool, Stopped> {
+    let mut rows = client.query_raw(statement, parameters.iter().copied()).map_err(Stopped::Theirs)?;
+    while let Some(r) = rows.next().map_err(Stopped::Theirs)? {
+        if row(&r).map_err(Stopped::Ours)? == Flow::Stop {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn copy_rows(
+    client: &mut Client,
+    statement: &Statement,
+    rows: &mut dyn Iterator<Item = AttrRow<'_>>,
+) -> std::result::Result<u64, Stopped> {
+    let mut writer = client.copy_in(statement).map_err(Stopped::Theirs)?;
+    match copy::rows(&mut writer, rows) {
+        Ok(n) => writer.finish().map(|_| n).map_err(Stopped::Theirs),
+        Err(copy::Failure::Row(error)) => Err(Stopped::Ours(error)),
+        // Why the connection took no more stands in what the server says at the end.
+        Err(copy::Failure::Write(cause)) => Err(match writer.finish() {
+            Err(why) => Stopped::Theirs(why),
+            Ok(_) => Stopped::Ours(
+                Error::unavailable(format!("PostgreSQL: cannot send rows: {cause}")).with_source(cause),
+            ),
+        }),
+    }
+}
+
+fn take(row: &Row, column: usize) -> Result<Taken<'_>> {
+    row.try_get(column).map_err(|e| {
+        let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+        Error::corrupt(format!("PostgreSQL: column {column} of a row cannot be read: {why}"))
+            .with_hint("the tables are built again by `fieldstone rebuild`")
+    })
+}
+
+/// Hands on a row of attr.
+fn with_attr(row: &Row, to: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<Flow> {
+    let int = |column| match take(row, column)?.cell() {
+        Cell::Int(v) => Ok(v),
+        cell => Err(damaged(column, cell)),
+    };
+    let kind = int(7)?;
+    let kind = u8::try_from(kind).ok().and_then(ValueType::from_u8);
+    let kind = kind.ok_or_else(|| damaged(7, Cell::Null))?;
+    let num = match take(row, 8)?.cell() {
+        Cell::Null => None,
+        Cell::Real(v) => Some(v),
+        cell => return Err(damaged(8, cell)),
+    };
+    let mut payload = Taken::Plain(Cell::Null);
+    for column in 9..13 {
+        let taken = take(row, column)?;
+        if taken.cell() != Cell::Null {
+            payload = taken;
+            break;
+        }
+    }
+    let region = take(row, 13)?;
+    let region = match &region {
+        Taken::Plain(Cell::Bytes(v)) => *v,
+        other => return Err(damaged(13, other.cell())),
+    };
+    to(&AttrRow {
+        run: int(0)?,
+        tag: int(1)?,
+        step: int(2)?,
+        variable: int(3)?,
+        curve: int(4)?,
+        batch: int(5)?,
+        row: int(6)?,
+        kind,
+        num,
+        payload: payload.cell(),
+        region,
+    })
+}
+
+fn damaged(column: usize, cell: Cell<'_>) -> Error {
+    Error::corrupt(format!("PostgreSQL: column {column} of a row of attr holds {cell:?}"))
+        .with_hint("the tables are built again by `fieldstone rebuild`")
+}
+
+fn without_tls() -> Error {
+    Error::invalid(
+        "the catalog's URL asks for TLS, which this build of Fieldstone does not speak to PostgreSQL",
+    )
+    .with_hint("use a Unix socket, or a tunnel (ssh -L, stunnel) with sslmode=disable")
+}
+
+/// The beginning of a statement, for messages.
+fn short(sql: &str) -> String {
+    let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.len() <= 80 { words } else { words.chars().take(80).chain("…".chars()).collect() }
+}
+
+/// Host, port and database of a configuration: what may stand in messages.
+fn place(config: &Config) -> String {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = config.get_dbname().or(config.get_user()).unwrap_or("postgres");
+    format!("{host}:{port}/{database}")
+}
