@@ -24,8 +24,8 @@ use fieldstone_core::{Error, Result};
 pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
 
-pub use crate::join::{Home, SideSource};
 pub use crate::feed::{Commit, DecisionState, EntryChange, Feed};
+pub use crate::join::{Home, SideSource};
 use crate::read::{Field, Fields};
 pub use crate::snapshot::Problem;
 
@@ -246,6 +246,33 @@ pub struct ListEntry {
 /// A stream of list entries.
 pub type Listing = Box<dyn Iterator<Item = Result<ListEntry>> + Send>;
 
+/// How [`FieldStore::checkpoint`] writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Whether an earlier checkpoint of this store in the folder is gone on with; else the folder must be
+    /// new or empty.
+    pub incremental: bool,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        CheckpointOptions { incremental: true }
+    }
+}
+
+/// What a checkpoint wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// The version that the folder now holds.
+    pub version: String,
+    /// Bytes that were new.
+    pub bytes: u64,
+    /// Files that they went to.
+    pub files: u64,
+    /// How long it took.
+    pub nanoseconds: u64,
+}
+
 /// Something `verify` found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -445,6 +472,14 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     /// the transaction stays open for more until it is decided, and a committed one stays committed.
     /// All 32 bits are the same as a commit. Conflict for an aborted transaction.
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
+    /// Flushes what was archived outside transactions, and writes all that is visible then to a folder,
+    /// as an ordinary store, durable when this returns; meanwhile others go on writing. Prepared commits
+    /// of undecided transactions go with it, undecided. Only for a store in memory.
+    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        let _ = (folder, options);
+        Err(Error::invalid(format!("the store at {} is not in memory", self.url()))
+            .with_hint("a checkpoint is taken of a memory: store; others are durable at each flush"))
+    }
     /// Flushes and says that this handle writes no more.
     fn close(&self) -> Result<()>;
     /// Where and what the store is.

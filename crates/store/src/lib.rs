@@ -11,12 +11,14 @@
 //! * `writer`: this process's own log; batches, flushes, index runs, the board slot;
 //! * `snapshot`: which commits of which logs a read sees;
 //! * `read`: from a request to entries, from entries to checked bytes;
-//! * `report`: verify, status, stats, dump.
+//! * `report`: verify, status, stats, dump;
+//! * `checkpoint`: a store in memory, written to a folder.
 //!
 //! Invariants: a commit record is the only thing that makes a field visible; no file is written by two
 //! processes but a host's board; nothing is locked; a read pins one snapshot.
 
 pub mod api;
+mod checkpoint;
 pub mod conformance;
 pub mod feed;
 mod files;

@@ -1,7 +1,7 @@
 //! The store in a folder of a file system; on a simulated disk also the store in memory.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone_core::env::{Disk, Env};
@@ -16,6 +16,7 @@ use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::version::Version;
 
 use crate::api::*;
+use crate::checkpoint::{Checkpoint, Durable};
 use crate::files::Files;
 use crate::fork::PerProcess;
 use crate::layout::Layout;
@@ -74,6 +75,8 @@ struct State {
     own_datasets: Mutex<HashSet<Vec<u8>>>,
     /// Who has side records for our flushes.
     sources: Mutex<Vec<Weak<dyn SideSource>>>,
+    /// What checkpoints of this process left in which folder.
+    checkpoints: Mutex<HashMap<PathBuf, Durable>>,
 }
 
 impl State {
@@ -90,6 +93,7 @@ impl State {
             writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
             own_datasets: Mutex::default(),
             sources: Mutex::default(),
+            checkpoints: Mutex::default(),
         }
     }
 }
@@ -617,6 +621,32 @@ impl FieldStore for LocalStore {
             return Ok(());
         }
         self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon)
+    }
+
+    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        // In memory are those stores whose folder is not on the disk where files outside are.
+        let Some(outside) = &self.options.outside else {
+            return Err(Error::invalid(format!("the store at {} is in a folder", self.options.url))
+                .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
+        };
+        let target = Env { disk: outside.clone(), ..self.env.clone() };
+        let folder = target.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
+        let state = self.state();
+        // One at a time: two into one folder would write the same files.
+        let mut known = lock(&state.checkpoints);
+        self.flush(None)?;
+        let snapshot = self.snapshot()?;
+        let mut checkpoint = Checkpoint {
+            files: &state.files,
+            snapshot: &snapshot,
+            target,
+            layout: Layout::new(folder.clone()),
+            identity: self.identity(),
+            durable: known.remove(&folder).unwrap_or_default(),
+        };
+        let report = checkpoint.write(options)?;
+        known.insert(folder, checkpoint.durable);
+        Ok(report)
     }
 
     fn close(&self) -> Result<()> {

@@ -25,6 +25,7 @@ pub use log_view::LogView;
 pub use owners::Owners;
 pub use refresh::Refresher;
 pub use verdict::{ALL_KINDS, Decided, Verdict};
+pub use walker::Walker;
 
 use crate::run::{Run, RunCursor};
 

@@ -1,0 +1,252 @@
+//! A store in memory, written to a folder as an ordinary store, while writing goes on.
+//!
+//! A checkpoint is a copy of the store's files up to the last commit of one snapshot. Files only grow,
+//! so the next checkpoint into the same folder copies what is new.
+//!
+//! Invariants, at every moment and after a kill, a full disk or a power cut:
+//! * the folder is a whole store at the version of the checkpoint before (at the first: no store, or one
+//!   without fields), of this one, or of a commit between;
+//! * a commit shows only when every byte it names is durable: data logs are synced before logs, and a
+//!   log's new frames are synced before the head of the first and then the foot of the last are written,
+//!   without which no reader finds them.
+//!
+//! Boards are not copied: they say which processes of a host are writing, and none writes there.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::{FOOT, HEAD};
+
+use crate::api::{CheckpointOptions, CheckpointReport};
+use crate::files::Files;
+use crate::layout::Layout;
+use crate::snapshot::{LogView, Snapshot, Walker};
+use crate::writer::{self, StoreIdentity};
+
+/// Bytes copied at a time.
+const PART: u64 = 4 << 20;
+
+/// Lengths that are durable in a folder, by writer and number of its file; as this process left them.
+pub type Durable = HashMap<(Id, u32), u64>;
+
+/// What one checkpoint works on.
+pub struct Checkpoint<'a> {
+    /// The files in memory.
+    pub files: &'a Files,
+    /// Up to where.
+    pub snapshot: &'a Snapshot,
+    /// The world of the folder.
+    pub target: Env,
+    /// The folder.
+    pub layout: Layout,
+    /// What store it is.
+    pub identity: StoreIdentity,
+    /// What is durable in the folder.
+    pub durable: Durable,
+}
+
+impl Checkpoint<'_> {
+    /// Makes the folder what the snapshot is. On an error `durable` is worth nothing any more.
+    pub fn write(&mut self, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        let begun = self.target.clock.monotonic();
+        self.check(options)?;
+        writer::create_store(&self.target, &self.layout, self.identity.clone())?;
+        let mut report =
+            CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
+        let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();
+        // What a commit refers to in another log was there before it.
+        logs.sort_by_key(|log| log.record.stamp);
+        let mut new_names = false;
+        for log in &logs {
+            for &(number, length) in &log.record.data_logs {
+                new_names |= self.copy_data(log.writer, number, length, &mut report)?;
+            }
+        }
+        if new_names {
+            self.sync_folder(&self.layout.data())?;
+        }
+        for log in &logs {
+            if self.copy_log(log, &mut report)? {
+                self.sync_folder(&self.layout.logs())?;
+            }
+        }
+        report.nanoseconds = self.target.clock.monotonic().saturating_sub(begun);
+        Ok(report)
+    }
+
+    /// Refuses a folder that holds something else.
+    fn check(&self, options: &CheckpointOptions) -> Result<()> {
+        let (disk, root) = (&*self.target.disk, self.layout.root());
+        let taken = match disk.list_dir(root) {
+            Ok(names) => !names.is_empty(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+            Err(e) => return Err(Error::io("list", root, e)),
+        };
+        if !taken {
+            return Ok(());
+        }
+        let shown = root.display();
+        if !options.incremental {
+            return Err(Error::conflict(format!("{shown} is not empty"))
+                .with_hint("give a new folder, or go on with the checkpoint there: incremental"));
+        }
+        match writer::read_marker(&self.target, &self.layout)? {
+            Some(Ok(marker)) if marker.id == self.identity.id => {}
+            Some(Ok(_)) => {
+                return Err(Error::conflict(format!("{shown} holds another store"))
+                    .with_hint("give a new folder: a checkpoint goes on only where this store began one"));
+            }
+            Some(Err(damage)) => return Err(damage.context(shown)),
+            // Folders without a marker: a first checkpoint that was broken off.
+            None => {}
+        }
+        let logs = self.layout.logs();
+        for (name, _) in disk.list_dir(&logs).unwrap_or_default() {
+            let Some(writer) = fieldstone_format::log::parse_file_name(&name) else { continue };
+            if self.snapshot.log(writer).is_none() {
+                return Err(Error::conflict(format!(
+                    "logs/{name} in {shown} is not of this store: the checkpoint was written to since"
+                ))
+                .with_hint("give a new folder"));
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> Result<()> {
+        self.target.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e))
+    }
+
+    /// Opens a file of the folder and finds up to where it holds the same bytes as ours, of `length`;
+    /// whether its name is new.
+    fn open(&self, writer: Id, number: u32, length: u64) -> Result<(Arc<dyn DiskFile>, u64, bool)> {
+        let disk: &dyn Disk = &*self.target.disk;
+        let path = self.layout.file(writer, number);
+        match disk.create_new(&path) {
+            Ok(file) => return Ok((file, 0, true)),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(Error::io("create", &path, e)),
+        }
+        let file = disk.open_write(&path).map_err(|e| Error::io("open", &path, e))?;
+        let stat = file.stat().map_err(|e| Error::io("stat", &path, e))?;
+        if let Some(&durable) = self.durable.get(&(writer, number))
+            && durable == stat.len
+        {
+            return Ok((file, durable, false));
+        }
+        // Broken off before, or damaged since: what is equal stays.
+        let same = self.same(writer, number, &*file, &path, length.min(stat.len))?;
+        file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+        // Its name may never have been synced.
+        Ok((file, same, true))
+    }
+
+    /// How many of the first `length` bytes are equal.
+    fn same(&self, writer: Id, number: u32, file: &dyn DiskFile, path: &Path, length: u64) -> Result<u64> {
+        let mut at = 0;
+        while at < length {
+            let n = PART.min(length - at);
+            let ours = self.files.read_vec(writer, number, at, n)?;
+            let theirs = crate::files::read_vec(file, path, at, n)?;
+            if let Some(i) = ours.iter().zip(&theirs).position(|(a, b)| a != b) {
+                return Ok(at + i as u64);
+            }
+            at += n;
+        }
+        Ok(length)
+    }
+
+    /// Writes our bytes `from..to` of a file.
+    fn copy(&self, writer: Id, number: u32, file: &dyn DiskFile, from: u64, to: u64) -> Result<()> {
+        let mut at = from;
+        while at < to {
+            let n = PART.min(to - at);
+            let bytes = self.files.read_vec(writer, number, at, n)?;
+            self.put(writer, number, file, &bytes, at)?;
+            file.start_writeback(at, n);
+            at += n;
+        }
+        Ok(())
+    }
+
+    fn put(&self, writer: Id, number: u32, file: &dyn DiskFile, bytes: &[u8], at: u64) -> Result<()> {
+        let whole = bytes.len() as u64 == PART;
+        let wrote = if whole { write_all_streaming(file, bytes, at) } else { write_all_at(file, bytes, at) };
+        wrote.map_err(|e| Error::io("write", &self.layout.file(writer, number), e))
+    }
+
+    fn sync(&self, writer: Id, number: u32, file: &dyn DiskFile) -> Result<()> {
+        file.sync_data().map_err(|e| Error::io("sync", &self.layout.file(writer, number), e))
+    }
+
+    fn copy_data(
+        &mut self,
+        writer: Id,
+        number: u32,
+        length: u64,
+        report: &mut CheckpointReport,
+    ) -> Result<bool> {
+        if self.durable.get(&(writer, number)).is_some_and(|&d| d >= length)
+            && self.target.disk.stat(&self.layout.file(writer, number)).is_ok_and(|s| s.len >= length)
+        {
+            return Ok(false);
+        }
+        let (file, same, new) = self.open(writer, number, length)?;
+        if same < length {
+            self.copy(writer, number, &*file, same, length)?;
+            self.sync(writer, number, &*file)?;
+            report.bytes += length - same;
+            report.files += 1;
+        }
+        self.durable.insert((writer, number), length);
+        Ok(new)
+    }
+
+    /// Copies the frames of a log that are new; whether its name is new.
+    fn copy_log(&mut self, log: &LogView, report: &mut CheckpointReport) -> Result<bool> {
+        let (writer, end) = (log.writer, log.ends.end());
+        let (file, same, new) = self.open(writer, 0, end)?;
+        if same < end {
+            let from = self.frame_before(log, same)?;
+            // Without its head the first new frame is not there, and without its foot the last is not.
+            let (body, foot) = (from + HEAD as u64, end - FOOT as u64);
+            self.put(writer, 0, &*file, &[0; HEAD], from)?;
+            self.copy(writer, 0, &*file, body, foot)?;
+            self.sync(writer, 0, &*file)?;
+            self.copy(writer, 0, &*file, from, body)?;
+            self.sync(writer, 0, &*file)?;
+            self.copy(writer, 0, &*file, foot, end)?;
+            self.sync(writer, 0, &*file)?;
+            report.bytes += end - from;
+            report.files += 1;
+        }
+        self.durable.insert((writer, 0), end);
+        Ok(new)
+    }
+
+    /// Where the last frame of a log ends that lies whole within its first `same` bytes; 0 if none does.
+    fn frame_before(&self, log: &LogView, same: u64) -> Result<u64> {
+        let path = self.files.layout().log(log.writer);
+        let file = self.files.get(log.writer, 0)?;
+        let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
+        let (mut at, mut whole) = (log.header_len, 0);
+        if let Some(&durable) = self.durable.get(&(log.writer, 0))
+            && durable <= same
+            && durable >= at
+        {
+            at = durable;
+            whole = durable;
+        }
+        while at < same {
+            at = walker.head(at)?.end();
+            if at <= same {
+                whole = at;
+            }
+        }
+        Ok(whole)
+    }
+}
