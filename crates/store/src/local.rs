@@ -456,6 +456,7 @@ impl FieldStore for LocalStore {
     }
 
     fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
+        self.drain(transaction)?;
         Ok(lock(&self.state().writer).side(transaction))
     }
 

@@ -38,7 +38,7 @@ impl SideSource for Source {
 }
 
 fn record(byte: u8) -> SideRecord {
-    SideRecord { kind: 0x7777, bytes: vec![byte] }
+    SideRecord { kind: 0x7777, bytes: vec![byte].into() }
 }
 
 /// Side records of the last commit of the only log.
@@ -65,6 +65,7 @@ fn a_flush_asks_those_who_joined() {
     wait(Some(transaction), 2);
     wait(None, 3);
     store.archive_side(vec![record(0)], None).unwrap();
+    assert_eq!(store.pending_side(None).unwrap(), [record(0), record(1), record(3)]);
     store.flush(None).unwrap();
     assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
     store.decide(transaction, true).unwrap();

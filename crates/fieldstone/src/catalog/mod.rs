@@ -3,6 +3,9 @@
 //! What is written goes into the store's next commit as side records; what is read comes from an engine
 //! that has followed the store's logs as far as this handle sees them.
 
+mod gather;
+mod place;
+
 use std::sync::Arc;
 
 use fieldstone_core::value::Value;

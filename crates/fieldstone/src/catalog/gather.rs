@@ -1,0 +1,168 @@
+//! Attributes that are given one at a time, gathered into few records.
+//!
+//! Single attributes of one run and tag become rows of one batch, each a call of its own
+//! ([`AttributeBatch::singles`]). Their order counts only at the same place, and a place is of one tag, so
+//! that batches of several tags may grow side by side.
+
+use std::collections::HashMap;
+
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Values};
+
+/// Batches that grow side by side in one session.
+const BATCHES: usize = 64;
+/// Rows of a batch, at most.
+const ROWS: usize = 8192;
+/// Variables of a batch, at most.
+const VARIABLES: usize = 64;
+
+/// Batches that still grow, by session.
+#[derive(Debug, Default)]
+pub struct Gather {
+    sessions: HashMap<Option<Id>, Vec<AttributeBatch>>,
+}
+
+impl Gather {
+    /// Adds one attribute; gives batches back that grow no further.
+    pub fn add(&mut self, session: Option<Id>, single: AttributeBatch) -> Vec<AttributeBatch> {
+        let growing = self.sessions.entry(session).or_default();
+        if let Some(at) = growing.iter().rposition(|batch| takes(batch, &single)) {
+            push(&mut growing[at], single);
+            return if growing[at].rows >= ROWS { vec![growing.remove(at)] } else { Vec::new() };
+        }
+        // A batch of the same place that cannot take it ends here: what comes later must stand behind.
+        let same = |batch: &AttributeBatch| batch.tag == single.tag && batch.run == single.run;
+        let mut ended: Vec<AttributeBatch> = growing.extract_if(.., |batch| same(batch)).collect();
+        if growing.len() >= BATCHES {
+            ended.append(growing);
+        }
+        growing.push(begin(single));
+        ended
+    }
+
+    /// Takes all batches of a session, in their order.
+    pub fn take(&mut self, session: Option<Id>) -> Vec<AttributeBatch> {
+        self.sessions.remove(&session).unwrap_or_default()
+    }
+}
+
+/// Whether a batch has a place for a single attribute.
+fn takes(batch: &AttributeBatch, single: &AttributeBatch) -> bool {
+    let rank = |batch: &AttributeBatch| batch.boxes.as_ref().map(|boxes| boxes.rank);
+    let known = match single.variables.first() {
+        Some(name) => batch.variables.len() < VARIABLES || batch.variables.contains(name),
+        None => true,
+    };
+    batch.tag == single.tag
+        && batch.run == single.run
+        && batch.step.is_some() == single.step.is_some()
+        && batch.variables.is_empty() == single.variables.is_empty()
+        && rank(batch) == rank(single)
+        && std::mem::discriminant(&batch.values) == std::mem::discriminant(&single.values)
+        && known
+}
+
+/// The first row of a batch: every column has one value a row.
+fn begin(mut single: AttributeBatch) -> AttributeBatch {
+    if let Some(Column::One(step)) = single.step {
+        single.step = Some(Column::Each(vec![step]));
+    }
+    single.variable = Column::Each(vec![0]);
+    single.variables.truncate(1);
+    single.one_value = false;
+    single.continues = false;
+    single.singles = true;
+    single
+}
+
+/// Adds a row to a batch that [`takes`] it.
+fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
+    let step = match single.step {
+        Some(Column::One(step)) => Some(step),
+        Some(Column::Each(steps)) => steps.first().copied(),
+        None => None,
+    };
+    if let (Some(Column::Each(steps)), Some(step)) = (&mut batch.step, step) {
+        steps.push(step);
+    }
+    let index = single.variables.into_iter().next().map_or(0, |name| {
+        batch.variables.iter().rposition(|known| *known == name).unwrap_or_else(|| {
+            batch.variables.push(name);
+            batch.variables.len() - 1
+        })
+    });
+    if let Column::Each(indexes) = &mut batch.variable {
+        indexes.push(index as u32);
+    }
+    if let (Some(boxes), Some(Boxes { start, count, .. })) = (&mut batch.boxes, single.boxes) {
+        boxes.start.extend(start);
+        boxes.count.extend(count);
+    }
+    match (&mut batch.values, single.values) {
+        (Values::Bool(all), Values::Bool(one)) => all.extend(one),
+        (Values::Int(all), Values::Int(one)) => all.extend(one),
+        (Values::UInt(all), Values::UInt(one)) => all.extend(one),
+        (Values::Float(all), Values::Float(one)) => all.extend(one),
+        (Values::Text(all), Values::Text(one)) => all.extend(one),
+        (Values::Any(all), Values::Any(one)) => all.extend(one),
+        _ => {}
+    }
+    batch.rows += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use fieldstone_core::value::ValueType;
+    use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
+
+    fn single(tag: &str, step: Option<i64>, variable: Option<&str>, value: f64) -> AttributeBatch {
+        let tag = TagDecl { name: tag.into(), version: 0, kind: ValueType::Float, unit: String::new() };
+        let name = |name: &str| VariableName { name: name.into(), version: 0 };
+        AttributeBatch {
+            run: RunName { project: String::new(), name: "a".into() },
+            tag,
+            rows: 1,
+            step: step.map(Column::One),
+            variables: variable.map(name).into_iter().collect(),
+            variable: Column::One(0),
+            boxes: variable.map(|_| Boxes { rank: 1, start: vec![2], count: vec![3] }),
+            values: Values::Float(vec![value]),
+            one_value: true,
+            continues: false,
+            singles: false,
+        }
+    }
+
+    #[test]
+    fn singles_of_a_tag_become_one_batch() {
+        let mut gather = Gather::default();
+        for step in 0..3 {
+            assert!(gather.add(None, single("x", Some(step), Some("t"), step as f64)).is_empty());
+            assert!(gather.add(None, single("y", Some(step), Some("u"), 0.5)).is_empty());
+        }
+        assert!(gather.add(None, single("x", Some(9), Some("u"), 9.0)).is_empty());
+        let batches = gather.take(None);
+        assert_eq!(batches.len(), 2);
+        let x = &batches[0];
+        assert_eq!((x.rows, x.singles, x.one_value), (4, true, false));
+        assert_eq!(x.step, Some(Column::Each(vec![0, 1, 2, 9])));
+        assert_eq!(x.variable, Column::Each(vec![0, 0, 0, 1]));
+        assert_eq!(x.boxes.as_ref().unwrap().start, [2; 4]);
+        assert!(matches!(&x.values, Values::Float(v) if *v == [0.0, 1.0, 2.0, 9.0]));
+        assert!(gather.take(None).is_empty());
+    }
+
+    #[test]
+    fn another_form_of_the_same_tag_ends_the_batch_before() {
+        let mut gather = Gather::default();
+        gather.add(None, single("x", Some(1), None, 1.0));
+        let ended = gather.add(None, single("x", None, None, 2.0));
+        assert_eq!(ended.len(), 1, "records of one tag keep their order");
+        assert_eq!(gather.take(None).len(), 1);
+        gather.add(Some(Id([1; 16])), single("x", Some(1), None, 1.0));
+        assert!(gather.take(None).is_empty(), "sessions are apart");
+    }
+}
