@@ -6,37 +6,28 @@
 //! Tables      what the query executor reads, within one read
 //! ```
 //!
-//! | table | key | holds |
-//! |---|---|---|
-//! | meta | name | layout version, id of the store |
-//! | log | writer | sequence up to which the log is applied |
-//! | batch | batch | where rows come from: (writer, sequence, record, call), the order of their commit |
-//! | run | run | project, name, job, created, grid, notes, params |
-//! | step | run, step | time |
-//! | variable | run, variable | the declaration |
-//! | variable_name | variable | name and version; the same number in all runs |
-//! | held | run, variable, step | fields: which variable is in which step |
-//! | tag | tag | name, version asked for, version shown, type, unit |
-//! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
-//! | series | run, tag, step, variable | n, least and greatest number, hull, levels of the curve |
-//! | span | tag, run | n, least and greatest number, first and last step |
-//! | grave | | what was deleted, for what arrives later with an older order |
-//! | pending | transaction, writer, sequence, record | prepared records, as bytes |
-//! | conflict | | contradicting definitions |
+//! The tables and their columns are listed in `schema.rs`.
 //!
 //! Indexes on attr: (run, tag, num) where num is there; (run, tag, text) where the value is text.
 //! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
 
+mod cell;
+pub mod curve;
 mod postgres;
+pub mod schema;
+mod sqlite;
+pub mod stored;
+mod views;
 
 use std::ops::RangeInclusive;
 
 use fieldstone_core::Result;
-use fieldstone_core::value::ValueType;
+use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
+pub use sqlite::Sqlite;
 
 /// Number of a run in one engine.
 pub type RunId = i64;
@@ -185,8 +176,13 @@ pub trait Database: Send + std::fmt::Debug {
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Inserts rows of attr, given in key order, as fast as the database can.
     fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64>;
-    /// The plan of a query, as text, for tests.
+    /// The plan of a query, as text, for tests and for people.
     fn explain(&mut self, sql: &str) -> Result<String>;
+    /// The SQL that a probe of this shape runs, for [`explain`](Database::explain).
+    fn probe_sql(&self, probe: &Probe) -> String;
+    /// Names of columns and rows of one statement of a user over the views; Invalid where it is not one
+    /// statement that only reads.
+    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)>;
 }
 
 /// A run, as a query sees it.

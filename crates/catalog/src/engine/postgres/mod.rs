@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use fieldstone_core::value::ValueType;
+use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use postgres::config::{Host, SslMode};
@@ -415,6 +415,21 @@ impl Database for Postgres {
         });
         let forgotten = self.simple("DEALLOCATE fs_explain");
         explained.and(forgotten).map(|()| plan)
+    }
+
+    fn probe_sql(&self, probe: &Probe) -> String {
+        Shape::of(probe).sql()
+    }
+
+    /// A prepared statement is one statement; that it only reads is seen to by the transaction.
+    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        let names = self.prepared(statement)?.columns().iter().map(|c| c.name().to_owned()).collect();
+        let mut found = Vec::new();
+        self.query(statement, &[], &mut |cells| {
+            found.push(cells.iter().map(|cell| cell.to_value()).collect());
+            Ok(Flow::More)
+        })?;
+        Ok((names, found))
     }
 }
 

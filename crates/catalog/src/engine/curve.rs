@@ -1,0 +1,247 @@
+//! The curve key: one integer for a box, so that boxes near each other stand near each other in attr,
+//! and a box asked for is a few ranges of keys. No domain is needed: any start from 0 to `i64::MAX` fits.
+//!
+//! A box of rank r and greatest extent e has the level q, the least with `2^(q+1) >= e` for which every
+//! `start >> q` fits into `56 / r` bits; its key is `q << 56 | Morton(start >> q)`. So a box of level q
+//! spans at most three cells a dimension. Boxes without a key (no box, a rank of 0 or above 8, a start
+//! below 0, a level above 47) have [`NO_CURVE`] and must be looked at one by one.
+//!
+//! A set of boxes is summed up in 64 bits: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63:
+//! one without a key.
+//!
+//! ```
+//! use fieldstone_catalog::engine::curve;
+//! let (start, count) = ([100, 200, 300], [20, 20, 20]);
+//! let key = curve::key(&start, &count);
+//! let levels = curve::levels_of(&start, &count);
+//! let ranges = curve::ranges(levels, 20, &[110, 210, 310], &[120, 220, 320]);
+//! assert!(ranges.iter().any(|range| range.contains(&key)));
+//! ```
+
+use std::collections::BinaryHeap;
+use std::ops::RangeInclusive;
+
+use super::NO_CURVE;
+
+/// Bits of the Morton part.
+const BITS: u32 = 56;
+/// The highest level that has a key.
+const TOP: u32 = 47;
+/// The highest rank that has a key.
+pub const MAX_RANK: usize = 8;
+/// Bit of [`levels_of`] for what has no key.
+pub const OUTSIDE: u64 = 1 << 63;
+/// At most about so many ranges a query; more would cost more than the rows they spare.
+const BUDGET: usize = 96;
+
+/// Level of a box, where it has a key.
+fn level(start: &[i64], count: &[i64]) -> Option<u32> {
+    let rank = start.len();
+    if rank == 0 || rank > MAX_RANK || start.iter().any(|&s| s < 0) {
+        return None;
+    }
+    let bits = BITS / rank as u32;
+    let extent = count.iter().copied().max().unwrap_or(1).max(1) as u64;
+    let farthest = start.iter().copied().max().unwrap_or(0) as u64;
+    let by_extent = (u64::BITS - (extent - 1).leading_zeros()).saturating_sub(1);
+    let by_start = (u64::BITS - farthest.leading_zeros()).saturating_sub(bits);
+    Some(by_extent.max(by_start)).filter(|&level| level <= TOP)
+}
+
+/// Interleaves the bits of cells, dimension 0 first.
+fn morton(cells: impl Iterator<Item = u64> + Clone, rank: usize) -> u64 {
+    let mut key = 0;
+    for (d, mut cell) in cells.enumerate() {
+        let mut at = rank - 1 - d;
+        while cell != 0 {
+            key |= (cell & 1) << at;
+            cell >>= 1;
+            at += rank;
+        }
+    }
+    key
+}
+
+/// The key of a box; [`NO_CURVE`] where it has none.
+pub fn key(start: &[i64], count: &[i64]) -> i64 {
+    match level(start, count) {
+        Some(q) => compose(q, morton(start.iter().map(|&s| s as u64 >> q), start.len())),
+        None => NO_CURVE,
+    }
+}
+
+fn compose(level: u32, morton: u64) -> i64 {
+    (u64::from(level) << BITS | morton) as i64
+}
+
+/// What a box adds to the sum of its series.
+pub fn levels_of(start: &[i64], count: &[i64]) -> u64 {
+    level(start, count).map_or(OUTSIDE, |q| 1 << q | 1 << (TOP as usize + start.len()))
+}
+
+/// The same, from its key and rank.
+pub fn levels_of_key(key: i64, rank: usize) -> u64 {
+    match key {
+        NO_CURVE => OUTSIDE,
+        key => 1 << (key >> BITS) | 1 << (TOP as usize + rank),
+    }
+}
+
+/// Ranks of the boxes that have keys.
+pub fn ranks(levels: u64) -> impl Iterator<Item = usize> {
+    (1..=MAX_RANK).filter(move |rank| levels >> (TOP as usize + rank) & 1 == 1)
+}
+
+/// Whether there are rows without a key: no range of keys finds them but `NO_CURVE..=NO_CURVE`.
+pub fn outside(levels: u64) -> bool {
+    levels & OUTSIDE != 0
+}
+
+/// Ranges of keys, ascending and apart, that hold every box of the rank of `from` that has a key and an
+/// element in common with the box from `from` to `to`, half-open; others may be in them too. `levels`
+/// and `extent` are those of the series. An empty box asked for gives no range.
+pub fn ranges(levels: u64, extent: i64, from: &[i64], to: &[i64]) -> Vec<RangeInclusive<i64>> {
+    let rank = from.len();
+    let mut found = Vec::new();
+    if rank == 0 || rank > MAX_RANK || from.iter().zip(to).any(|(a, b)| a >= b || *b <= 0) {
+        return found;
+    }
+    let in_use: Vec<u32> = (0..=TOP).filter(|q| levels >> q & 1 == 1).collect();
+    let budget = (BUDGET / in_use.len().max(1)).max(8);
+    for q in in_use {
+        let most = (1_u64 << (BITS / rank as u32)) - 1;
+        let reach = extent.max(1).min(1 << (q + 1));
+        let cell = |at: i64| (at.max(0) as u64 >> q).min(most);
+        let low: Vec<u64> = from.iter().map(|&a| cell(a.saturating_sub(reach - 1))).collect();
+        let high: Vec<u64> = to.iter().map(|&b| cell(b - 1)).collect();
+        let cover = cover(&low, &high, BITS / rank as u32, budget);
+        found.extend(cover.into_iter().map(|(a, b)| compose(q, a)..=compose(q, b)));
+    }
+    found
+}
+
+/// A part of the Morton order: all keys that begin with the `depth` bits of `prefix`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Node {
+    /// Bits below the prefix: the greatest part is divided first.
+    free: u32,
+    prefix: u64,
+}
+
+/// At most about `budget` ranges of Morton codes that hold all cells from `low` to `high`, both included.
+fn cover(low: &[u64], high: &[u64], bits: u32, budget: usize) -> Vec<(u64, u64)> {
+    let rank = low.len() as u32;
+    let total = bits * rank;
+    // Cells of a node, per dimension: its prefix, then zeros or ones.
+    let bounds = |node: &Node, d: u32| {
+        let (mut a, mut b) = (0_u64, 0_u64);
+        for at in (0..total).rev().filter(|at| at % rank == rank - 1 - d) {
+            let bit = if at >= node.free { node.prefix >> (at - node.free) & 1 } else { 2 };
+            a = a << 1 | (bit & 1);
+            b = b << 1 | u64::from(bit != 0);
+        }
+        (a, b)
+    };
+    let mut open = BinaryHeap::from([Node { free: total, prefix: 0 }]);
+    let mut done: Vec<(u64, u64)> = Vec::new();
+    let range = |node: &Node| (node.prefix << node.free, (node.prefix << node.free) + ((1 << node.free) - 1));
+    let mut apart = 0;
+    while let Some(node) = open.pop() {
+        let (mut disjoint, mut inside) = (false, true);
+        for d in 0..rank {
+            let (a, b) = bounds(&node, d);
+            let (from, to) = (low[d as usize], high[d as usize]);
+            disjoint |= b < from || a > to;
+            inside &= from <= a && b <= to;
+        }
+        if disjoint {
+            continue;
+        }
+        if inside || apart >= budget {
+            done.push(range(&node));
+            continue;
+        }
+        // Halves that touch are merged below, so only one more range can come of a division.
+        apart = open.len() + done.len() / 2;
+        open.push(Node { free: node.free - 1, prefix: node.prefix << 1 });
+        open.push(Node { free: node.free - 1, prefix: node.prefix << 1 | 1 });
+    }
+    done.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(done.len());
+    for (a, b) in done {
+        match merged.last_mut() {
+            Some(last) if last.1 + 1 >= a => last.1 = b,
+            _ => merged.push((a, b)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn boxes(rank: usize) -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
+        let start = prop_oneof![8 => 0..5_000_i64, 1 => 0..i64::MAX / 2, 1 => Just(0_i64)];
+        let count = prop_oneof![6 => 1..300_i64, 2 => 1..3_i64, 1 => 1..i64::MAX / 2];
+        (prop::collection::vec(start, rank), prop::collection::vec(count, rank))
+    }
+
+    fn overlap(a: &(Vec<i64>, Vec<i64>), b: &(Vec<i64>, Vec<i64>)) -> bool {
+        (0..a.0.len()).all(|d| a.0[d] < b.0[d] + b.1[d] && b.0[d] < a.0[d] + a.1[d])
+    }
+
+    proptest! {
+        #[test]
+        fn every_overlapping_box_is_found(
+            (stored, asked) in (1..=9_usize)
+                .prop_flat_map(|rank| (prop::collection::vec(boxes(rank), 1..40), boxes(rank)))
+        ) {
+            let levels = stored.iter().fold(0, |sum, b| sum | levels_of(&b.0, &b.1));
+            let extent = stored.iter().flat_map(|b| b.1.iter().copied()).max().unwrap_or(0);
+            let end: Vec<i64> = asked.0.iter().zip(&asked.1).map(|(a, n)| a + n).collect();
+            let ranges = ranges(levels, extent, &asked.0, &end);
+            prop_assert!(ranges.windows(2).all(|w| w[0].end() < w[1].start()), "{ranges:?}");
+            for one in &stored {
+                let key = key(&one.0, &one.1);
+                prop_assert_eq!(levels_of(&one.0, &one.1), levels_of_key(key, one.0.len()));
+                if overlap(one, &asked) {
+                    let found = key == NO_CURVE || ranges.iter().any(|range| range.contains(&key));
+                    prop_assert!(found, "{one:?} of key {key:x} is not in {ranges:x?}");
+                }
+                prop_assert!(key != NO_CURVE || outside(levels));
+            }
+        }
+    }
+
+    /// The paper's chunks: how many keys are looked at beyond those that are hits.
+    #[test]
+    fn ranges_are_few_and_narrow() {
+        let chunk = 170;
+        let stored: Vec<_> = (0..4_000_i64)
+            .map(|i| (vec![i % 10 * chunk, i / 10 % 20 * chunk, i / 200 * chunk], vec![chunk; 3]))
+            .collect();
+        let levels = stored.iter().fold(0, |sum, b| sum | levels_of(&b.0, &b.1));
+        let asked = (vec![680, 1360, 1360], vec![106, 212, 212]);
+        let end: Vec<i64> = asked.0.iter().zip(&asked.1).map(|(a, n)| a + n).collect();
+        let ranges = ranges(levels, chunk, &asked.0, &end);
+        let hits = stored.iter().filter(|b| overlap(b, &asked)).count();
+        let visited =
+            stored.iter().filter(|b| ranges.iter().any(|range| range.contains(&key(&b.0, &b.1)))).count();
+        assert!(ranges.len() <= BUDGET && hits > 0);
+        assert!(visited <= 8 * hits, "{visited} looked at for {hits} hits in {} ranges", ranges.len());
+    }
+
+    #[test]
+    fn what_has_no_key_says_so() {
+        for (start, count) in [(vec![], vec![]), (vec![-1], vec![5]), (vec![0; 9], vec![1; 9])] {
+            assert_eq!(key(&start, &count), NO_CURVE);
+            assert_eq!(levels_of(&start, &count), OUTSIDE);
+        }
+        assert_eq!(key(&[0], &[i64::MAX]), NO_CURVE);
+        assert_eq!(ranks(levels_of(&[0, 0], &[1, 1])).collect::<Vec<_>>(), [2]);
+        assert!(ranges(u64::MAX, 9, &[5], &[5]).is_empty());
+    }
+}

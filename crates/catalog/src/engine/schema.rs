@@ -1,0 +1,160 @@
+//! The tables of an engine, in both dialects.
+//!
+//! | table | key | holds |
+//! |---|---|---|
+//! | meta | name | layout version, id of the store, how often something was applied |
+//! | log | log | a writer, and the sequence up to which its log is applied |
+//! | batch | batch | where rows of attr come from: log, sequence, record, call; the order of the commit |
+//! | run | run | project and name; what is declared, in columns for people and as bytes for us |
+//! | step | run, step | time; a row for each step that is declared, held, or has attributes |
+//! | variable_name | variable | name and version; the same number in all runs |
+//! | variable | run, variable | the declaration; what fields say of type and shape |
+//! | held | run, variable, step | fields: which variable is in which step |
+//! | tag | tag | name, version asked for, type, unit; version shown |
+//! | decl | kind, run, item, … | every declaration that is visible; the tables above show the oldest |
+//! | conflict | kind, run, item, … | declarations that contradict the oldest |
+//! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
+//! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
+//! | span | tag, run | rows, least and greatest number, first and last step |
+//! | grave | | what was deleted as a whole, for what arrives later with an older order |
+//! | grave_id | log, sequence, record, row | attributes that were deleted one by one |
+//! | tomb | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
+//! | txn | txn | transactions: the decision in force, and how far it was applied |
+//! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
+//! | recheck | run, variable, step | places where a field was removed: does another hold it? |
+//!
+//! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
+//! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
+//! Stamps are kept as the 64 bits they are; SQL never compares them.
+
+use super::Dialect;
+
+/// Version of the layout. An engine of another one is made again by replay.
+pub const LAYOUT: &str = "1";
+
+/// Every table, so that all can be dropped.
+pub const TABLES: &[&str] = &[
+    "meta",
+    "log",
+    "batch",
+    "run",
+    "step",
+    "variable_name",
+    "variable",
+    "held",
+    "tag",
+    "decl",
+    "conflict",
+    "attr",
+    "series",
+    "span",
+    "grave",
+    "grave_id",
+    "tomb",
+    "txn",
+    "pending",
+    "recheck",
+];
+
+/// Types stand in braces; they differ between the dialects.
+const DDL: &str = "
+CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL);
+CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL);
+CREATE TABLE batch (batch {id}, log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
+  call {int} NOT NULL, singles {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL,
+  own {int} NOT NULL, txn {int} NOT NULL, bit {int} NOT NULL, run {int} NOT NULL, tag {int} NOT NULL,
+  first {int} NOT NULL, last {int} NOT NULL);
+CREATE UNIQUE INDEX batch_source ON batch (log, sequence, record);
+CREATE INDEX batch_txn ON batch (txn) WHERE txn <> 0;
+CREATE TABLE run (run {id}, project {text} NOT NULL, name {text} NOT NULL, declared {int} NOT NULL,
+  job {text}, created {int}, notes {text}, grid {text}, params {text}, content {bytes},
+  UNIQUE (name, project));
+CREATE TABLE step (run {int} NOT NULL, step {int} NOT NULL, declared {int} NOT NULL, time {real},
+  PRIMARY KEY (run, step)) {clustered};
+CREATE TABLE variable_name (variable {id}, name {text} NOT NULL, version {int} NOT NULL,
+  UNIQUE (name, version));
+CREATE TABLE variable (run {int} NOT NULL, variable {int} NOT NULL, declared {int} NOT NULL,
+  dtype {text}, shape {text}, dims {text}, attrs {text}, content {bytes},
+  field_dtype {text}, field_shape {text}, field_order {bytes},
+  PRIMARY KEY (run, variable)) {clustered};
+CREATE TABLE held (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT NULL,
+  PRIMARY KEY (run, variable, step)) {clustered};
+CREATE TABLE tag (tag {id}, name {text} NOT NULL, version {int} NOT NULL, kind {int} NOT NULL,
+  unit {text} NOT NULL, shown {int} NOT NULL, declared {int} NOT NULL,
+  UNIQUE (name, version, kind, unit));
+CREATE TABLE decl (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, log {int} NOT NULL,
+  sequence {int} NOT NULL, record {int} NOT NULL, place {int} NOT NULL, stamp {int} NOT NULL,
+  decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL, content {bytes},
+  PRIMARY KEY (kind, run, item, log, sequence, record, place)) {clustered};
+CREATE INDEX decl_txn ON decl (txn) WHERE txn <> 0;
+CREATE TABLE conflict (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, place {int} NOT NULL,
+  message {text} NOT NULL, PRIMARY KEY (kind, run, item, place)) {clustered};
+CREATE TABLE series (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
+  n {int} NOT NULL, least {real}, greatest {real}, levels {int} NOT NULL, extent {int} NOT NULL,
+  PRIMARY KEY (run, tag, step, variable)) {clustered};
+CREATE TABLE span (tag {int} NOT NULL, run {int} NOT NULL, n {int} NOT NULL, least {real}, greatest {real},
+  first {int} NOT NULL, last {int} NOT NULL, PRIMARY KEY (tag, run)) {clustered};
+CREATE INDEX span_run ON span (run, tag);
+CREATE TABLE grave (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, log {int} NOT NULL,
+  sequence {int} NOT NULL, record {int} NOT NULL, place {int} NOT NULL, stamp {int} NOT NULL,
+  decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL,
+  PRIMARY KEY (log, sequence, record, place)) {clustered};
+CREATE TABLE grave_id (log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
+  row {int} NOT NULL, txn {int} NOT NULL, PRIMARY KEY (log, sequence, record, row)) {clustered};
+CREATE TABLE tomb (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
+  curve {int} NOT NULL, batch {int} NOT NULL, row {int} NOT NULL, region {bytes},
+  PRIMARY KEY (run, tag, step, variable, curve, batch, row)) {clustered};
+CREATE TABLE txn (txn {id}, name {bytes} NOT NULL UNIQUE, decided {bytes} NOT NULL,
+  tangled {int} NOT NULL, dropped {int} NOT NULL);
+CREATE TABLE pending (txn {int} NOT NULL, log {int} NOT NULL, sequence {int} NOT NULL,
+  record {int} NOT NULL, own {int} NOT NULL, call {int} NOT NULL, bit {int} NOT NULL,
+  applied {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL, kind {int} NOT NULL,
+  content {bytes} NOT NULL, PRIMARY KEY (txn, log, sequence, record)) {clustered};
+CREATE TABLE recheck (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT NULL,
+  PRIMARY KEY (run, variable, step)) {clustered};
+";
+
+/// The attributes in SQLite: a payload has no type of its own. A bool is no number and stands in no index.
+const ATTR: &str = "
+CREATE TABLE attr (run INTEGER NOT NULL, tag INTEGER NOT NULL, step INTEGER NOT NULL,
+  variable INTEGER NOT NULL, curve INTEGER NOT NULL, batch INTEGER NOT NULL, row INTEGER NOT NULL,
+  kind INTEGER NOT NULL, num REAL, payload, region BLOB,
+  PRIMARY KEY (run, tag, step, variable, curve, batch, row)) WITHOUT ROWID;
+CREATE INDEX attr_number ON attr (run, tag, num) WHERE num IS NOT NULL;
+CREATE INDEX attr_text ON attr (run, tag, payload) WHERE kind = 5;
+";
+
+/// Statements that make every table.
+pub fn create(dialect: Dialect) -> String {
+    let types: [(&str, &str); 6] = match dialect {
+        Dialect::Sqlite => [
+            ("{id}", "INTEGER PRIMARY KEY"),
+            ("{int}", "INTEGER"),
+            ("{real}", "REAL"),
+            ("{text}", "TEXT"),
+            ("{bytes}", "BLOB"),
+            ("{clustered}", "WITHOUT ROWID"),
+        ],
+        Dialect::Postgres => [
+            ("{id}", "BIGINT PRIMARY KEY"),
+            ("{int}", "BIGINT"),
+            ("{real}", "DOUBLE PRECISION"),
+            ("{text}", "TEXT COLLATE \"C\""),
+            ("{bytes}", "BYTEA"),
+            ("{clustered}", ""),
+        ],
+    };
+    let mut sql = DDL.to_owned();
+    for (name, text) in types {
+        sql = sql.replace(name, text);
+    }
+    sql + match dialect {
+        Dialect::Sqlite => ATTR,
+        Dialect::Postgres => super::postgres::ATTR_DEFINITION,
+    }
+}
+
+/// Statements that drop every table, also of another layout that had the same names.
+pub fn drop() -> String {
+    TABLES.iter().map(|table| format!("DROP TABLE IF EXISTS {table};\n")).collect()
+}

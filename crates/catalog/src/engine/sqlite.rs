@@ -1,0 +1,452 @@
+//! SQLite as the engine: one file on a local file system, or memory.
+//!
+//! * The journal is a write-ahead log: readers never wait for the process that applies.
+//! * A power cut may take the newest applied commits away with their watermarks; they are applied again.
+//! * No part of the file is mapped: another process may set it aside at any time.
+//! * All SQL is prepared once a connection and kept.
+//!
+//! ```
+//! use fieldstone_catalog::engine::{Cell, Database, Flow, Sqlite, Wait};
+//! let mut db = Sqlite::memory()?;
+//! db.batch("CREATE TABLE t (a INTEGER)")?;
+//! assert!(db.begin(true, Wait::Yes)?);
+//! db.execute("INSERT INTO t VALUES ($1)", &[Cell::Int(7)])?;
+//! db.commit()?;
+//! let mut found = 0;
+//! db.query("SELECT a FROM t", &[], &mut |row| { found = row[0].int()?; Ok(Flow::More) })?;
+//! assert_eq!(found, 7);
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, ErrorKind, Result};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
+
+use super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
+
+/// How long one waits for a process that applies.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Cache of pages, in KiB.
+const CACHE_KIB: i64 = 64 * 1024;
+/// Statements that stay prepared; there are fewer.
+const STATEMENTS: usize = 128;
+/// Rows of attr in one INSERT.
+const ROWS: usize = 8;
+
+const COLUMNS: &str = "run, tag, step, variable, curve, batch, row, kind, num, payload, region";
+
+/// A connection to SQLite.
+#[derive(Debug)]
+pub struct Sqlite {
+    connection: Connection,
+    path: Option<PathBuf>,
+}
+
+impl Sqlite {
+    /// Opens or makes the file. Denied where the user may not write, Corrupt where it is no database.
+    pub fn open(path: &Path) -> Result<Sqlite> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|cause| error(Some(path), "open", cause))?;
+        Sqlite::prepared(connection, Some(path.to_owned()))
+    }
+
+    /// A database in memory, gone with this value.
+    pub fn memory() -> Result<Sqlite> {
+        let connection = Connection::open_in_memory().map_err(|cause| error(None, "open", cause))?;
+        Sqlite::prepared(connection, None)
+    }
+
+    /// Where the file is; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    fn prepared(connection: Connection, path: Option<PathBuf>) -> Result<Sqlite> {
+        let db = Sqlite { connection, path };
+        db.mapped("open", |c| {
+            c.busy_timeout(PATIENCE)?;
+            c.set_prepared_statement_cache_capacity(STATEMENTS);
+            // The size of pages holds for a new file alone; a WAL of one is made by the same statement.
+            c.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA mmap_size = 0;"))?;
+            c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+            c.execute_batch(&format!(
+                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB};
+                 PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = ON;"
+            ))?;
+            c.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
+            super::views::functions(c)
+        })?;
+        Ok(db)
+    }
+
+    fn mapped<T>(&self, doing: &str, act: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        act(&self.connection).map_err(|cause| error(self.path.as_deref(), doing, cause))
+    }
+
+    fn insert_rows(&self, statement: &mut CachedStatement<'_>, rows: &[AttrRow<'_>]) -> rusqlite::Result<()> {
+        let mut at = 0;
+        for row in rows {
+            let whole = [row.run, row.tag, row.step, row.variable, row.curve, row.batch, row.row];
+            for value in whole.into_iter().chain([i64::from(row.kind as u8)]) {
+                at += 1;
+                statement.raw_bind_parameter(at, value)?;
+            }
+            statement.raw_bind_parameter(at + 1, row.num)?;
+            statement.raw_bind_parameter(at + 2, row.payload)?;
+            match row.region {
+                [] => statement.raw_bind_parameter(at + 3, None::<i64>)?,
+                region => statement.raw_bind_parameter(at + 3, region)?,
+            }
+            at += 3;
+        }
+        statement.raw_execute().map(|_| ())
+    }
+
+    fn scan_one(
+        &self,
+        probe: &Probe,
+        row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>,
+    ) -> Result<(u64, Flow)> {
+        let fail = |cause| error(self.path.as_deref(), "read attributes from", cause);
+        let mut statement = self.connection.prepare_cached(shape(probe)).map_err(fail)?;
+        bind_probe(&mut statement, probe).map_err(fail)?;
+        let mut rows = statement.raw_query();
+        let mut visited = 0;
+        while let Some(found) = rows.next().map_err(fail)? {
+            visited += 1;
+            if row(&attr_row(found).map_err(fail)?)? == Flow::Stop {
+                return Ok((visited, Flow::Stop));
+            }
+        }
+        Ok((visited, Flow::More))
+    }
+}
+
+/// Bytes of a page.
+const PAGE: u32 = 4096;
+
+/// The one statement of a probe's shape.
+fn shape(probe: &Probe) -> &'static str {
+    macro_rules! sql {
+        ($rest:literal) => {
+            concat!(
+                "SELECT run, tag, step, variable, curve, batch, row, kind, num, payload, region ",
+                "FROM attr WHERE run = $1 AND tag = $2 AND ",
+                $rest
+            )
+        };
+    }
+    match probe {
+        Probe::Key { variable: None, .. } => {
+            sql!("step BETWEEN $3 AND $4 ORDER BY run, tag, step, variable, curve, batch, row")
+        }
+        Probe::Key { curve: None, .. } => {
+            sql!("step = $3 AND variable = $4 ORDER BY run, tag, step, variable, curve, batch, row")
+        }
+        Probe::Key { .. } => sql!(
+            "step = $3 AND variable = $4 AND curve BETWEEN $5 AND $6 \
+             ORDER BY run, tag, step, variable, curve, batch, row"
+        ),
+        Probe::Number { .. } => sql!("num BETWEEN $3 AND $4 ORDER BY num"),
+        Probe::Text { to: Some(_), .. } => {
+            sql!("kind = 5 AND payload BETWEEN $3 AND $4 ORDER BY payload")
+        }
+        Probe::Text { .. } => sql!("kind = 5 AND payload >= $3 ORDER BY payload"),
+    }
+}
+
+fn bind_probe(statement: &mut CachedStatement<'_>, probe: &Probe) -> rusqlite::Result<()> {
+    match probe {
+        Probe::Key { run, tag, steps, variable, curve } => {
+            statement.raw_bind_parameter(1, run)?;
+            statement.raw_bind_parameter(2, tag)?;
+            statement.raw_bind_parameter(3, steps.start())?;
+            let Some(variable) = variable else { return statement.raw_bind_parameter(4, steps.end()) };
+            statement.raw_bind_parameter(4, variable)?;
+            let Some(curve) = curve else { return Ok(()) };
+            statement.raw_bind_parameter(5, curve.start())?;
+            statement.raw_bind_parameter(6, curve.end())
+        }
+        Probe::Number { run, tag, numbers } => {
+            statement.raw_bind_parameter(1, run)?;
+            statement.raw_bind_parameter(2, tag)?;
+            statement.raw_bind_parameter(3, numbers.start())?;
+            statement.raw_bind_parameter(4, numbers.end())
+        }
+        Probe::Text { run, tag, from, to } => {
+            statement.raw_bind_parameter(1, run)?;
+            statement.raw_bind_parameter(2, tag)?;
+            statement.raw_bind_parameter(3, from)?;
+            to.as_ref().map_or(Ok(()), |to| statement.raw_bind_parameter(4, to))
+        }
+    }
+}
+
+fn attr_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<AttrRow<'a>> {
+    let kind = row.get_ref(7)?.as_i64()?;
+    let kind = u8::try_from(kind).ok().and_then(ValueType::from_u8);
+    let kind =
+        kind.ok_or_else(|| rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None))?;
+    Ok(AttrRow {
+        run: row.get_ref(0)?.as_i64()?,
+        tag: row.get_ref(1)?.as_i64()?,
+        step: row.get_ref(2)?.as_i64()?,
+        variable: row.get_ref(3)?.as_i64()?,
+        curve: row.get_ref(4)?.as_i64()?,
+        batch: row.get_ref(5)?.as_i64()?,
+        row: row.get_ref(6)?.as_i64()?,
+        kind,
+        num: row.get_ref(8)?.as_f64_or_null()?,
+        payload: cell(row.get_ref(9)?)?,
+        region: row.get_ref(10)?.as_blob_or_null()?.unwrap_or_default(),
+    })
+}
+
+fn cell(value: ValueRef<'_>) -> rusqlite::Result<Cell<'_>> {
+    Ok(match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => Cell::Int(value),
+        ValueRef::Real(value) => Cell::Real(value),
+        ValueRef::Text(_) => Cell::Text(value.as_str()?),
+        ValueRef::Blob(value) => Cell::Bytes(value),
+    })
+}
+
+impl ToSql for Cell<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Cell::Null => ValueRef::Null,
+            Cell::Int(value) => ValueRef::Integer(value),
+            Cell::Real(value) => ValueRef::Real(value),
+            Cell::Text(value) => ValueRef::Text(value.as_bytes()),
+            Cell::Bytes(value) => ValueRef::Blob(value),
+        }))
+    }
+}
+
+impl Database for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
+        let done = self.mapped("begin in", |c| {
+            c.busy_timeout(if write && wait == Wait::No { Duration::ZERO } else { PATIENCE })?;
+            let done = c.prepare_cached(if write { "BEGIN IMMEDIATE" } else { "BEGIN" })?.raw_execute();
+            c.busy_timeout(PATIENCE)?;
+            match done {
+                Err(cause) if wait == Wait::No && busy(&cause) => return Ok(false),
+                done => done?,
+            };
+            // A transaction sees the state of its first read, not of its beginning.
+            if let Err(cause) = c.prepare_cached("SELECT 1 FROM sqlite_schema LIMIT 1")?.exists([]) {
+                let _ = c.execute_batch("ROLLBACK");
+                return Err(cause);
+            }
+            Ok(true)
+        })?;
+        Ok(done)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let done = self.mapped("commit in", |c| c.prepare_cached("COMMIT")?.raw_execute().map(|_| ()));
+        if done.is_err() {
+            // A commit that failed leaves the transaction open; the handle must stay usable.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        // SQLite rolls back by itself after some errors.
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.mapped("roll back in", |c| c.prepare_cached("ROLLBACK")?.raw_execute().map(|_| ()))
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<()> {
+        self.mapped("define tables in", |c| c.execute_batch(sql))
+    }
+
+    fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64> {
+        self.mapped("write to", |c| {
+            let mut statement = c.prepare_cached(sql)?;
+            for (i, parameter) in parameters.iter().enumerate() {
+                statement.raw_bind_parameter(i + 1, *parameter)?;
+            }
+            statement.raw_execute().map(|rows| rows as u64)
+        })
+    }
+
+    fn query(
+        &mut self,
+        sql: &str,
+        parameters: &[Cell<'_>],
+        row: &mut dyn FnMut(&[Cell<'_>]) -> Result<Flow>,
+    ) -> Result<()> {
+        let fail = |cause| error(self.path.as_deref(), "read", cause);
+        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
+        for (i, parameter) in parameters.iter().enumerate() {
+            statement.raw_bind_parameter(i + 1, *parameter).map_err(fail)?;
+        }
+        let columns = statement.column_count();
+        let mut rows = statement.raw_query();
+        while let Some(found) = rows.next().map_err(fail)? {
+            let mut cells = [Cell::Null; 32];
+            let cells = &mut cells[..columns.min(32)];
+            for (i, slot) in cells.iter_mut().enumerate() {
+                *slot = found.get_ref(i).and_then(cell).map_err(fail)?;
+            }
+            if row(cells)? == Flow::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64> {
+        let mut visited = 0;
+        for probe in probes {
+            let (read, flow) = self.scan_one(probe, row)?;
+            visited += read;
+            if flow == Flow::Stop {
+                break;
+            }
+        }
+        Ok(visited)
+    }
+
+    fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64> {
+        self.mapped("insert attributes into", |c| {
+            let mut many = c.prepare_cached(&insert(ROWS))?;
+            let mut held = Vec::with_capacity(ROWS);
+            let mut count = 0;
+            for row in rows {
+                held.push(row);
+                if held.len() == ROWS {
+                    self.insert_rows(&mut many, &held)?;
+                    held.clear();
+                    count += ROWS as u64;
+                }
+            }
+            let mut one = c.prepare_cached(&insert(1))?;
+            for row in &held {
+                self.insert_rows(&mut one, std::slice::from_ref(row))?;
+                count += 1;
+            }
+            Ok(count)
+        })
+    }
+
+    fn explain(&mut self, sql: &str) -> Result<String> {
+        self.mapped("explain in", |c| {
+            let mut statement = c.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = statement.raw_query();
+            let mut plan = String::new();
+            while let Some(row) = rows.next()? {
+                plan.push_str(row.get_ref(3)?.as_str()?);
+                plan.push('\n');
+            }
+            Ok(plan)
+        })
+    }
+
+    fn probe_sql(&self, probe: &Probe) -> String {
+        shape(probe).to_owned()
+    }
+
+    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        let fail = |cause: rusqlite::Error| match cause {
+            rusqlite::Error::SqlInputError { ref msg, offset, .. } => {
+                let at = usize::try_from(offset).map_or(String::new(), |at| format!(" at character {at}"));
+                Error::invalid(format!("SQL{at}: {msg}"))
+                    .with_hint("views: runs, steps, variables, tags, attributes, series")
+            }
+            cause => error(self.path.as_deref(), "read", cause),
+        };
+        let mut parts = Batch::new(&self.connection, statement);
+        let first = parts.next().map_err(fail)?;
+        let Some(mut first) = first else { return Err(Error::invalid("SQL: no statement")) };
+        let one = matches!(parts.next(), Ok(None));
+        if !one || !first.readonly() {
+            return Err(Error::invalid("SQL: only one statement that reads is taken")
+                .with_hint("begin with SELECT, WITH or EXPLAIN"));
+        }
+        self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
+        let answer = rows_of(&mut first).map_err(fail);
+        self.connection.execute_batch("PRAGMA query_only = OFF").map_err(fail)?;
+        answer
+    }
+}
+
+fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<(Vec<String>, Vec<Vec<Value>>)> {
+    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let values = (0..names.len()).map(|i| cell(row.get_ref(i)?).map(|cell| cell.to_value()));
+        found.push(values.collect::<rusqlite::Result<_>>()?);
+    }
+    Ok((names, found))
+}
+
+fn insert(rows: usize) -> String {
+    let one = |row: usize| {
+        let places: Vec<String> = (1..=11).map(|i| format!("?{}", row * 11 + i)).collect();
+        format!("({})", places.join(","))
+    };
+    let values: Vec<String> = (0..rows).map(one).collect();
+    format!("INSERT INTO attr ({COLUMNS}) VALUES {}", values.join(","))
+}
+
+fn code_of(cause: &rusqlite::Error) -> Option<rusqlite::ErrorCode> {
+    match cause {
+        rusqlite::Error::SqliteFailure(code, _) => Some(code.code),
+        rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
+        _ => None,
+    }
+}
+
+fn busy(cause: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(code_of(cause), Some(DatabaseBusy | DatabaseLocked))
+}
+
+/// Sorts SQLite's codes into kinds. Values of an unexpected type come from damage too.
+fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode as Code;
+    let wrong_type = matches!(cause, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::Utf8Error(..));
+    let (kind, hint) = match code_of(&cause) {
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
+            (ErrorKind::Corrupt, "the catalog is an index: fieldstone rebuild makes it again")
+        }
+        Some(Code::DiskFull) => (ErrorKind::Unavailable, "free some space and try again"),
+        Some(Code::SystemIoFailure | Code::OutOfMemory) => {
+            (ErrorKind::Unavailable, "mend the disk, or move the catalog, and try again")
+        }
+        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => {
+            (ErrorKind::Unavailable, "another process writes the catalog: try again")
+        }
+        Some(
+            Code::ReadOnly
+            | Code::CannotOpen
+            | Code::PermissionDenied
+            | Code::AuthorizationForStatementDenied,
+        ) => (ErrorKind::Denied, "check the permissions of the catalog's folder"),
+        None if wrong_type => {
+            (ErrorKind::Corrupt, "the catalog is an index: fieldstone rebuild makes it again")
+        }
+        _ => (ErrorKind::Internal, "report it"),
+    };
+    let place = path.map_or("a database in memory".to_owned(), |path| path.display().to_string());
+    Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint).with_source(cause)
+}
