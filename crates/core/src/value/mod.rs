@@ -30,6 +30,7 @@ mod order;
 mod test;
 mod text;
 
+pub use fit::DEPTH;
 pub use glob::Glob;
 pub use moment::{moment_text, parse_moment};
 pub use test::Test;

@@ -3,9 +3,28 @@
 //!
 //! Records name runs, variables and tags by their names, so that writers need not agree on numbers.
 //! Attributes travel in columns, compressed: one record for the rows of one call.
+//!
+//! ```
+//! use fieldstone_format::catalog::{Record, TagDecl};
+//! # use fieldstone_core::value::ValueType;
+//! let tag = TagDecl { name: "maximum".into(), version: 0, kind: ValueType::Float, unit: "K".into() };
+//! let side = Record::Tags(vec![tag]).encode();
+//! assert!(matches!(Record::decode(&side)?, Record::Tags(tags) if tags[0].unit == "K"));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod attributes;
+mod columns;
+mod declarations;
+mod record;
+mod value;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
+
+pub use attributes::RANK_MAX;
+pub use record::{KINDS, ROWS_MAX, is_catalog};
+pub use value::{put_value, read_value};
 
 /// A run's name, unique within its project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -200,6 +219,8 @@ pub enum Removal {
 }
 
 /// A side record of the catalog.
+// Records are made, written and read one at a time: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Record {
     /// Runs.

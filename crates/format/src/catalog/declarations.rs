@@ -1,0 +1,452 @@
+//! Runs, steps, variables, tags and deletions: their bytes and their rules.
+//!
+//! ```text
+//! run        = project: text  name: text
+//! tag        = name: text  version: zigzag  type: u8  unit: text
+//! optional x = 0 | 1 x
+//! named      = n: varint  n x { name: text  value }
+//! runs       = n: varint  n x { run  job: optional text  params: named  created: i64
+//!              grid: optional value  notes: optional text  outside: optional value }
+//! steps      = run  n: varint  ints(n) of numbers  times: u8 0 none | 1 floats(n)
+//!              | 2 bits(n, 1) m: varint  floats(m) of those with a time
+//! variables  = run  n: varint  n x { name: text  version: zigzag  dtype: optional text
+//!              shape: optional list  dims: varint n x text  attrs: named
+//!              coords: varint n x { dimension: varint  0 f64 f64 | 1 m: varint planes(m) | 2 text }
+//!              decomposition: optional list  finders: optional value }
+//! list       = n: varint  n x varint
+//! tags       = n: varint  n x tag
+//! removals   = n: varint  n x { 0 run | 1 run zigzag | 2 run text zigzag | 3 tag
+//!              | 4 w: varint w x id  m: varint  ints(m) of writers  ints(m) of sequences
+//!                ints(m) of records  ints(m) of rows }
+//! ```
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, Result};
+
+use super::attributes::RANK_MAX;
+use super::columns::{
+    put_floats, put_ints, put_planes, put_zigzag, read_floats, read_ints, read_planes, read_zigzag,
+};
+use super::value::{put_value, read_value};
+use super::{
+    AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
+    VariableName,
+};
+use crate::Id;
+use crate::bytes::{Cursor, Put};
+
+fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put(out, value);
+    }
+}
+
+fn read_optional<T>(
+    cursor: &mut Cursor<'_>,
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    match cursor.u8()? {
+        0 => Ok(None),
+        1 => read(cursor).map(Some),
+        _ => Err(cursor.fail("a part is neither there nor absent")),
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.put_bytes(text.as_bytes());
+}
+
+fn read_text(cursor: &mut Cursor<'_>) -> Result<String> {
+    cursor.text().map(str::to_owned)
+}
+
+/// Reads `n` items, making room as they come: a count alone justifies none.
+fn read_all<T>(
+    cursor: &mut Cursor<'_>,
+    item_bytes: usize,
+    mut read: impl FnMut(&mut Cursor<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut items = Vec::new();
+    for _ in 0..cursor.count(item_bytes)? {
+        items.push(read(cursor)?);
+    }
+    Ok(items)
+}
+
+fn put_named(out: &mut Vec<u8>, named: &[(String, Value)]) {
+    out.put_varint(named.len() as u64);
+    for (name, value) in named {
+        put_text(out, name);
+        put_value(out, value);
+    }
+}
+
+fn read_named(cursor: &mut Cursor<'_>) -> Result<Vec<(String, Value)>> {
+    read_all(cursor, 2, |cursor| Ok((read_text(cursor)?, read_value(cursor)?)))
+}
+
+fn put_list(out: &mut Vec<u8>, list: &[u64]) {
+    out.put_varint(list.len() as u64);
+    list.iter().for_each(|n| out.put_varint(*n));
+}
+
+fn read_list(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
+    read_all(cursor, 1, |cursor| cursor.varint())
+}
+
+pub(super) fn put_run(out: &mut Vec<u8>, run: &RunName) {
+    put_text(out, &run.project);
+    put_text(out, &run.name);
+}
+
+pub(super) fn read_run(cursor: &mut Cursor<'_>) -> Result<RunName> {
+    Ok(RunName { project: read_text(cursor)?, name: read_text(cursor)? })
+}
+
+pub(super) fn put_tag(out: &mut Vec<u8>, tag: &TagDecl) {
+    put_text(out, &tag.name);
+    put_zigzag(out, tag.version);
+    out.push(tag.kind as u8);
+    put_text(out, &tag.unit);
+}
+
+pub(super) fn read_tag(cursor: &mut Cursor<'_>) -> Result<TagDecl> {
+    let (name, version) = (read_text(cursor)?, read_zigzag(cursor)?);
+    let kind = ValueType::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a tag of an unknown type"))?;
+    Ok(TagDecl { name, version, kind, unit: read_text(cursor)? })
+}
+
+pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
+    out.put_varint(runs.len() as u64);
+    for decl in runs {
+        put_run(out, &decl.run);
+        put_optional(out, decl.job.as_deref(), put_text);
+        put_named(out, &decl.params);
+        out.put_i64(decl.created);
+        put_optional(out, decl.grid.as_ref(), put_value);
+        put_optional(out, decl.notes.as_deref(), put_text);
+        put_optional(out, decl.outside.as_ref(), put_value);
+    }
+}
+
+pub(super) fn read_runs(cursor: &mut Cursor<'_>) -> Result<Vec<RunDecl>> {
+    read_all(cursor, 15, |cursor| {
+        Ok(RunDecl {
+            run: read_run(cursor)?,
+            job: read_optional(cursor, read_text)?,
+            params: read_named(cursor)?,
+            created: cursor.i64()?,
+            grid: read_optional(cursor, read_value)?,
+            notes: read_optional(cursor, read_text)?,
+            outside: read_optional(cursor, read_value)?,
+        })
+    })
+}
+
+pub(super) fn put_steps(out: &mut Vec<u8>, run: &RunName, steps: &[StepDecl]) {
+    put_run(out, run);
+    out.put_varint(steps.len() as u64);
+    put_ints(out, &steps.iter().map(|step| step.number).collect::<Vec<i64>>());
+    let times: Vec<f64> = steps.iter().filter_map(|step| step.time).collect();
+    if times.is_empty() {
+        out.push(0);
+    } else if times.len() == steps.len() {
+        out.push(1);
+        put_floats(out, &times);
+    } else {
+        out.push(2);
+        let bits = |eight: &[StepDecl]| {
+            eight.iter().enumerate().fold(0, |byte, (i, step)| byte | u8::from(step.time.is_some()) << i)
+        };
+        out.extend(steps.chunks(8).map(bits));
+        out.put_varint(times.len() as u64);
+        put_floats(out, &times);
+    }
+}
+
+pub(super) fn read_steps(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<StepDecl>)> {
+    let run = read_run(cursor)?;
+    let n = cursor.size()?;
+    if !(1..=ROWS_MAX).contains(&n) {
+        return Err(cursor.fail("steps of an impossible number"));
+    }
+    let numbers = read_ints(cursor, n)?;
+    let times: Vec<Option<f64>> = match cursor.u8()? {
+        0 => vec![None; n],
+        1 => read_floats(cursor, n)?.into_iter().map(Some).collect(),
+        2 => {
+            let bits = cursor.take(n.div_ceil(8))?;
+            let there: Vec<bool> = (0..n).map(|i| bits[i / 8] >> (i % 8) & 1 == 1).collect();
+            let m = cursor.size()?;
+            if m == 0 || m != there.iter().filter(|there| **there).count() {
+                return Err(cursor.fail("times of another number than their bits"));
+            }
+            let mut times = read_floats(cursor, m)?.into_iter();
+            there.into_iter().map(|there| if there { times.next() } else { None }).collect()
+        }
+        _ => return Err(cursor.fail("times of an unknown form")),
+    };
+    let steps = numbers.into_iter().zip(times).map(|(number, time)| StepDecl { number, time });
+    Ok((run, steps.collect()))
+}
+
+pub(super) fn put_variables(out: &mut Vec<u8>, run: &RunName, variables: &[VariableDecl]) {
+    put_run(out, run);
+    out.put_varint(variables.len() as u64);
+    for decl in variables {
+        put_text(out, &decl.variable.name);
+        put_zigzag(out, decl.variable.version);
+        put_optional(out, decl.dtype.as_ref(), |out, dtype| put_text(out, &dtype.to_string()));
+        put_optional(out, decl.shape.as_deref(), put_list);
+        out.put_varint(decl.dims.len() as u64);
+        decl.dims.iter().for_each(|dim| put_text(out, dim));
+        put_named(out, &decl.attrs);
+        out.put_varint(decl.coords.len() as u64);
+        for (dim, coordinate) in &decl.coords {
+            out.put_varint(u64::from(*dim));
+            put_coordinate(out, coordinate);
+        }
+        put_optional(out, decl.decomposition.as_deref(), put_list);
+        put_optional(out, decl.finders.as_ref(), put_value);
+    }
+}
+
+fn put_coordinate(out: &mut Vec<u8>, coordinate: &Coordinate) {
+    match coordinate {
+        Coordinate::Uniform { first, spacing } => {
+            out.push(0);
+            [first, spacing].into_iter().for_each(|number| out.put_u64(number.to_bits()));
+        }
+        Coordinate::Rectilinear(values) => {
+            out.push(1);
+            out.put_varint(values.len() as u64);
+            put_planes(out, values);
+        }
+        Coordinate::Other(name) => {
+            out.push(2);
+            put_text(out, name);
+        }
+    }
+}
+
+fn read_coordinate(cursor: &mut Cursor<'_>) -> Result<Coordinate> {
+    Ok(match cursor.u8()? {
+        0 => Coordinate::Uniform {
+            first: f64::from_bits(cursor.u64()?),
+            spacing: f64::from_bits(cursor.u64()?),
+        },
+        1 => {
+            let m = cursor.count(4)?;
+            Coordinate::Rectilinear(read_planes(cursor, m)?)
+        }
+        2 => Coordinate::Other(read_text(cursor)?),
+        _ => return Err(cursor.fail("coordinates of an unknown form")),
+    })
+}
+
+pub(super) fn read_variables(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<VariableDecl>)> {
+    let run = read_run(cursor)?;
+    let variables = read_all(cursor, 9, |cursor| {
+        let variable = VariableName { name: read_text(cursor)?, version: read_zigzag(cursor)? };
+        let dtype = read_optional(cursor, |cursor| {
+            let text = cursor.text()?;
+            DType::parse(text).map_err(|_| cursor.fail("an element type that numpy does not have"))
+        })?;
+        Ok(VariableDecl {
+            variable,
+            dtype,
+            shape: read_optional(cursor, read_list)?,
+            dims: read_all(cursor, 1, read_text)?,
+            attrs: read_named(cursor)?,
+            coords: read_all(cursor, 3, |cursor| {
+                let dim = u32::try_from(cursor.varint()?)
+                    .map_err(|_| cursor.fail("a dimension of an impossible number"))?;
+                Ok((dim, read_coordinate(cursor)?))
+            })?,
+            decomposition: read_optional(cursor, read_list)?,
+            finders: read_optional(cursor, read_value)?,
+        })
+    })?;
+    Ok((run, variables))
+}
+
+pub(super) fn put_tags(out: &mut Vec<u8>, tags: &[TagDecl]) {
+    out.put_varint(tags.len() as u64);
+    tags.iter().for_each(|tag| put_tag(out, tag));
+}
+
+pub(super) fn read_tags(cursor: &mut Cursor<'_>) -> Result<Vec<TagDecl>> {
+    read_all(cursor, 4, read_tag)
+}
+
+pub(super) fn put_removals(out: &mut Vec<u8>, removals: &[Removal]) {
+    out.put_varint(removals.len() as u64);
+    for removal in removals {
+        match removal {
+            Removal::Run(run) => {
+                out.push(0);
+                put_run(out, run);
+            }
+            Removal::Step(run, step) => {
+                out.push(1);
+                put_run(out, run);
+                put_zigzag(out, *step);
+            }
+            Removal::Variable(run, variable) => {
+                out.push(2);
+                put_run(out, run);
+                put_text(out, &variable.name);
+                put_zigzag(out, variable.version);
+            }
+            Removal::Tag(tag) => {
+                out.push(3);
+                put_tag(out, tag);
+            }
+            Removal::Attributes(ids) => {
+                out.push(4);
+                put_ids(out, ids);
+            }
+        }
+    }
+}
+
+fn put_ids(out: &mut Vec<u8>, ids: &[AttributeId]) {
+    let mut writers: Vec<Id> = ids.iter().map(|id| id.writer).collect();
+    writers.sort_unstable();
+    writers.dedup();
+    out.put_varint(writers.len() as u64);
+    writers.iter().for_each(|writer| out.put_id(*writer));
+    out.put_varint(ids.len() as u64);
+    let code = |id: &AttributeId| writers.binary_search(&id.writer).unwrap_or(0) as i64;
+    put_ints(out, &ids.iter().map(code).collect::<Vec<i64>>());
+    put_ints(out, &ids.iter().map(|id| id.sequence as i64).collect::<Vec<i64>>());
+    put_ints(out, &ids.iter().map(|id| i64::from(id.record)).collect::<Vec<i64>>());
+    put_ints(out, &ids.iter().map(|id| i64::from(id.row)).collect::<Vec<i64>>());
+}
+
+pub(super) fn read_removals(cursor: &mut Cursor<'_>) -> Result<Vec<Removal>> {
+    let mut left = ROWS_MAX;
+    read_all(cursor, 3, |cursor| {
+        Ok(match cursor.u8()? {
+            0 => Removal::Run(read_run(cursor)?),
+            1 => Removal::Step(read_run(cursor)?, read_zigzag(cursor)?),
+            2 => {
+                let run = read_run(cursor)?;
+                Removal::Variable(
+                    run,
+                    VariableName { name: read_text(cursor)?, version: read_zigzag(cursor)? },
+                )
+            }
+            3 => Removal::Tag(read_tag(cursor)?),
+            4 => Removal::Attributes(read_ids(cursor, &mut left)?),
+            _ => return Err(cursor.fail("a deletion of an unknown kind")),
+        })
+    })
+}
+
+/// Reads attributes, at most `left` of them.
+fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId>> {
+    let writers = read_all(cursor, 16, |cursor| cursor.id())?;
+    let n = cursor.size()?;
+    if n == 0 || n > *left {
+        return Err(cursor.fail("a deletion of an impossible number of attributes"));
+    }
+    *left -= n;
+    let columns =
+        [read_ints(cursor, n)?, read_ints(cursor, n)?, read_ints(cursor, n)?, read_ints(cursor, n)?];
+    let id = |i: usize| -> Option<AttributeId> {
+        Some(AttributeId {
+            writer: *writers.get(usize::try_from(columns[0][i]).ok()?)?,
+            sequence: columns[1][i] as u64,
+            record: u32::try_from(columns[2][i]).ok()?,
+            row: u32::try_from(columns[3][i]).ok()?,
+        })
+    };
+    let ids: Option<Vec<AttributeId>> = (0..n).map(id).collect();
+    ids.ok_or_else(|| cursor.fail("a deletion names an impossible attribute"))
+}
+
+/// Refuses an empty name.
+pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid(format!("a {what} has an empty name")).with_hint("give it a name"));
+    }
+    Ok(())
+}
+
+fn check_named(what: &str, named: &[(String, Value)]) -> Result<()> {
+    Value::Map(named.to_vec()).check().map_err(|error| error.context(what))
+}
+
+pub(super) fn check_run(decl: &RunDecl) -> Result<()> {
+    check_name("run", &decl.run.name)?;
+    check_named(&format!("run '{}': params", decl.run.name), &decl.params)?;
+    [&decl.grid, &decl.outside].into_iter().flatten().try_for_each(Value::check)
+}
+
+pub(super) fn check_step(run: &RunName, step: &StepDecl) -> Result<()> {
+    if step.number == i64::MIN {
+        return Err(Error::invalid(format!("run '{}': {} is no step", run.name, i64::MIN)));
+    }
+    Ok(())
+}
+
+/// Refuses a variable whose parts contradict one another.
+pub(super) fn check_variable(decl: &VariableDecl) -> Result<()> {
+    check_name("variable", &decl.variable.name)?;
+    let what = format!("variable '{}'", decl.variable.name);
+    let wrong = |why: String| Err(Error::invalid(format!("{what}: {why}")));
+    check_named(&format!("{what}: attrs"), &decl.attrs)?;
+    decl.finders.iter().try_for_each(Value::check)?;
+    let rank = decl.shape.as_ref().map(Vec::len);
+    if rank.is_some_and(|rank| rank > RANK_MAX) {
+        return wrong(format!("more than {RANK_MAX} dimensions"));
+    }
+    if let Some(extent) = decl.shape.iter().flatten().find(|extent| i64::try_from(**extent).is_err()) {
+        return wrong(format!("an extent of {extent} is too large"));
+    }
+    if let Some(rank) = rank.filter(|rank| !decl.dims.is_empty() && decl.dims.len() != *rank) {
+        return wrong(format!("{} names of dimensions for {rank} dimensions", decl.dims.len()));
+    }
+    if let Some((i, dim)) = decl.dims.iter().enumerate().find(|(i, dim)| decl.dims[..*i].contains(dim)) {
+        return wrong(format!("dimension {i} has the name '{dim}' of another one"));
+    }
+    let pieces = decl.decomposition.as_ref();
+    if pieces.is_some_and(|pieces| pieces.contains(&0) || rank.is_some_and(|rank| rank != pieces.len())) {
+        return wrong(format!("a decomposition into {pieces:?} does not fit its shape"));
+    }
+    for (i, (dim, coordinate)) in decl.coords.iter().enumerate() {
+        let extent = decl.shape.as_ref().map(|shape| shape.get(*dim as usize).copied());
+        if extent == Some(None) || decl.coords[..i].iter().any(|(other, _)| other == dim) {
+            return wrong(format!("coordinates of dimension {dim}, which is not there or has some already"));
+        }
+        check_coordinate(coordinate, extent.flatten())
+            .or_else(|why| wrong(format!("dimension {dim}: {why}")))?;
+    }
+    Ok(())
+}
+
+fn check_coordinate(coordinate: &Coordinate, extent: Option<u64>) -> std::result::Result<(), String> {
+    match coordinate {
+        Coordinate::Uniform { first, spacing } => {
+            let sound = first.is_finite() && spacing.is_finite() && *spacing != 0.0;
+            if sound { Ok(()) } else { Err(format!("coordinates {first} + i * {spacing} do not differ")) }
+        }
+        Coordinate::Rectilinear(values) => {
+            let rises = values.windows(2).all(|two| two[0] < two[1]);
+            let falls = values.windows(2).all(|two| two[0] > two[1]);
+            if values.is_empty() || !(rises || falls) || !values.iter().all(|value| value.is_finite()) {
+                return Err("coordinates neither rise nor fall throughout".into());
+            }
+            match extent {
+                Some(extent) if extent != values.len() as u64 => {
+                    Err(format!("{} coordinates for {extent} elements", values.len()))
+                }
+                _ => Ok(()),
+            }
+        }
+        Coordinate::Other(_) => Ok(()),
+    }
+}

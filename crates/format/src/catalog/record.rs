@@ -1,0 +1,230 @@
+//! A record as a side record: its kind, and its bytes, compressed where that is shorter.
+//!
+//! ```text
+//! side record = 0 body | 1 raw length: varint  body as one zstd frame
+//! ```
+
+use fieldstone_core::{Error, ErrorKind, Result};
+
+use super::attributes::{put_batch, read_batch};
+use super::declarations::{
+    check_name, check_run, check_step, check_variable, put_removals, put_runs, put_steps, put_tags,
+    put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
+};
+use super::{Record, Removal, kinds};
+use crate::block::{check_raw_len, pack, unpack_checked};
+use crate::bytes::{Cursor, Put};
+use crate::log::SideRecord;
+
+/// Kinds of side records that belong to the catalog, known or not.
+pub const KINDS: std::ops::RangeInclusive<u16> = 0x0100..=0x01ff;
+const RUNS: u16 = 0x0100;
+const STEPS: u16 = 0x0101;
+const VARIABLES: u16 = 0x0102;
+const TAGS: u16 = 0x0103;
+const ATTRIBUTES: u16 = 0x0104;
+const REMOVALS: u16 = 0x0105;
+
+/// Most rows of a record: attributes, steps, deleted attributes.
+pub const ROWS_MAX: usize = 65_536;
+/// Bodies shorter than this are not compressed.
+const SMALL: usize = 64;
+/// Longest body accepted.
+const BODY_MAX: usize = 1 << 30;
+const LEVEL: i32 = 1;
+
+/// Whether a side record belongs to the catalog.
+pub fn is_catalog(side: &SideRecord) -> bool {
+    KINDS.contains(&side.kind)
+}
+
+impl Record {
+    /// The side record. The record has passed [`check`](Record::check), and where it may be long
+    /// [`split`](Record::split).
+    pub fn encode(&self) -> SideRecord {
+        let mut body = Vec::new();
+        let kind = match self {
+            Record::Runs(runs) => {
+                put_runs(&mut body, runs);
+                RUNS
+            }
+            Record::Steps(run, steps) => {
+                put_steps(&mut body, run, steps);
+                STEPS
+            }
+            Record::Variables(run, variables) => {
+                put_variables(&mut body, run, variables);
+                VARIABLES
+            }
+            Record::Tags(tags) => {
+                put_tags(&mut body, tags);
+                TAGS
+            }
+            Record::Attributes(batch) => {
+                put_batch(&mut body, batch);
+                ATTRIBUTES
+            }
+            Record::Remove(removals) => {
+                put_removals(&mut body, removals);
+                REMOVALS
+            }
+        };
+        let packed = pack(&body, (body.len() >= SMALL).then_some(LEVEL));
+        let mut bytes = Vec::with_capacity(packed.len() + 6);
+        if packed.len() < body.len() {
+            bytes.push(1);
+            bytes.put_varint(body.len() as u64);
+        } else {
+            bytes.push(0);
+        }
+        bytes.extend_from_slice(&packed);
+        SideRecord { kind, bytes }
+    }
+
+    /// Reads a side record of the catalog; every defect is Corrupt, and a kind of a later release is
+    /// Conflict.
+    pub fn decode(side: &SideRecord) -> Result<Record> {
+        let named =
+            |error: Error| error.context(format!("a record of the catalog (kind {:#06x})", side.kind));
+        let mut cursor = Cursor::new(&side.bytes);
+        match cursor.u8().map_err(named)? {
+            0 => read_body(side.kind, &side.bytes[1..]).map_err(named),
+            1 => {
+                let raw = cursor.size().map_err(named)?;
+                if raw > BODY_MAX {
+                    return Err(named(cursor.fail("a body of an impossible length")));
+                }
+                let stored = &side.bytes[cursor.position()..];
+                check_raw_len(stored.len() as u64, raw as u64).map_err(named)?;
+                let mut body = vec![0; raw];
+                if stored.len() == raw {
+                    return Err(named(cursor.fail("a body is as long as it was before compression")));
+                }
+                unpack_checked(stored, &mut body).map_err(named)?;
+                read_body(side.kind, &body).map_err(named)
+            }
+            _ => Err(named(cursor.fail("a body of an unknown form"))),
+        }
+    }
+
+    /// Bits of [`kinds`] that must all be on before it is visible.
+    pub fn kind_bit(&self) -> u32 {
+        match self {
+            Record::Runs(_) => kinds::RUN,
+            Record::Steps(..) => kinds::STEP,
+            Record::Variables(..) => kinds::VARIABLE,
+            Record::Tags(_) => kinds::TAG,
+            Record::Attributes(batch) => batch.kind_bit(),
+            Record::Remove(removals) => removals.iter().fold(0, |bits, removal| bits | removal.kind_bit()),
+        }
+    }
+
+    /// Refuses what no record may hold.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Record::Runs(runs) => runs.iter().try_for_each(check_run),
+            Record::Steps(run, steps) => {
+                check_name("run", &run.name)?;
+                steps.iter().try_for_each(|step| check_step(run, step))
+            }
+            Record::Variables(run, variables) => {
+                check_name("run", &run.name)?;
+                variables.iter().try_for_each(check_variable)
+            }
+            Record::Tags(tags) => tags.iter().try_for_each(|tag| check_name("tag", &tag.name)),
+            Record::Attributes(batch) => batch.check(),
+            Record::Remove(_) => Ok(()),
+        }
+    }
+
+    /// The record in parts of at most [`ROWS_MAX`] rows, each of a length that is read again; none where
+    /// there is nothing in it.
+    pub fn split(self) -> Vec<Record> {
+        match self {
+            Record::Attributes(batch) => batch.split().into_iter().map(Record::Attributes).collect(),
+            Record::Steps(run, steps) => {
+                steps.chunks(ROWS_MAX).map(|part| Record::Steps(run.clone(), part.to_vec())).collect()
+            }
+            Record::Remove(removals) => {
+                let mut parts = Vec::with_capacity(removals.len());
+                for removal in removals {
+                    match removal {
+                        Removal::Attributes(ids) => {
+                            parts.extend(ids.chunks(ROWS_MAX).map(|ids| Removal::Attributes(ids.to_vec())));
+                        }
+                        other => parts.push(other),
+                    }
+                }
+                // A record holds one long deletion, or many short ones.
+                let mut records: Vec<Vec<Removal>> = Vec::new();
+                let mut rows = ROWS_MAX;
+                for part in parts {
+                    let more = if let Removal::Attributes(ids) = &part { ids.len() } else { 1 };
+                    match records.last_mut() {
+                        Some(last) if rows + more <= ROWS_MAX => {
+                            rows += more;
+                            last.push(part);
+                        }
+                        _ => {
+                            rows = more;
+                            records.push(vec![part]);
+                        }
+                    }
+                }
+                records.into_iter().map(Record::Remove).collect()
+            }
+            Record::Runs(items) => items.chunks(ROWS_MAX).map(|part| Record::Runs(part.to_vec())).collect(),
+            Record::Tags(items) => items.chunks(ROWS_MAX).map(|part| Record::Tags(part.to_vec())).collect(),
+            Record::Variables(run, items) => {
+                items.chunks(ROWS_MAX).map(|part| Record::Variables(run.clone(), part.to_vec())).collect()
+            }
+        }
+    }
+}
+
+impl Removal {
+    /// Bits of [`kinds`] that must all be on before it is visible. Attributes may be of any of the three.
+    pub fn kind_bit(&self) -> u32 {
+        match self {
+            Removal::Run(_) => kinds::RUN,
+            Removal::Step(..) => kinds::STEP,
+            Removal::Variable(..) => kinds::VARIABLE,
+            Removal::Tag(_) => kinds::TAG,
+            Removal::Attributes(_) => {
+                kinds::RUN_ATTRIBUTE | kinds::STEP_ATTRIBUTE | kinds::VARIABLE_ATTRIBUTE
+            }
+        }
+    }
+}
+
+fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
+    let mut cursor = Cursor::new(body);
+    let record = match kind {
+        RUNS => Record::Runs(read_runs(&mut cursor)?),
+        STEPS => {
+            let (run, steps) = read_steps(&mut cursor)?;
+            Record::Steps(run, steps)
+        }
+        VARIABLES => {
+            let (run, variables) = read_variables(&mut cursor)?;
+            Record::Variables(run, variables)
+        }
+        TAGS => Record::Tags(read_tags(&mut cursor)?),
+        ATTRIBUTES => Record::Attributes(read_batch(&mut cursor)?),
+        REMOVALS => Record::Remove(read_removals(&mut cursor)?),
+        _ => {
+            let message = "it was written by a later release";
+            return Err(
+                Error::new(ErrorKind::Conflict, message).with_hint("use that release to read the catalog")
+            );
+        }
+    };
+    if !cursor.is_empty() {
+        return Err(cursor.fail("a record is longer than its content"));
+    }
+    // Attributes have been checked as they were read.
+    if !matches!(record, Record::Attributes(_)) {
+        record.check().map_err(|error| Error::corrupt(error.message()))?;
+    }
+    Ok(record)
+}

@@ -1,0 +1,501 @@
+//! Records of the catalog: they come back, damage is named, and they are as short as promised.
+
+use fieldstone_core::ErrorKind;
+use fieldstone_core::dtype::DType;
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{
+    AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl, RunName,
+    StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
+};
+use fieldstone_format::log::SideRecord;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn name() -> impl Strategy<Value = String> {
+    "[a-zé/* ]{1,6}"
+}
+
+fn run_name() -> impl Strategy<Value = RunName> {
+    ("[a-z]{0,3}", name()).prop_map(|(project, name)| RunName { project, name })
+}
+
+fn tag() -> impl Strategy<Value = TagDecl> {
+    (name(), any::<i64>(), 0..11usize, "[a-z/]{0,4}").prop_map(|(name, version, kind, unit)| TagDecl {
+        name,
+        version,
+        kind: ValueType::ALL[kind],
+        unit,
+    })
+}
+
+fn of_kind(kind: ValueType) -> BoxedStrategy<Value> {
+    match kind {
+        ValueType::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
+        ValueType::Int => any::<i64>().prop_map(Value::Int).boxed(),
+        ValueType::UInt => any::<u64>().prop_map(Value::UInt).boxed(),
+        ValueType::Float => {
+            prop_oneof![any::<f64>(), Just(f64::NAN), Just(-0.0)].prop_map(Value::Float).boxed()
+        }
+        ValueType::Text => ".{0,4}".prop_map(Value::Text).boxed(),
+        ValueType::Bytes => vec(any::<u8>(), 0..4).prop_map(Value::Bytes).boxed(),
+        ValueType::DateTime => any::<i64>().prop_map(Value::DateTime).boxed(),
+        ValueType::IntRange => {
+            (any::<i64>(), any::<i64>()).prop_map(|(a, b)| Value::IntRange(a.min(b), a.max(b))).boxed()
+        }
+        ValueType::FloatRange => (-9e9..9e9, 0.0..9e9).prop_map(|(a, n)| Value::FloatRange(a, a + n)).boxed(),
+        ValueType::Array => (0..6usize)
+            .prop_flat_map(|kind| {
+                let kinds = [1, 2, 3, 4, 5, 7].map(|n| ValueType::from_u8(n).unwrap());
+                vec(of_kind(kinds[kind]), 0..4)
+            })
+            .prop_map(Value::Array)
+            .boxed(),
+        ValueType::Json => any_value().boxed(),
+    }
+}
+
+fn any_value() -> BoxedStrategy<Value> {
+    let leaf =
+        prop_oneof![Just(Value::Null), (0..10usize).prop_flat_map(|kind| of_kind(ValueType::ALL[kind]))];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::List),
+            proptest::collection::btree_map(".{0,2}", inner, 0..3)
+                .prop_map(|map| Value::Map(map.into_iter().collect())),
+        ]
+    })
+    .boxed()
+}
+
+fn named() -> impl Strategy<Value = Vec<(String, Value)>> {
+    proptest::collection::btree_map("[a-z]{0,3}", any_value(), 0..3).prop_map(|map| map.into_iter().collect())
+}
+
+fn batch() -> impl Strategy<Value = AttributeBatch> {
+    let head = (run_name(), tag(), 1..40usize, 0..4usize, 0..4usize, 0..3u8, any::<[bool; 4]>());
+    head.prop_flat_map(|(run, tag, rows, variables, rank, stepped, flags)| {
+        let rank = if variables == 0 { 0 } else { rank };
+        let boxed = if flags[3] { 1 } else { rows };
+        let step = prop_oneof![-5..5i64, i64::MIN + 1..=i64::MAX];
+        (
+            vec(step, rows),
+            vec((name(), -3..3i64), variables),
+            vec(0..variables.max(1) as u32, rows),
+            vec((0..1i64 << 40, 1..1i64 << 20), boxed * rank),
+            vec(of_kind(tag.kind), if flags[0] { 1 } else { rows }),
+        )
+            .prop_map(move |(steps, variables, variable, sides, values)| AttributeBatch {
+                run: run.clone(),
+                rows,
+                step: match stepped {
+                    0 => None,
+                    1 => Some(Column::One(steps[0])),
+                    _ => Some(Column::Each(steps)),
+                },
+                variable: Column::Each(variable),
+                variables: variables
+                    .into_iter()
+                    .map(|(name, version)| VariableName { name, version })
+                    .collect(),
+                boxes: (rank > 0).then(|| Boxes {
+                    rank,
+                    start: sides.iter().map(|side| side.0).collect(),
+                    count: sides.iter().map(|side| side.1).collect(),
+                }),
+                values: Values::of(tag.kind, values),
+                tag: tag.clone(),
+                one_value: flags[0],
+                continues: flags[1],
+                singles: flags[2],
+            })
+    })
+}
+
+fn variable() -> impl Strategy<Value = VariableDecl> {
+    let dtype = proptest::sample::select(vec![None, Some("<f8"), Some(">i2"), Some("<M8[ns]"), Some("|S3")]);
+    (name(), any::<i64>(), dtype, proptest::option::of(vec(1..1000u64, 0..4)), named(), 0..3u8, any::<bool>())
+        .prop_map(|(name, version, dtype, shape, attrs, coords, cut)| {
+            let rank = shape.as_ref().map_or(0, Vec::len);
+            let coordinate = |dim: usize| match coords {
+                0 => Coordinate::Uniform { first: 0.5, spacing: -0.25 },
+                1 => Coordinate::Rectilinear(
+                    (0..shape.as_ref().map_or(0, |s| s[dim])).map(|i| (i as f64).sqrt()).collect(),
+                ),
+                _ => Coordinate::Other("reduced_gaussian".into()),
+            };
+            VariableDecl {
+                variable: VariableName { name, version },
+                dtype: dtype.map(|text| DType::parse(text).unwrap()),
+                dims: (0..rank).map(|dim| format!("d{dim}")).collect(),
+                attrs,
+                coords: (0..rank).map(|dim| (dim as u32, coordinate(dim))).collect(),
+                decomposition: if cut { shape.clone() } else { None },
+                finders: cut.then_some(Value::Bool(true)),
+                shape,
+            }
+        })
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let run = (
+        run_name(),
+        proptest::option::of(name()),
+        named(),
+        any::<i64>(),
+        proptest::option::of(any_value()),
+        proptest::option::of(".{0,9}"),
+        proptest::option::of(any_value()),
+    )
+        .prop_map(|(run, job, params, created, grid, notes, outside)| RunDecl {
+            run,
+            job,
+            params,
+            created,
+            grid,
+            notes,
+            outside,
+        });
+    let step = (i64::MIN + 1..=i64::MAX, proptest::option::of(any::<f64>()))
+        .prop_map(|(number, time)| StepDecl { number, time });
+    let id = (any::<[u8; 16]>(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
+        |(writer, sequence, record, row)| AttributeId { writer: Id(writer), sequence, record, row },
+    );
+    let variable_name = (name(), any::<i64>()).prop_map(|(name, version)| VariableName { name, version });
+    let removal = prop_oneof![
+        run_name().prop_map(Removal::Run),
+        (run_name(), any::<i64>()).prop_map(|(run, step)| Removal::Step(run, step)),
+        (run_name(), variable_name).prop_map(|(run, variable)| Removal::Variable(run, variable)),
+        tag().prop_map(Removal::Tag),
+        vec(id, 1..9).prop_map(Removal::Attributes),
+    ];
+    prop_oneof![
+        1 => vec(run, 1..4).prop_map(Record::Runs),
+        1 => (run_name(), vec(step, 1..30)).prop_map(|(run, steps)| Record::Steps(run, steps)),
+        1 => (run_name(), vec(variable(), 1..4)).prop_map(|(run, all)| Record::Variables(run, all)),
+        1 => vec(tag(), 1..4).prop_map(Record::Tags),
+        4 => batch().prop_map(Record::Attributes),
+        1 => vec(removal, 1..4).prop_map(Record::Remove),
+    ]
+}
+
+/// What a record says, row by row, whatever form its columns have.
+fn said(record: &Record) -> String {
+    let Record::Attributes(batch) = record else { return format!("{record:?}") };
+    let mut text = format!("{:?} {:?} {} {}", batch.run, batch.tag, batch.continues, batch.singles);
+    for row in 0..batch.rows {
+        let at = (batch.step_of(row), batch.variable_of(row), batch.box_of(row));
+        text.push_str(&format!("\n{at:?} {:?}", batch.value_of(row)));
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn records_come_back(record in record()) {
+        record.check().unwrap();
+        let side = record.encode();
+        let back = Record::decode(&side).unwrap();
+        prop_assert_eq!(said(&back), said(&record));
+        prop_assert_eq!(back.kind_bit(), record.kind_bit());
+        prop_assert_eq!(back.encode(), side);
+    }
+
+    #[test]
+    fn damage_is_named_or_harmless(record in record(), at in any::<u32>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let mut side = record.encode();
+        let at = at as usize % side.bytes.len();
+        if cut { side.bytes.truncate(at) } else { side.bytes[at] = byte }
+        match Record::decode(&side) {
+            // The commit's checksum finds all of it; what gets past that still has to be sound.
+            Ok(sound) => sound.check().unwrap(),
+            Err(error) => {
+                prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
+                prop_assert!(error.to_string().contains("kind 0x010"), "{}", error);
+            }
+        }
+        // Under a compressed body, too.
+        let mut bare = Vec::from([0u8]);
+        bare.extend_from_slice(&side.bytes);
+        if let Err(error) = Record::decode(&SideRecord { kind: side.kind, bytes: bare }) {
+            prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
+        }
+    }
+
+    #[test]
+    fn noise_is_refused(kind in 0x0100u16..0x0106, bytes in vec(any::<u8>(), 0..200)) {
+        let mut side = SideRecord { kind, bytes };
+        if let Some(first) = side.bytes.first_mut() { *first %= 2 }
+        if let Err(error) = Record::decode(&side) {
+            prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
+        }
+    }
+}
+
+fn floats(rows: usize, rank: usize) -> AttributeBatch {
+    let n = (rows * rank) as i64;
+    AttributeBatch {
+        run: RunName { project: String::new(), name: "r".into() },
+        tag: TagDecl { name: "t".into(), version: 0, kind: ValueType::Float, unit: String::new() },
+        rows,
+        step: Some(Column::Each((0..rows as i64).collect())),
+        variables: vec![VariableName { name: "v".into(), version: 0 }],
+        variable: Column::One(0),
+        boxes: (rank > 0).then(|| Boxes {
+            rank,
+            start: (0..n).collect(),
+            count: (0..n).map(|i| 1 + i % 7).collect(),
+        }),
+        values: Values::Float((0..rows).map(|i| i as f64 * 0.1).collect()),
+        one_value: false,
+        continues: false,
+        singles: false,
+    }
+}
+
+#[test]
+fn a_call_is_split_into_records_that_are_read() {
+    for (rows, rank, parts) in [(ROWS_MAX, 3, 1), (ROWS_MAX + 1, 3, 2), (200_000, 0, 4), (ROWS_MAX, 32, 2)] {
+        let whole = floats(rows, rank);
+        let split = whole.clone().split();
+        assert_eq!(split.len(), parts, "{rows} rows of rank {rank}");
+        let mut row = 0;
+        for (i, part) in split.into_iter().enumerate() {
+            assert_eq!(part.continues, i > 0);
+            let Record::Attributes(back) = Record::decode(&Record::Attributes(part).encode()).unwrap() else {
+                unreachable!()
+            };
+            for k in [0, back.rows - 1] {
+                assert_eq!(back.step_of(k), whole.step_of(row + k));
+                assert_eq!(back.box_of(k), whole.box_of(row + k));
+                assert_eq!(back.value_of(k), whole.value_of(row + k));
+            }
+            row += back.rows;
+        }
+        assert_eq!(row, rows);
+    }
+    // Long values are cut by their bytes; a call of single annotations has no continuation.
+    let mut texts = floats(5, 0);
+    texts.tag.kind = ValueType::Text;
+    texts.singles = true;
+    texts.values = Values::Text(vec!["x".repeat(12 << 20); 5]);
+    let split = texts.split();
+    assert_eq!(split.iter().map(|part| part.rows).collect::<Vec<usize>>(), [1, 1, 1, 1, 1]);
+    assert!(split.iter().all(|part| !part.continues && part.singles));
+    let steps = (0..100_000).map(|number| StepDecl { number, time: Some(number as f64 * 0.25) }).collect();
+    let split = Record::Steps(RunName { project: String::new(), name: "r".into() }, steps).split();
+    assert_eq!(split.len(), 2);
+    assert!(split.iter().all(|part| said(&Record::decode(&part.encode()).unwrap()) == said(part)));
+    let ids = |n: u32| {
+        let id = |row| AttributeId { writer: Id([7; 16]), sequence: 1, record: 0, row };
+        Removal::Attributes((0..n).map(id).collect())
+    };
+    let split = Record::Remove(vec![ids(100_000), ids(3)]).split();
+    assert_eq!(split.len(), 2);
+    assert!(split.iter().all(|part| said(&Record::decode(&part.encode()).unwrap()) == said(part)));
+}
+
+#[test]
+fn what_a_record_may_not_hold_is_refused() {
+    let broken = |change: &dyn Fn(&mut AttributeBatch), part: &str| {
+        let mut batch = floats(3, 2);
+        batch.check().unwrap();
+        change(&mut batch);
+        let error = batch.check().unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    };
+    broken(&|b| b.rows = 0, "no rows");
+    broken(&|b| b.run.name.clear(), "have a name");
+    broken(&|b| b.step = Some(Column::Each(vec![1, 2])), "'step' does not have 3 rows");
+    broken(&|b| b.step = Some(Column::One(i64::MIN)), "is no step");
+    broken(&|b| b.variable = Column::Each(vec![0, 0]), "'variable' does not have 3 rows");
+    broken(&|b| b.variable = Column::One(1), "a variable that is not there");
+    broken(&|b| b.variables.clear(), "a box needs a variable");
+    broken(&|b| b.values = Values::Float(vec![1.0]), "'value' does not have 3 rows");
+    broken(&|b| b.values = Values::Int(vec![1, 2, 3]), "not of type float");
+    broken(&|b| b.boxes.as_mut().unwrap().count[3] = 0, "row 1: a box from 3 with 0 elements in dimension 1");
+    broken(&|b| b.boxes.as_mut().unwrap().start[0] = -1, "row 0: a box from -1");
+    broken(&|b| b.boxes.as_mut().unwrap().start[0] = i64::MAX, "is none");
+    broken(&|b| b.boxes.as_mut().unwrap().rank = 65, "1 to 64 dimensions");
+    let ranges = |b: &mut AttributeBatch| {
+        b.tag.kind = ValueType::IntRange;
+        b.values = Values::Any(vec![Value::IntRange(1, 2), Value::IntRange(2, 1), Value::IntRange(1, 1)]);
+    };
+    broken(&ranges, "row 1: 2..1 is no range");
+    let decl = VariableDecl {
+        variable: VariableName { name: "v".into(), version: 0 },
+        dtype: None,
+        shape: Some(vec![3, 4]),
+        dims: Vec::new(),
+        attrs: Vec::new(),
+        coords: Vec::new(),
+        decomposition: None,
+        finders: None,
+    };
+    let run = RunName { project: String::new(), name: "r".into() };
+    let broken = |change: &dyn Fn(&mut VariableDecl), part: &str| {
+        let mut decl = decl.clone();
+        change(&mut decl);
+        let error = Record::Variables(run.clone(), vec![decl]).check().unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    broken(&|d| d.dims = vec!["z".into()], "1 names of dimensions for 2");
+    broken(&|d| d.dims = vec!["z".into(), "z".into()], "has the name 'z' of another");
+    broken(&|d| d.decomposition = Some(vec![0, 4]), "decomposition");
+    broken(&|d| d.coords = vec![(2, Coordinate::Other("x".into()))], "coordinates of dimension 2");
+    broken(&|d| d.coords = vec![(0, Coordinate::Rectilinear(vec![1.0, 2.0]))], "2 coordinates for 3");
+    broken(&|d| d.coords = vec![(0, Coordinate::Rectilinear(vec![1.0, 3.0, 2.0]))], "neither rise nor fall");
+    broken(&|d| d.coords = vec![(0, Coordinate::Uniform { first: 0.0, spacing: 0.0 })], "do not differ");
+    assert!(
+        Record::Tags(vec![TagDecl {
+            name: String::new(),
+            version: 0,
+            kind: ValueType::Int,
+            unit: String::new()
+        }])
+        .check()
+        .is_err()
+    );
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    let mut batch = floats(1, 1);
+    assert_eq!(batch.kind_bit(), kinds::VARIABLE_ATTRIBUTE);
+    batch.boxes = None;
+    batch.variables.clear();
+    assert_eq!(batch.kind_bit(), kinds::STEP_ATTRIBUTE);
+    batch.step = None;
+    assert_eq!(Record::Attributes(batch.clone()).kind_bit(), kinds::RUN_ATTRIBUTE);
+    let both = Record::Remove(vec![Removal::Run(batch.run.clone()), Removal::Step(batch.run.clone(), 1)]);
+    assert_eq!(both.kind_bit(), kinds::RUN | kinds::STEP);
+    let later = Record::decode(&SideRecord { kind: 0x01fe, bytes: vec![0] }).unwrap_err();
+    assert_eq!(later.kind(), ErrorKind::Conflict);
+}
+
+/// A few bytes must not ask for much memory.
+#[test]
+fn small_records_stay_small_in_memory() {
+    let mut ids = vec![0u8, 2];
+    for _ in 0..2 {
+        ids.extend([4, 1]);
+        ids.extend([7; 16]);
+        ids.extend([0x80, 0x80, 0x04]); // 65,536 attributes in constant columns
+        ids.extend([0, 0].repeat(4));
+    }
+    let error = Record::decode(&SideRecord { kind: 0x0105, bytes: ids }).unwrap_err();
+    assert!(error.to_string().contains("impossible number of attributes"), "{error}");
+}
+
+/// A generator of numbers: the same everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// The EMPRESS paper's volume, in the worst order: attributes of each tag and step come in arrival order
+/// of many clients.
+#[test]
+fn the_papers_volume_takes_few_bytes() {
+    const EDGE: i64 = 170;
+    let tags: [(&str, ValueType, u64); 10] = [
+        ("blob_freq", ValueType::Bool, 2500),
+        ("blob_ifreq", ValueType::Bool, 500),
+        ("blob_rare", ValueType::Bool, 10),
+        ("maximum", ValueType::Float, 10_000),
+        ("minimum", ValueType::Float, 10_000),
+        ("note_freq", ValueType::Text, 2000),
+        ("note_ifreq", ValueType::Text, 250),
+        ("note_rare", ValueType::Text, 50),
+        ("range_ifreq", ValueType::IntRange, 1000),
+        ("range_rare", ValueType::IntRange, 100),
+    ];
+    let mut numbers = Numbers(1);
+    let (mut rows, mut bytes) = ([0usize; 2], [0usize; 2]);
+    for step in 0..3 {
+        for (tag, kind, odds) in tags {
+            let (mut variable, mut sides, mut values) = (Vec::new(), (Vec::new(), Vec::new()), Vec::new());
+            for chunk in 0..1000i64 {
+                for v in 0..10 {
+                    if numbers.below(10_000) >= odds {
+                        continue;
+                    }
+                    variable.push(v);
+                    for cell in [chunk % 10, chunk / 10 % 10, chunk / 100] {
+                        let ends = [numbers.below(170) as i64, numbers.below(170) as i64];
+                        let (low, high) = match kind {
+                            ValueType::Float | ValueType::Text => (0, EDGE - 1),
+                            _ => (ends[0].min(ends[1]), ends[0].max(ends[1])),
+                        };
+                        sides.0.push(cell * EDGE + low);
+                        sides.1.push(high - low + 1);
+                    }
+                    values.push(match kind {
+                        ValueType::Bool => Value::Bool(numbers.below(2) == 1),
+                        ValueType::Float => Value::Float(numbers.below(1 << 31) as f64 * 4.656_612_875),
+                        ValueType::Text => Value::Text(format!("attr data for var{v} timestep{step}")),
+                        _ => {
+                            let a = numbers.below(1 << 31) as i64;
+                            Value::IntRange(a, a + 10_000)
+                        }
+                    });
+                }
+            }
+            let n = variable.len();
+            let name = |v: u32| VariableName { name: format!("velocity_{v}"), version: 0 };
+            let whole = AttributeBatch {
+                run: RunName { project: String::new(), name: "astro3d-42".into() },
+                tag: TagDecl { name: tag.into(), version: 0, kind, unit: "K".into() },
+                rows: n,
+                step: Some(Column::One(step)),
+                variables: (0..10).map(name).collect(),
+                variable: Column::Each(variable.clone()),
+                boxes: Some(Boxes { rank: 3, start: sides.0, count: sides.1 }),
+                values: Values::of(kind, values),
+                one_value: false,
+                continues: false,
+                singles: false,
+            };
+            // In one call a tag and step, and in one call a tag, step and variable.
+            rows[0] += n;
+            bytes[0] += Record::Attributes(whole.clone()).encode().bytes.len();
+            for v in 0..10 {
+                let of: Vec<usize> = (0..n).filter(|row| variable[*row] == v).collect();
+                if of.is_empty() {
+                    continue;
+                }
+                let boxes: Vec<(&[i64], &[i64])> = of.iter().map(|row| whole.box_of(*row).unwrap()).collect();
+                let part = AttributeBatch {
+                    rows: of.len(),
+                    variables: vec![name(v)],
+                    variable: Column::One(0),
+                    boxes: Some(Boxes {
+                        rank: 3,
+                        start: boxes.iter().flat_map(|b| b.0).copied().collect(),
+                        count: boxes.iter().flat_map(|b| b.1).copied().collect(),
+                    }),
+                    values: Values::of(kind, of.iter().map(|row| whole.value_of(*row)).collect()),
+                    ..whole.clone()
+                };
+                rows[1] += of.len();
+                bytes[1] += Record::Attributes(part).encode().bytes.len();
+            }
+        }
+    }
+    let each = |i: usize| bytes[i] as f64 / rows[i] as f64;
+    println!(
+        "{} attributes: {:.1} bytes each by tag and step, {:.1} by variable too",
+        rows[0],
+        each(0),
+        each(1)
+    );
+    assert_eq!(rows[0], rows[1]);
+    assert!(each(0) < 14.0 && each(1) < 16.0, "{:.1} {:.1}", each(0), each(1));
+}
