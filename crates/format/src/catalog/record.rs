@@ -78,7 +78,7 @@ impl Record {
             bytes.push(0);
         }
         bytes.extend_from_slice(&packed);
-        SideRecord { kind, bytes }
+        SideRecord { kind, bytes: bytes.into() }
     }
 
     /// Reads a side record of the catalog; every defect is Corrupt, and a kind of a later release is
