@@ -146,13 +146,15 @@ class Log(File):
     def __init__(self, store: Path, writer: bytes, slot: tuple) -> None:
         super().__init__(store, f"logs/{writer.hex()}.log")
         self.writer, self.slot, self.sealed, self.problem, self.lowest = writer, slot, {}, "", 24
+        self.other = False  # whether it is of another version
         start = self.read(0, min(24, self.end)).ljust(24, b"\0")
         self.first = int.from_bytes(start[20:], "little")
         try:
             body = max(self.first, 4) - 4
             with parts_of(self.read(0, body, int.from_bytes(self.read(body, 4), "little")), "header") as c:
                 magic, (version, _length, owner) = c.take(16), c.get("IIi")
-                right = (magic, version, owner) == (b"FIELDSTONE-LOG\0\0", 0, writer)
+                right = (magic, version, owner) == (b"FIELDSTONE-LOG\0\0", 1, writer)
+                self.other = version != 1
                 check(right, f"magic, writer, or version {version}")
                 _about, self.sealed = c.get("iQIItttt"), dict(c.list("iv"))
             self.lowest = self.first
@@ -162,12 +164,12 @@ class Log(File):
     def frame(self, at: int, end: int) -> Frame | None:
         """The frame that begins at an offset, by its head, or else ends at one, by its foot (4.2)."""
         head, foot = (os.pread(self.handle.fileno(), 52, max(place, 0)).ljust(52) for place in (at, end - 52))
-        found = [Frame(at, *struct.unpack_from("<QQ4I", head, 8))] if head[:8] == b"FSfr\0\0\0\0" else []
-        if foot[:8] == b"FSnd\0\0\0\0" and crc32c(foot[:48]) == int.from_bytes(foot[48:], "little"):
+        found = [Frame(at, *struct.unpack_from("<QQ4I", head, 8))] if head[:8] == b"FSfr\1\0\0\0" else []
+        if foot[:8] == b"FSnd\1\0\0\0" and crc32c(foot[:48]) == int.from_bytes(foot[48:], "little"):
             found.append(Frame(*struct.unpack_from("<QQQ4I", foot, 8)))
         for f in found:
             room = self.lowest <= f.at <= self.end - f.length and f.length >= 92 + 2 * f.size
-            own = crc32c(b"FSfr\0\0\0\0" + struct.pack("<QQIIIQ", *f[1:6], f.at))
+            own = crc32c(b"FSfr\1\0\0\0" + struct.pack("<QQIIIQ", *f[1:6], f.at))
             if room and f.hash == own and (f.at == at or f.at + f.length == end):
                 with suppress(Damage):
                     return f if self.record(f) else None
@@ -177,7 +179,7 @@ class Log(File):
         """The commit record (5), of which there are two copies: of `size` bytes, with this `crc`."""
         first, second = (f.at + f.length - 52 - n * f.size for n in (2, 1))
         with parts_of(self.read(first, f.size, f.crc, second), f"{self.name}: record at {first}") as c:
-            stamp, _time, previous, _decision = c.get("QQQQ")
+            stamp, _time, previous, _decision, _side = c.get("QQQQQ")
             _transaction, _prepared = c.get("i" * c.one("f")), c.list("ivvQ")
             _totals, _data_logs, runs = c.get("vv"), c.list("vv"), c.list("vvvvIvv")
             side, _condemned = c.get("vvIv"), c.list("t")
@@ -269,7 +271,7 @@ class Store:
         for board in map(Path.read_bytes, self.path.glob("boards/*.board")):
             for at in range(0, len(board) - 127, 128):
                 begin, writer, _, *slot, crc = struct.unpack_from("<8s16sQQ8xQI4x8x52xI", board, at)
-                if begin[:6] == b"FSbd\0\0" and crc == crc32c(board[at : at + 124]):
+                if begin[:6] == b"FSbd\1\0" and crc == crc32c(board[at : at + 124]):
                     slots[writer] = max(slot, slots.get(writer, slot))  # by sequence
         found = (log.stem for log in self.path.glob("logs/*.log") if re.fullmatch("[0-9a-f]{32}", log.stem))
         for writer in {*map(bytes.fromhex, found), *slots}:
@@ -292,11 +294,11 @@ class Store:
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
                         self.decisions.setdefault((transaction,), []).append((stamp, log.writer, *verdict))
-                torn = not last or (last.sequence == 1 and not log.slot[0])  # 4.1
+                torn = not log.other and (not last or (last.sequence == 1 and not log.slot[0]))  # 4.1
                 check(not log.problem or torn, log.problem)
                 check(log.slot[0] <= (last.sequence if last else 0), f"{log.name}: its board has more")
         with self.noting():
-            form = rb"(fieldstone store\nformat 0\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
+            form = rb"(fieldstone store\nformat 1\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
             parts = re.fullmatch(form, (self.path / "fieldstone.store").read_bytes())
             check(parts and crc32c(parts[1] + parts[3]) == int(parts[2], 16), "fieldstone.store is damaged")
 
@@ -312,7 +314,7 @@ class Store:
         name = f"data/{log.writer.hex()}-{number}.data"
         if number and name not in self.data:
             file = self.data[name] = File(self.path, name)
-            header = b"FIELDSTONE-DATA\0" + struct.pack("<I16sI", 0, log.writer, number)  # section 11
+            header = b"FIELDSTONE-DATA\0" + struct.pack("<I16sI", 1, log.writer, number)  # section 11
             self.sums.append((file, 0, 44, crc32c(header + struct.pack("<I", crc32c(header)))))
         return self.data[name] if number else log
 
@@ -322,7 +324,7 @@ class Store:
         check(2 * size <= length, "meta part of more than half of its run")
         self.sums += [(file, offset, size, crc), (file, second, size, crc)]
         with parts_of(file.read(offset, size, crc, second), f"{file.name}: run at {offset}") as c:
-            check(c.get("Bvv")[0] == 0, "version of the run")
+            check(c.get("Bvv")[0] == 1, "version of the run")
             commits, sequence, stamp = [], 0, 0
             for growth, stamp_growth, _time in (c.get("vvv") for _ in range(c.one("v"))):
                 sequence, stamp = sequence + growth, stamp + stamp_growth
@@ -347,10 +349,16 @@ class Store:
     def order(self, e: Entry) -> tuple | None:
         """Newer entries have the greater one (14, step 6); None: not visible."""
         own = (e.stamp, e.log.writer)
-        undecided = (*own, not e.txn, 1, {e.log.writer: e.number})
-        *place, verdict, kinds, covers = min(self.decisions.get(e.txn, [undecided]))
-        visible = verdict and kinds & 1 and covers.get(e.log.writer, 0) >= e.number
-        return (*place, *own, e.number, e.ordinal) if visible else None
+        place, covered, ended = None if e.txn else own, 0, False
+        for *decided, verdict, kinds, covers in sorted(self.decisions.get(e.txn, [])):
+            if ended and not verdict:
+                continue
+            covered = covered if ended else max(covered, covers.get(e.log.writer, 0))
+            ended = ended or not verdict or kinds == 2**32 - 1
+            place = (place or decided) if verdict and kinds & 1 and covered >= e.number else None
+            if not verdict:
+                break
+        return (*place, *own, e.number, e.ordinal) if place else None
 
     def fields(self) -> dict[str, list[Entry]]:
         """The visible generation of each key (14, steps 5 to 7), the newest first, by the key as JSON."""

@@ -27,7 +27,7 @@ fn status_names_writers_and_schema() {
     let status = t.run(["status", "store", "--json"]).ok().json();
     assert_eq!(
         (&status["url"], &status["schema"], &status["format"]),
-        (&json!("store"), &json!("simulation"), &json!(0))
+        (&json!("store"), &json!("simulation"), &json!(1))
     );
     let writer = &status["writers"][0];
     assert_eq!((&writer["state"], &writer["commits"]), (&json!("closed"), &json!(1)));

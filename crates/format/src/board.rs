@@ -13,7 +13,7 @@
 use fieldstone_core::{Error, Result};
 
 use crate::bytes::{Cursor, Put};
-use crate::{Id, crc};
+use crate::{Id, crc, unknown_version};
 
 /// Length of a slot.
 pub const SLOT: usize = 128;
@@ -64,14 +64,27 @@ impl Slot {
         slot
     }
 
+    /// The version of a whole slot of another version than ours. Every version keeps length, magic, version
+    /// and checksum of a slot.
+    pub fn foreign(bytes: &[u8]) -> Option<u32> {
+        let (body, sum) = bytes.split_last_chunk()?;
+        let version = u32::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?]));
+        let whole = bytes.len() == SLOT && bytes.starts_with(MAGIC) && crc(body).to_le_bytes() == *sum;
+        (whole && version != crate::FORMAT_VERSION).then_some(version)
+    }
+
     /// Reads one slot.
     pub fn decode(bytes: &[u8]) -> Result<Slot> {
         if bytes.len() != SLOT || crc(&bytes[..SLOT - 4]).to_le_bytes() != bytes[SLOT - 4..] {
             return Err(Error::corrupt("a board slot does not match its checksum"));
         }
         let mut cursor = Cursor::new(bytes);
-        if cursor.take(4)? != MAGIC || u32::from(cursor.u16()?) != crate::FORMAT_VERSION {
-            return Err(cursor.fail("a board slot has another magic or version"));
+        if cursor.take(4)? != MAGIC {
+            return Err(cursor.fail("a board slot has another magic"));
+        }
+        match u32::from(cursor.u16()?) {
+            crate::FORMAT_VERSION => {}
+            version => return Err(unknown_version("the slot", version)),
         }
         let closed = match cursor.u16()? {
             1 => false,

@@ -8,7 +8,7 @@
 use fieldstone_core::{Error, Result};
 
 use crate::bytes::{Cursor, Put};
-use crate::{FORMAT_VERSION, Id, crc};
+use crate::{FORMAT_VERSION, Id, crc, unknown_version};
 
 /// First bytes of a data log.
 pub const MAGIC: &[u8; 16] = b"FIELDSTONE-DATA\0";
@@ -39,7 +39,7 @@ pub fn check_header(bytes: &[u8], writer: Id, number: u32) -> Result<()> {
     }
     let version = cursor.u32()?;
     if version != FORMAT_VERSION {
-        return Err(Error::corrupt(format!("a data log has format version {version}")));
+        return Err(unknown_version("the data log", version));
     }
     let named = (cursor.id()?, cursor.u32()?);
     if cursor.u32()? != crc(&bytes[..cursor.position() - 4]) {

@@ -33,8 +33,21 @@ pub mod marker;
 pub mod run;
 pub mod version;
 
-/// Version of the on-disk format. 0 until the catalog stands on it: may still change.
-pub const FORMAT_VERSION: u32 = 0;
+use fieldstone_core::Error;
+
+/// Version of the on-disk format.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What is said of a file whose version this release does not know.
+pub fn unknown_version(what: impl std::fmt::Display, version: impl std::fmt::Display) -> Error {
+    let version = version.to_string();
+    let hint = match version.as_str() {
+        "0" => "version 0 was never released: make the store again from its sources",
+        _ => "use a release that knows this version",
+    };
+    Error::corrupt(format!("{what} has format version {version}, which this release does not know"))
+        .with_hint(hint)
+}
 
 /// Checksum of everything: CRC-32C (Castagnoli).
 pub fn crc(data: &[u8]) -> u32 {

@@ -26,7 +26,7 @@ use fieldstone_core::{Error, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::run::RunRef;
-use crate::{FORMAT_VERSION, Id, crc};
+use crate::{FORMAT_VERSION, Id, crc, unknown_version};
 
 const LOG_MAGIC: &[u8; 16] = b"FIELDSTONE-LOG\0\0";
 const HEAD_MAGIC: &[u8; 4] = b"FSfr";
@@ -126,12 +126,27 @@ impl LogHeader {
         }
         let version = cursor.u32()?;
         if version != FORMAT_VERSION {
-            return Err(Error::corrupt(format!("a log has format version {version}")));
+            return Err(unknown_version("the log", version));
         }
         match cursor.u32()? {
             length if (HEADER_PREFIX as u32 + 4..=HEADER_MAX).contains(&length) => Ok(length),
             _ => Err(cursor.fail("a log's header has an impossible length")),
         }
+    }
+
+    /// The version of a log of another version than ours, and the length of its header, from its first
+    /// [`HEADER_PREFIX`] bytes. Every version keeps magic, version and length, and the header's checksum at
+    /// its end: without that it may be a damaged header of ours.
+    pub fn foreign(prefix: &[u8]) -> Option<(u32, u32)> {
+        let mut cursor = Cursor::new(prefix);
+        let (magic, version, length) = (cursor.take(16).ok()?, cursor.u32().ok()?, cursor.u32().ok()?);
+        let possible = (HEADER_PREFIX as u32 + 4..=HEADER_MAX).contains(&length);
+        (magic == LOG_MAGIC && version != FORMAT_VERSION && possible).then_some((version, length))
+    }
+
+    /// Whether the header of a log of any version matches its checksum.
+    pub fn is_whole(bytes: &[u8]) -> bool {
+        bytes.split_last_chunk().is_some_and(|(body, sum)| crc(body).to_le_bytes() == *sum)
     }
 
     /// Reads the header from its `length` bytes.
@@ -180,7 +195,7 @@ pub struct Decision {
     pub transaction: Id,
     /// Whether it committed; else it was aborted.
     pub committed: bool,
-    /// Kinds of content that are visible: bit 0 fields; all ones for everything.
+    /// Kinds of content that are visible, see [`crate::catalog::kinds`]; all ones for everything.
     pub kinds: u32,
     /// Logs whose prepared commits it covers, each up to a sequence.
     pub covers: Vec<(Id, u64)>,
@@ -224,7 +239,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 /// What a commit says: everything visible in a log follows from its last commit record.
 ///
 /// ```text
-/// record = stamp: u64  time: i64  previous: u64  previous decision: u64
+/// record = stamp: u64  time: i64  previous: u64  previous decision: u64  previous side: u64
 ///          transaction: u8 0 | 1 id
 ///          prepared: varint { id  sequence: varint  fields: varint  since: i64 }
 ///          fields: varint  bytes: varint
@@ -247,6 +262,8 @@ pub struct CommitRecord {
     pub previous: u64,
     /// Offset of the last earlier frame that holds a decision, 0 for none.
     pub previous_decision: u64,
+    /// Offset of the last earlier frame that holds side records, 0 for none.
+    pub previous_side: u64,
     /// The transaction this commit is prepared under.
     pub transaction: Option<Id>,
     /// Transactions that this log has prepared commits for, as far as its writer knows them undecided.
@@ -276,6 +293,7 @@ impl CommitRecord {
         out.put_i64(self.time);
         out.put_u64(self.previous);
         out.put_u64(self.previous_decision);
+        out.put_u64(self.previous_side);
         out.push(u8::from(self.transaction.is_some()));
         if let Some(id) = self.transaction {
             out.put_id(id);
@@ -329,6 +347,7 @@ impl CommitRecord {
             time: cursor.i64()?,
             previous: cursor.u64()?,
             previous_decision: cursor.u64()?,
+            previous_side: cursor.u64()?,
             ..CommitRecord::default()
         };
         if flag(cursor)? {
@@ -562,7 +581,7 @@ impl Ends {
         let side = &record.side;
         let end = side.offset.checked_add(side.length);
         let inside = side.offset >= start && end.is_some_and(|end| end <= start + length);
-        if *side != Section::default() && !inside {
+        if (*side != Section::default() || record.side_count > 0) && !inside {
             return Err(Error::corrupt("side records lie outside their commit"));
         }
         Ok(record)

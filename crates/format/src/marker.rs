@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! fieldstone store\n
-//! format 0\n
+//! format 1\n
 //! id 0123456789abcdef0123456789abcdef\n
 //! crc32c 01234567\n          over all the other lines
 //! schema\n
@@ -13,7 +13,7 @@
 
 use fieldstone_core::{Error, Result};
 
-use crate::{FORMAT_VERSION, Id, crc};
+use crate::{FORMAT_VERSION, Id, crc, unknown_version};
 
 /// Name of the file in the store's folder.
 pub const FILE_NAME: &str = "fieldstone.store";
@@ -52,9 +52,11 @@ impl Marker {
                 .ok_or_else(|| bad(&format!("the line \"{prefix}…\" is missing")))
         };
         line("fieldstone store")?;
-        let version = line("format ")?;
-        if version != FORMAT_VERSION.to_string() {
-            return Err(bad(&format!("format version {version} is not known to this release")));
+        if let Some(version) = foreign(bytes) {
+            return Err(unknown_version(FILE_NAME, version));
+        }
+        if line("format ")? != FORMAT_VERSION.to_string() {
+            return Err(bad("the line of the version is damaged"));
         }
         let id = Id::parse(line("id ")?).ok_or_else(|| bad("the id is not 32 hexadecimal digits"))?;
         let sum = line("crc32c ")?.to_owned();
@@ -67,4 +69,17 @@ impl Marker {
         }
         Ok(marker)
     }
+}
+
+/// The version of a whole marker of another version than ours. Every version keeps the first two lines,
+/// and a line with the checksum of all others.
+pub fn foreign(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut lines = text.lines();
+    (lines.next()? == "fieldstone store").then_some(())?;
+    let version = lines.next()?.strip_prefix("format ")?;
+    let (head, rest) = text.split_once("\ncrc32c ")?;
+    let (sum, tail) = rest.split_once('\n')?;
+    let whole = format!("{:08x}", crc(format!("{head}\n{tail}").as_bytes())) == sum;
+    (whole && version != FORMAT_VERSION.to_string()).then_some(version)
 }

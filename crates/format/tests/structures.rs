@@ -13,7 +13,7 @@ use fieldstone_format::log::{
     CommitRecord, Decision, Ends, FOOT, HEAD, LogHeader, Prepared, Section, SideRecord, decode_side,
     encode_frame, encode_side,
 };
-use fieldstone_format::marker::Marker;
+use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::run::RunRef;
 use fieldstone_format::version::Version;
 use fieldstone_format::{Id, crc, data, log};
@@ -50,7 +50,7 @@ fn run_ref() -> impl Strategy<Value = RunRef> {
 
 /// A record but for its side section, which depends on where the frame stands.
 fn record() -> impl Strategy<Value = CommitRecord> {
-    let fixed = (any::<u64>(), any::<u64>(), any::<i64>(), any::<u64>(), any::<u64>());
+    let fixed = (any::<u64>(), any::<u64>(), any::<i64>(), any::<[u64; 3]>());
     let prepared = (id(), number(), number(), any::<i64>())
         .prop_map(|(transaction, sequence, fields, since)| Prepared { transaction, sequence, fields, since });
     let decision = (id(), any::<bool>(), any::<u32>(), vec((id(), number()), 0..3)).prop_map(
@@ -65,7 +65,7 @@ fn record() -> impl Strategy<Value = CommitRecord> {
     );
     (fixed, option::of(id()), number(), number(), lists).prop_map(
         |(fixed, transaction, fields, bytes, lists)| {
-            let (sequence, stamp, time, previous, previous_decision) = fixed;
+            let (sequence, stamp, time, [previous, previous_decision, previous_side]) = fixed;
             let (prepared, data_logs, runs, condemned, decision) = lists;
             CommitRecord {
                 sequence,
@@ -73,6 +73,7 @@ fn record() -> impl Strategy<Value = CommitRecord> {
                 time,
                 previous,
                 previous_decision,
+                previous_side,
                 transaction,
                 prepared,
                 fields,
@@ -231,6 +232,43 @@ proptest! {
         data::check_header(&bytes, writer, number).unwrap();
         prop_assert!(data::check_header(&bytes, writer, number.wrapping_add(1)).is_err());
         damage_is_seen(&bytes, |bytes| data::check_header(bytes, writer, number));
+    }
+
+    #[test]
+    fn another_version_is_told_from_damage(header in header(), slot in slot(), marker in (id(), text())) {
+        for version in [0, 2, 0xffff] {
+            let mut bytes = header.encode();
+            let sum = bytes.len() - 4;
+            bytes[16..20].copy_from_slice(&u32::to_le_bytes(version));
+            prop_assert_eq!(LogHeader::foreign(&bytes), Some((version, bytes.len() as u32)));
+            prop_assert!(!LogHeader::is_whole(&bytes), "a version that is damaged");
+            let crc_now = crc(&bytes[..sum]);
+            bytes[sum..].copy_from_slice(&crc_now.to_le_bytes());
+            prop_assert!(LogHeader::is_whole(&bytes));
+            let refused = LogHeader::decode(&bytes).unwrap_err();
+            prop_assert!(refused.message().contains(&format!("version {version}")), "{refused}");
+
+            let mut bytes = slot.encode();
+            bytes[4..6].copy_from_slice(&(version as u16).to_le_bytes());
+            prop_assert_eq!(Slot::foreign(&bytes), None, "a version that is damaged");
+            let crc_now = crc(&bytes[..SLOT - 4]);
+            bytes[SLOT - 4..].copy_from_slice(&crc_now.to_le_bytes());
+            prop_assert_eq!(Slot::foreign(&bytes), Some(version));
+            let refused = Slot::decode(&bytes).unwrap_err();
+            prop_assert!(refused.message().contains(&format!("version {version}")), "{refused}");
+
+            let (id, schema) = &marker;
+            let head = format!("fieldstone store\nformat {version}\nid {id}\n");
+            let sum = crc(format!("{head}schema\n{schema}").as_bytes());
+            let text = |sum: u32| format!("{head}crc32c {sum:08x}\nschema\n{schema}").into_bytes();
+            let (whole, damaged) = (text(sum), text(sum ^ 1));
+            prop_assert_eq!(marker::foreign(&whole), Some(&*version.to_string()));
+            prop_assert_eq!(marker::foreign(&damaged), None);
+            let refused = Marker::decode(&whole).unwrap_err();
+            prop_assert!(refused.message().contains(&format!("version {version}")), "{refused}");
+        }
+        prop_assert_eq!(LogHeader::foreign(&header.encode()), None);
+        prop_assert_eq!(Slot::foreign(&slot.encode()), None);
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl Feed {
                 if record.side_count > 0 {
                     frames.push(ends);
                 }
-                let before = record.previous;
+                let before = record.previous_side;
                 if before == 0 {
                     return Ok(frames);
                 }

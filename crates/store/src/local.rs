@@ -14,6 +14,7 @@ use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::version::Version;
+use fieldstone_format::{FORMAT_VERSION, marker};
 
 use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
@@ -61,6 +62,8 @@ pub struct LocalStore {
     schema: Schema,
     /// Id of the store, or the one it gets if we create it.
     id: Id,
+    /// Version of the marker, where it is not ours.
+    marker_version: Option<String>,
     pinned: Option<Arc<Snapshot>>,
     process: PerProcess<State>,
 }
@@ -115,6 +118,7 @@ impl LocalStore {
         let layout = Layout::new(root);
         let state = State::new(&env, &layout, &options);
         let found = find_identity(&env, &layout, &state)?;
+        let marker_version = writer::foreign_marker(&env, &layout)?;
         match &found {
             None if options.must_exist => {
                 return Err(Error::not_found(format!("there is no store at {}", folder.display()))
@@ -148,6 +152,7 @@ impl LocalStore {
             options,
             schema,
             id,
+            marker_version,
             pinned: None,
         };
         if let Some(text) = &store.options.at {
@@ -163,6 +168,7 @@ impl LocalStore {
     /// Conflict where another process has meanwhile made it with another schema.
     pub fn create(&self) -> Result<()> {
         self.check_writable()?;
+        self.check_versions(&*self.snapshot()?)?;
         writer::create_store(&self.env, &self.layout, self.identity()).map(drop)
     }
 
@@ -189,6 +195,19 @@ impl LocalStore {
         };
         Err(Error::denied(format!("the store at {} {why}", self.options.url))
             .with_hint("open it with mode a"))
+    }
+
+    /// Refuses to write beside what is of another version of the format: what we cannot read we could
+    /// contradict.
+    fn check_versions(&self, snapshot: &Snapshot) -> Result<()> {
+        let marker =
+            self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
+        let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
+        Err(Error::denied(format!(
+            "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
+            self.options.url
+        ))
+        .with_hint("write with a release that knows all versions in the store; reading goes on here"))
     }
 
     fn identity(&self) -> StoreIdentity {
@@ -221,6 +240,7 @@ impl LocalStore {
             return Ok(());
         }
         let snapshot = self.snapshot()?;
+        self.check_versions(&snapshot)?;
         self.check_owner(&prefix, &snapshot)?;
         lock(&self.state().own_datasets).insert(prefix);
         Ok(())
@@ -337,6 +357,7 @@ impl LocalStore {
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let mut refresher = lock(&self.state().refresher);
         let snapshot = refresher.refresh()?;
+        self.check_versions(&snapshot)?;
         let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
         let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), ended: snapshot.ended() };
         Ok((horizon, snapshot))

@@ -9,7 +9,7 @@ use crate::bytes::{Cursor, Put};
 use crate::keys::{decode_value, encode_value, skip_value};
 use crate::{Id, crc};
 
-const META_VERSION: u8 = 0;
+const META_VERSION: u8 = 1;
 /// The datasets are all listed.
 const COMPLETE: u8 = 1;
 /// An entry is a removal.

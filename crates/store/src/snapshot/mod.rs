@@ -58,6 +58,8 @@ pub struct Snapshot {
     pub owners: Owners,
     /// What was found wrong.
     pub problems: Vec<Problem>,
+    /// Files and slots of a version of the format that is not known here.
+    pub foreign: Vec<String>,
     /// Largest stamp in any log.
     pub max_stamp: u64,
 }
@@ -72,6 +74,7 @@ impl Snapshot {
             verdicts: HashMap::new(),
             owners: Owners::One(None),
             problems: Vec::new(),
+            foreign: Vec::new(),
             max_stamp: 0,
         }
     }
@@ -92,7 +95,7 @@ impl Snapshot {
         let verdicts = decisions.into_iter().map(|(id, all)| (id, Verdict::of(all))).collect();
         let max_stamp = logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
         let owners = Owners::find(&logs)?;
-        Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, max_stamp })
+        Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, foreign: Vec::new(), max_stamp })
     }
 
     /// The log that run `index` belongs to.

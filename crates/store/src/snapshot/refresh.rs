@@ -4,17 +4,17 @@
 //! and then only the logs whose slots moved. Boards are hints: a log without a slot is looked at each
 //! time, and the folders are listed again whenever they change.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::log::{self, CommitRecord, Ends, HEADER_PREFIX, LogHeader};
+use fieldstone_format::{Id, unknown_version};
 
 use super::folder::{Listing, list_if_changed};
-use super::walker::{Walker, read_header};
+use super::walker::{Walker, foreign_version, read_header};
 use super::{LogView, Problem, Snapshot};
 use crate::files::Files;
 use crate::run::{BlockCache, Run};
@@ -28,6 +28,8 @@ struct Seen {
     boards: Vec<Vec<u8>>,
     /// Slots that do not decode.
     torn_slots: Vec<Problem>,
+    /// Slots of a version that we do not know.
+    foreign_slots: Vec<String>,
     logs: Vec<Id>,
     /// Logs without a slot, or that do not show yet what their slot says: looked at each time.
     unsettled: Vec<Id>,
@@ -47,6 +49,8 @@ pub struct Refresher {
     /// Ends of logs whose last write failed, by the word of the writer's next log, and the user who
     /// owns that: no one ends another user's log.
     sealed: HashMap<Id, (u64, u32)>,
+    /// Logs of a version that we do not know.
+    foreign: BTreeMap<Id, u32>,
     current: Arc<Snapshot>,
 }
 
@@ -62,6 +66,7 @@ impl Refresher {
             slots: HashMap::new(),
             views: HashMap::new(),
             sealed: HashMap::new(),
+            foreign: BTreeMap::new(),
             current: Arc::new(Snapshot::empty()),
         }
     }
@@ -85,6 +90,7 @@ impl Refresher {
         writers.dedup();
         let mut moved = false;
         let mut problems = self.seen.torn_slots.clone();
+        self.foreign.clear();
         for &writer in &writers {
             moved |= self.look_safely(writer, &mut problems)?;
             moved |= self.read_header_again(writer)?;
@@ -105,8 +111,15 @@ impl Refresher {
         for writer in writers {
             self.note_damage(writer, &mut problems);
         }
-        if moved || problems != self.current.problems {
-            self.current = Arc::new(Snapshot::new(self.views.values().cloned().collect(), problems)?);
+        let mut foreign = self.seen.foreign_slots.clone();
+        for (writer, version) in &self.foreign {
+            let file = self.files.layout().shown(*writer, 0);
+            problems.push(self.problem(*writer, unknown_version("the log", version).message()));
+            foreign.push(format!("{file} of format version {version}"));
+        }
+        if moved || problems != self.current.problems || foreign != self.current.foreign {
+            let views = self.views.values().cloned().collect();
+            self.current = Arc::new(Snapshot { foreign, ..Snapshot::new(views, problems)? });
         }
         Ok(self.current.clone())
     }
@@ -210,6 +223,7 @@ impl Refresher {
             return Ok(false);
         }
         self.seen.torn_slots.clear();
+        self.seen.foreign_slots.clear();
         // A slot that is gone or torn vouches for nothing any more: its log is looked at each time.
         let known = std::mem::take(&mut self.slots);
         for (name, bytes) in &boards {
@@ -224,14 +238,16 @@ impl Refresher {
                     // A slot of zeros is one being claimed.
                     Err(_) if slot.iter().all(|&b| b == 0) => {}
                     // Nothing depends on it, and a writer that dies in its last write leaves the same.
-                    Err(e) => self.seen.torn_slots.push(Problem {
-                        file: format!("boards/{name}"),
-                        why: format!(
-                            "slot {i} is torn or damaged, its log is read without it: {}",
-                            e.message()
-                        ),
-                        damage: false,
-                    }),
+                    Err(e) => {
+                        if let Some(version) = Slot::foreign(slot) {
+                            let what = format!("slot {i} of boards/{name} of format version {version}");
+                            self.seen.foreign_slots.push(what);
+                        }
+                        let why =
+                            format!("slot {i} is not read, its log is read without it: {}", e.message());
+                        let file = format!("boards/{name}");
+                        self.seen.torn_slots.push(Problem { file, why, damage: false });
+                    }
                 }
             }
         }
@@ -282,6 +298,12 @@ impl Refresher {
         let start = known.as_ref().map_or(header_len, |known| known.ends.end());
         let walker = Walker { file: &*file, path: &path, end };
         let Some((ends, record)) = walker.last_commit(start, slot.as_ref())? else {
+            // Without a commit of our version, what says another one is no damaged header of ours.
+            if header_damage.is_some()
+                && let Some(version) = foreign_version(&*file, &path, stat.len)?
+            {
+                self.foreign.insert(writer, version);
+            }
             return Ok(false);
         };
         if let Some(known) = &known {

@@ -214,6 +214,25 @@ impl Walker<'_> {
     }
 }
 
+/// The version of a log that is not of our version, where its header shows it beyond doubt.
+pub fn foreign_version(
+    file: &dyn fieldstone_core::env::DiskFile,
+    path: &std::path::Path,
+    len: u64,
+) -> Result<Option<u32>> {
+    if len < HEADER_PREFIX as u64 {
+        return Ok(None);
+    }
+    let prefix = read_vec(file, path, 0, HEADER_PREFIX as u64)?;
+    match LogHeader::foreign(&prefix) {
+        Some((version, length)) if u64::from(length) <= len => {
+            let header = read_vec(file, path, 0, u64::from(length))?;
+            Ok(LogHeader::is_whole(&header).then_some(version))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The header of a log; `None` where it is not all there yet.
 pub fn read_header(
     file: &dyn fieldstone_core::env::DiskFile,

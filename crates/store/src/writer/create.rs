@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::marker::Marker;
+use fieldstone_format::marker::{self, Marker};
 
 use super::{StoreIdentity, random_id};
 use crate::layout::Layout;
@@ -87,8 +87,18 @@ fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIde
     }
 }
 
+/// The version of a marker that is not of our version.
+pub fn foreign_marker(env: &Env, layout: &Layout) -> Result<Option<String>> {
+    let bytes = marker_bytes(env, layout)?;
+    Ok(bytes.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned)))
+}
+
 /// Reads the marker: `None` where there is none, an inner error where it is damaged.
 pub fn read_marker(env: &Env, layout: &Layout) -> Result<Option<Result<Marker>>> {
+    Ok(marker_bytes(env, layout)?.map(|bytes| Marker::decode(&bytes)))
+}
+
+fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
     let path = layout.marker();
     let file = match env.disk.open_read(&path) {
         Ok(file) => file,
@@ -98,6 +108,5 @@ pub fn read_marker(env: &Env, layout: &Layout) -> Result<Option<Result<Marker>>>
         Err(e) => return Err(Error::io("open", &path, e)),
     };
     let length = file.stat().map_err(|e| Error::io("look at", &path, e))?.len.min(16 << 20);
-    let bytes = crate::files::read_vec(&*file, &path, 0, length)?;
-    Ok(Some(Marker::decode(&bytes)))
+    crate::files::read_vec(&*file, &path, 0, length).map(Some)
 }

@@ -26,9 +26,10 @@ pub struct LogFile {
     /// Bytes of the log up to its last commit; the header counts from the start.
     length: u64,
     sequence: u64,
-    /// Offset of the last frame, and of the last one with a decision.
+    /// Offset of the last frame, of the last one with a decision, and of the last one with side records.
     last_frame: u64,
     last_decision: u64,
+    last_side: u64,
     last_slot: Option<Slot>,
     /// Transactions that commits of this log were prepared under.
     prepared: Vec<Prepared>,
@@ -65,6 +66,7 @@ impl LogFile {
             sequence: 0,
             last_frame: 0,
             last_decision: 0,
+            last_side: 0,
             last_slot: None,
             prepared: Vec::new(),
             runs: LiveRuns::default(),
@@ -121,6 +123,7 @@ impl LogFile {
         record.side = Section { offset: at, length: side.len() as u64, crc: crc(side) };
         record.previous = self.last_frame;
         record.previous_decision = self.last_decision;
+        record.previous_side = self.last_side;
         let body = [payload, merged.as_ref().map_or(&[], |m| m.bytes()), side].concat();
         let (frame, hash) = encode_frame(self.length, &record, &body);
         debug_assert!(frame.len() >= HEAD + FOOT);
@@ -142,6 +145,9 @@ impl LogFile {
         self.last_frame = self.length;
         if record.decision.is_some() {
             self.last_decision = self.length;
+        }
+        if record.side_count > 0 {
+            self.last_side = self.length;
         }
         self.length += frame.len() as u64;
         self.prepared = record.prepared;

@@ -19,7 +19,7 @@
 mod batch;
 mod blocks;
 mod create;
-pub use create::{create_store, read_marker};
+pub use create::{create_store, foreign_marker, read_marker};
 mod data_log;
 mod external;
 mod live_runs;
