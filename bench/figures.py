@@ -7,6 +7,7 @@ so that what drifts on the machine between rounds cancels out.
 from __future__ import annotations
 
 import steps
+from catalog_figures import CATALOG
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
 _ARCHIVE_ROWS = (
@@ -275,4 +276,5 @@ FIGURES = (
         count=steps.open_runs_counts,
         data={"runs": "long"},
     ),
+    *CATALOG,
 )

@@ -23,21 +23,38 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import catalog
 import report
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Sitting
 
 RESULTS, DOCUMENT = BENCH / "results.json", BENCH.parent / "docs" / "benchmarks.md"
-PEERS = {"fieldstone": OURS, "ingested": INGESTED, "fdb": FDB, "raw": RAW, "netcdf": FILES}
+PEERS = {
+    "fieldstone": OURS,
+    "ingested": INGESTED,
+    "fdb": FDB,
+    "raw": RAW,
+    "netcdf": FILES,
+    "hdf5": catalog.RECORDS,
+    "hdf5-bulk": catalog.BULK,
+    "sqlite": catalog.CLUSTERED,
+    "sqlite-curve": catalog.CURVE,
+    "copy": catalog.COPY,
+}
 
 
 def arguments() -> argparse.Namespace:
     about, *_ = (__doc__ or "").partition("\n")
     ap = argparse.ArgumentParser(description=about)
     names = [f.name for f in FIGURES]
+    groups = sorted({f.group for f in FIGURES if f.group})
     ap.add_argument(
-        "--only", action="append", metavar="NAME", choices=names, help=f"one of {', '.join(names)}"
+        "--only",
+        action="append",
+        metavar="NAME",
+        choices=[*names, *groups],
+        help=f"one of {', '.join(names)}; or all of {', '.join(groups)}",
     )
     ap.add_argument("--runs", type=int, default=0, help="runs per peer (7; 2 with --quick)")
     ap.add_argument("--quick", action="store_true", help="small shapes, nothing kept")
@@ -116,10 +133,10 @@ def main() -> None:
     results["machine"] = facts
     sitting = Sitting(a.work.resolve(), a.quick, wanted)
     for figure in FIGURES:
-        if (a.only and figure.name not in a.only) or not set(figure.peers) & set(wanted):
+        if (a.only and not {figure.name, figure.group} & set(a.only)) or not set(figure.peers) & set(wanted):
             continue
         results["figures"][figure.name] = measure(
-            figure, sitting, a.runs or (2 if a.quick else 7), 0 if a.quick else a.patience
+            figure, sitting, a.runs or (2 if a.quick else figure.runs), 0 if a.quick else a.patience
         )
         if not a.quick:
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")

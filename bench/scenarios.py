@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import catalog
 import workload
 from measure import Result, Span, children_cpu, percentile, tree_size
 from peers import Peer, Runs
@@ -202,7 +203,8 @@ def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 
 def main() -> None:
     call = json.loads(sys.argv[1])
-    module, what = importlib.import_module(f"peers.{call['peer']}"), globals()[call["what"]]
+    module = importlib.import_module(f"peers.{call['peer']}")
+    what = getattr(catalog, call["what"], None) or globals()[call["what"]]
     peer = module.Runs if call["what"].endswith("_runs") else module.Store
     print(json.dumps(what(peer, Path(call["root"]), **call["arguments"])))
 

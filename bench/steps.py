@@ -56,17 +56,23 @@ class Row:
     unit: float = 1.0
     digits: int = 0
     counted: bool = False
+    over: str | None = None
+    """The number of this peer divided by each peer's own: how many times faster they are."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`key` of ours, alone or over the same of `than`, is to be at least or at most `limit`."""
+    """`key` of ours, alone or over the same of `than`, is to be at least or at most `limit`.
+
+    Of several in `than` the best is taken; what exceeds it by no more than `slack` is well too.
+    """
 
     text: str
     key: str
     limit: float
-    than: str | None = None
+    than: str | tuple[str, ...] | None = None
     least: bool = False
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class Figure:
     setup: Step | None = None
     count: Step | None = None
     data: dict[str, Any] = field(default_factory=dict)
+    group: str = ""
+    runs: int = 7
 
 
 def _rates(r: Result) -> Result:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import pg_server
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,3 +39,14 @@ def sample(relative: str) -> Path:
     path = base / relative
     require("data", path.exists(), f"no {path}; FIELDSTONE_DATA names the folder of sample files")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[pg_server.Server]:
+    """A PostgreSQL server for the tests of one run."""
+    bin = pg_server.programs()
+    require("postgresql", bin, "PostgreSQL's server is not installed (Debian: postgresql)")
+    assert bin
+    server = pg_server.Server(bin)
+    yield server
+    server.close()
