@@ -16,6 +16,7 @@ ranges. Errors are ``fieldstone.Error`` with a kind and a hint.
 from collections.abc import Mapping as _Mapping
 
 from . import _exit
+from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._fields import FieldWriter
 from ._ingest import ingest
 from ._native import Entry, Field, Fields, Key, Listing, Request, Store, Table, __version__, open
@@ -24,6 +25,7 @@ from ._transaction import Transaction
 from ._transfer import copy, move
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
+    CheckpointReport,
     Damage,
     ExportReport,
     IngestReport,
@@ -38,6 +40,7 @@ from .reports import (
 )
 
 __all__ = [
+    "CheckpointReport",
     "Conflict",
     "Corrupt",
     "Damage",
@@ -68,6 +71,8 @@ __all__ = [
     "VerifyReport",
     "WriterStatus",
     "__version__",
+    "checkpoint_interval",
+    "checkpoint_overhead",
     "copy",
     "ingest",
     "move",

@@ -63,6 +63,17 @@ class Stats:
 
 
 @dataclass(frozen=True)
+class CheckpointReport:
+    """What ``store.checkpoint`` wrote: the version the folder now holds, bytes and files that were new,
+    and how many seconds it took."""
+
+    version: str
+    bytes: int
+    files: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class WriterStatus:
     """One writer: its id, host, process and user; state is "open", "closed" or "gone".
 

@@ -7,6 +7,7 @@
 //! make what Python defines, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
+mod checkpoint;
 mod data;
 mod describe;
 mod errors;
@@ -39,6 +40,8 @@ fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult
 mod native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
     #[pymodule_export]
     use super::describe::Cube;
     #[pymodule_export]

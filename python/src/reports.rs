@@ -1,7 +1,7 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
 use fieldstone::transfer::TransferReport;
-use fieldstone::{IngestReport, Stats, Status, VerifyReport};
+use fieldstone::{CheckpointReport, IngestReport, Stats, Status, VerifyReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -51,6 +51,16 @@ pub fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>>
         runs: stats.runs,
         file_bytes: stats.file_bytes,
         files: stats.files,
+    })
+}
+
+/// What a checkpoint wrote.
+pub fn checkpoint<'py>(py: Python<'py>, report: &CheckpointReport) -> PyResult<Bound<'py, PyAny>> {
+    report!(py, "CheckpointReport", {
+        version: &report.version,
+        bytes: report.bytes,
+        files: report.files,
+        seconds: report.nanoseconds as f64 / 1e9,
     })
 }
 

@@ -14,6 +14,7 @@ pub mod key;
 pub mod nearest;
 pub mod request;
 pub mod schema;
+pub mod template;
 pub mod value;
 
 pub use error::{Error, ErrorKind, Result};

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod catalog;
+pub mod checkpoint;
 mod cubes;
 pub mod export;
 mod grib;

@@ -1,0 +1,259 @@
+//! The text of a template, and the names made from it.
+
+use std::fmt;
+
+use super::grid::ObjectGrid;
+use crate::nearest;
+use crate::{Error, Result};
+
+/// Widest number that may be asked for.
+const WIDTH_MAX: usize = 40;
+
+/// What stands in a hole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hole {
+    Job,
+    Project,
+    Run,
+    Variable,
+    Version,
+    Step,
+    /// First index of the piece along a dimension.
+    Origin(usize),
+    /// Number of the piece along a dimension.
+    Number(usize),
+    /// Place of the piece among all.
+    Piece,
+}
+
+impl Hole {
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Hole::Job | Hole::Project | Hole::Run | Hole::Variable)
+    }
+
+    pub(super) fn may_be_negative(self) -> bool {
+        matches!(self, Hole::Version | Hole::Step)
+    }
+}
+
+/// A part of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    Literal(String),
+    /// A hole, and the digits that a number has at least.
+    Hole(Hole, usize),
+}
+
+/// What names are made of, beside the piece. Texts are empty where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Words<'a> {
+    /// The job.
+    pub job: &'a str,
+    /// The project.
+    pub project: &'a str,
+    /// The run.
+    pub run: &'a str,
+    /// The variable.
+    pub variable: &'a str,
+    /// The variable's version.
+    pub version: i64,
+    /// The step.
+    pub step: Option<i64>,
+}
+
+/// A text with holes: `{job}` `{project}` `{run}` `{variable}` `{version}` `{step}`, a dimension's name
+/// or number for the first index of the piece along it (`{x}`, `{0}`), the same with `.n` for the number
+/// of the piece along it, and `{piece}` for the place of the piece among all. Numbers take a width, such
+/// as `{step:06d}`. Braces are doubled: `{{`, `}}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    text: String,
+    pub(super) parts: Vec<Part>,
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Template {
+    /// Reads a template for variables with these dimensions; without names they are x, y, z in this order.
+    pub fn parse(text: &str, dims: &[String]) -> Result<Template> {
+        let wrong = |at: usize, why: String| {
+            Error::invalid(format!("template {text:?}, at character {}: {why}", text[..at].chars().count()))
+        };
+        let mut parts: Vec<Part> = Vec::new();
+        let mut literal = String::new();
+        let mut at = 0;
+        while let Some(c) = text[at..].chars().next() {
+            let doubled = text[at + c.len_utf8()..].starts_with(c);
+            match c {
+                '{' | '}' if doubled => {
+                    literal.push(c);
+                    at += 2;
+                }
+                '}' => {
+                    return Err(
+                        wrong(at, "a brace is closed that was not opened".into()).with_hint("write }}")
+                    );
+                }
+                '{' => {
+                    let Some(length) = text[at..].find('}') else {
+                        return Err(
+                            wrong(at, "a brace is not closed".into()).with_hint("write {{ for a brace")
+                        );
+                    };
+                    if !literal.is_empty() {
+                        parts.push(Part::Literal(std::mem::take(&mut literal)));
+                    }
+                    let hole = hole(&text[at + 1..at + length], dims)
+                        .map_err(|(why, hint)| wrong(at + 1, why).with_hint(hint))?;
+                    parts.push(Part::Hole(hole.0, hole.1));
+                    at += length + 1;
+                }
+                _ => {
+                    literal.push(c);
+                    at += c.len_utf8();
+                }
+            }
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal));
+        }
+        if parts.is_empty() {
+            return Err(
+                Error::invalid("the template is empty").with_hint("such as {run}/{variable}_{step}.nc")
+            );
+        }
+        for pair in parts.windows(2) {
+            let why = match pair {
+                [Part::Hole(..), Part::Hole(..)] => "two holes follow one another",
+                [Part::Hole(hole, _), Part::Literal(next)]
+                    if !hole.is_text() && next.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
+                    "a digit follows a number"
+                }
+                _ => continue,
+            };
+            return Err(Error::invalid(format!(
+                "template {text:?}: {why}, so that names cannot be read back"
+            ))
+            .with_hint("put a sign between them, such as _"));
+        }
+        Ok(Template { text: text.to_owned(), parts })
+    }
+
+    /// Dimensions that the template names.
+    pub fn dimensions(&self) -> impl Iterator<Item = usize> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Hole(Hole::Origin(d) | Hole::Number(d), _) => Some(*d),
+            _ => None,
+        })
+    }
+
+    /// Whether it names the place of the piece among all.
+    pub fn has_piece(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Hole(Hole::Piece, _)))
+    }
+
+    /// Whether names differ from step to step.
+    pub fn has_step(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Hole(Hole::Step, _)))
+    }
+
+    /// The name of the object that holds the piece with these numbers.
+    pub fn name(&self, words: &Words<'_>, grid: &ObjectGrid, numbers: &[u64]) -> Result<String> {
+        let mut name = String::with_capacity(self.text.len() + 16);
+        for part in &self.parts {
+            let (hole, width) = match part {
+                Part::Literal(text) => {
+                    name.push_str(text);
+                    continue;
+                }
+                Part::Hole(hole, width) => (*hole, *width),
+            };
+            let mut along = |d: usize, origin: bool| -> Result<()> {
+                let number = numbers.get(d).copied();
+                let value = match origin {
+                    true => number.and_then(|n| grid.range(d, n)).map(|(first, _)| first),
+                    false => number,
+                };
+                let value = value.ok_or_else(|| self.lacks(&format!("piece along dimension {d}")))?;
+                name.push_str(&format!("{value:0width$}"));
+                Ok(())
+            };
+            match hole {
+                Hole::Origin(d) => along(d, true)?,
+                Hole::Number(d) => along(d, false)?,
+                Hole::Piece => name.push_str(&format!("{:0width$}", grid.place(numbers))),
+                Hole::Version => name.push_str(&format!("{:0width$}", words.version)),
+                Hole::Step => match words.step {
+                    Some(step) => name.push_str(&format!("{step:0width$}")),
+                    None => return Err(self.lacks("step")),
+                },
+                Hole::Job => name.push_str(self.word("job", words.job)?),
+                Hole::Project => name.push_str(self.word("project", words.project)?),
+                Hole::Run => name.push_str(self.word("run", words.run)?),
+                Hole::Variable => name.push_str(self.word("variable", words.variable)?),
+            }
+        }
+        Ok(name)
+    }
+
+    fn lacks(&self, what: &str) -> Error {
+        Error::invalid(format!("the template {self} needs a {what}, and there is none"))
+    }
+
+    /// A text that does not lead out of its folder.
+    fn word<'a>(&self, what: &str, text: &'a str) -> Result<&'a str> {
+        if text.is_empty() {
+            return Err(self.lacks(what));
+        }
+        if text.contains('\0') || text.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(Error::invalid(format!("the {what} {text:?} is no part of a file name"))
+                .with_hint(format!("leave {{{what}}} out of the template {self}")));
+        }
+        Ok(text)
+    }
+}
+
+/// A hole and its width; else what is wrong and what to do.
+fn hole(text: &str, dims: &[String]) -> std::result::Result<(Hole, usize), (String, String)> {
+    let (name, spec) = text.split_once(':').map_or((text, None), |(name, spec)| (name, Some(spec)));
+    let plain = ["job", "project", "run", "variable", "version", "step", "piece"];
+    let default = ["x", "y", "z"].map(str::to_owned);
+    let dims = if dims.is_empty() { &default[..] } else { dims };
+    let dimension = |name: &str| {
+        let number = || name.parse::<usize>().ok().filter(|d| *d < crate::geometry::MAX_RANK);
+        dims.iter().position(|dim| dim == name).or_else(number)
+    };
+    let hole = match name {
+        "job" => Hole::Job,
+        "project" => Hole::Project,
+        "run" => Hole::Run,
+        "variable" => Hole::Variable,
+        "version" => Hole::Version,
+        "step" => Hole::Step,
+        "piece" => Hole::Piece,
+        _ => match (name.strip_suffix(".n").and_then(dimension), dimension(name)) {
+            (_, Some(d)) => Hole::Origin(d),
+            (Some(d), None) => Hole::Number(d),
+            (None, None) => {
+                let known = plain.iter().copied().chain(dims.iter().map(String::as_str));
+                let all =
+                    || format!("known are {}, {}, numbers of dimensions", plain.join(", "), dims.join(", "));
+                let hint = nearest::did_you_mean(name, known).unwrap_or_else(all);
+                return Err((format!("{{{name}}} is unknown"), hint));
+            }
+        },
+    };
+    let Some(spec) = spec else { return Ok((hole, 0)) };
+    let digits = spec.strip_suffix('d').unwrap_or(spec);
+    let width = digits.strip_prefix('0').unwrap_or("").parse::<usize>().ok();
+    match width {
+        Some(width) if !hole.is_text() && width <= WIDTH_MAX => Ok((hole, width)),
+        None if !hole.is_text() && digits.is_empty() => Ok((hole, 0)),
+        _ => Err((format!("{spec:?} is no width"), "only numbers have one, such as {step:06d}".into())),
+    }
+}
