@@ -1,6 +1,6 @@
 """The volume of attributes that the catalog is measured on: that of the EMPRESS 2.0 paper (PDSW 2018).
 
-W writers hold a chunk each of ten variables at three steps; ten tags mark them with the frequencies of its Table II:
+W writers hold a chunk each of ten variables at three steps; ten tags mark them as often as its Table II says:
 2.64 attributes a chunk. Beside it stand 200 small runs with four attributes each. Queries are the paper's
 patterns, as data: every peer answers them in its own way, and the numbers of rows must agree.
 """
