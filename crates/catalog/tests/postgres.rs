@@ -81,6 +81,56 @@ fn cells_come_back_as_they_went() {
     assert_eq!(count(&mut db, "SELECT sum(i) FROM t WHERE i > 0"), i64::MAX);
 }
 
+#[test]
+fn many_rows_are_one_statement() {
+    let Some(server) = server::shared() else { return };
+    let mut db = open(server, store());
+    db.batch("CREATE TABLE t(a bigint PRIMARY KEY, b text COLLATE \"C\", c bytea, d double precision)")
+        .unwrap();
+    let texts: Vec<String> = (0..10_000).map(|i| format!("text {i}\0")).collect();
+    let cells: Vec<Cell<'_>> = (0..10_000i64)
+        .flat_map(|i| {
+            let b = if i % 3 == 0 { Cell::Null } else { Cell::Text(&texts[i as usize]) };
+            [Cell::Int(i), b, Cell::Bytes(b"\0\x01"), Cell::Real(i as f64 / 2.0)]
+        })
+        .collect();
+    let sql = "INSERT INTO t VALUES ($1, $2, $3, $4) ON CONFLICT (a) DO UPDATE SET d = t.d + excluded.d";
+    assert_eq!(db.execute_many(sql, 4, &cells).unwrap(), 10_000);
+    assert_eq!(db.execute_many(sql, 4, &cells[..8]).unwrap(), 2);
+    assert_eq!(db.execute_many("DELETE FROM t WHERE a = $1", 1, &[Cell::Int(7), Cell::Int(8)]).unwrap(), 2);
+    let mut got = Vec::new();
+    db.query("SELECT * FROM t ORDER BY a", &[], &mut |cells| {
+        got.push(format!("{cells:?}"));
+        Ok(Flow::More)
+    })
+    .unwrap();
+    assert_eq!(got.len(), 9_998);
+    assert_eq!(got[1], r#"[Int(1), Text("text 1\0"), Bytes([0, 1]), Real(1.0)]"#);
+    assert_eq!(got[2], r#"[Int(2), Text("text 2\0"), Bytes([0, 1]), Real(1.0)]"#);
+    assert_eq!(got[9_997], r#"[Int(9999), Null, Bytes([0, 1]), Real(4999.5)]"#);
+}
+
+#[test]
+fn people_may_only_read() {
+    let Some(server) = server::shared() else { return };
+    let (mut db, _) = filled(server, store());
+    let (names, rows) = db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run").unwrap();
+    assert_eq!(names, ["run", "n"]);
+    assert_eq!(format!("{rows:?}"), "[[Int(1), Int(360)], [Int(2), Int(360)]]");
+    for wrong in [
+        "DELETE FROM attr",
+        "COPY attr TO STDOUT",
+        "SELECT 1; DELETE FROM attr",
+        "WITH gone AS (DELETE FROM attr RETURNING run) SELECT * FROM gone",
+        "EXPLAIN ANALYZE DELETE FROM attr",
+        "SELECT nonsense FROM attr",
+    ] {
+        let error = db.select(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{wrong}: {error}");
+    }
+    assert_eq!(count(&mut db, "SELECT count(*) FROM attr"), 720);
+}
+
 /// Rows of all kinds, in key order.
 fn rows() -> Vec<(i64, i64, i64, i64, i64, ValueType, Option<f64>, Cell<'static>, &'static [u8])> {
     let mut rows = Vec::new();

@@ -165,6 +165,14 @@ pub trait Database: Send + std::fmt::Debug {
     fn batch(&mut self, sql: &str) -> Result<()>;
     /// Runs one statement; returns how many rows it changed.
     fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64>;
+    /// Runs one statement once for every `width` cells. No two of them name the same key.
+    fn execute_many(&mut self, sql: &str, width: usize, cells: &[Cell<'_>]) -> Result<u64> {
+        let mut n = 0;
+        for row in cells.chunks_exact(width.max(1)) {
+            n += self.execute(sql, row)?;
+        }
+        Ok(n)
+    }
     /// Runs a query, row by row.
     fn query(
         &mut self,

@@ -25,6 +25,7 @@
 mod cells;
 mod copy;
 mod errors;
+mod many;
 mod scan;
 
 use std::collections::HashMap;
@@ -69,6 +70,8 @@ const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; S
 const PATIENCE: &str = "60s";
 /// Rows of a scan that come in one go; what lies beyond is fetched piece by piece.
 const PIECE: i64 = 16 << 10;
+/// Rows that one statement takes at most.
+const TOGETHER: usize = 4096;
 /// Statements that are kept prepared.
 const PREPARED: usize = 256;
 
@@ -362,6 +365,29 @@ impl Database for Postgres {
         }
     }
 
+    fn execute_many(&mut self, sql: &str, width: usize, cells: &[Cell<'_>]) -> Result<u64> {
+        let width = width.max(1);
+        let arrays = many::of_arrays(sql, self.prepared(sql)?.params());
+        let mut n = 0;
+        for part in cells.chunks(TOGETHER * width) {
+            let Some(arrays) = &arrays else {
+                for row in part.chunks_exact(width) {
+                    n += self.execute(sql, row)?;
+                }
+                continue;
+            };
+            let statement = self.prepared(arrays)?;
+            let columns: Vec<many::Array<'_>> =
+                (0..width).map(|at| many::Array { cells: part, width, at }).collect();
+            let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|c| c as _).collect();
+            match self.client()?.execute(&statement, &columns) {
+                Ok(changed) => n += changed,
+                Err(e) => return Err(self.failed(&format!("run `{}`", short(arrays)), e)),
+            }
+        }
+        Ok(n)
+    }
+
     fn query(
         &mut self,
         sql: &str,
@@ -421,14 +447,33 @@ impl Database for Postgres {
         Shape::of(probe).sql()
     }
 
-    /// A prepared statement is one statement; that it only reads is seen to by the transaction.
+    /// A prepared statement is one statement; that it changes nothing is seen to by a transaction that may
+    /// only read.
     fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        let names = self.prepared(statement)?.columns().iter().map(|c| c.name().to_owned()).collect();
+        let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+        if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
+            return Err(Error::invalid(format!("`{}` is no statement that reads", short(statement)))
+                .with_hint("write one SELECT, WITH or EXPLAIN over the views"));
+        }
+        if !self.within {
+            self.begin(false, Wait::Yes)?;
+            let found = self.select(statement);
+            let ended = self.rollback();
+            return found.and_then(|found| ended.map(|()| found));
+        }
+        // What the server dislikes of a statement that came from outside is the statement's fault.
+        let blame = |e: Error| match e.kind() {
+            fieldstone_core::ErrorKind::Unavailable => e,
+            _ => Error::invalid(e.message()).with_hint("the views and their columns are in the guide"),
+        };
+        let prepared = self.prepared(statement).map_err(blame)?;
+        let names = prepared.columns().iter().map(|c| c.name().to_owned()).collect();
         let mut found = Vec::new();
         self.query(statement, &[], &mut |cells| {
             found.push(cells.iter().map(|cell| cell.to_value()).collect());
             Ok(Flow::More)
-        })?;
+        })
+        .map_err(blame)?;
         Ok((names, found))
     }
 }
