@@ -4,12 +4,27 @@
 //! that exists, where no term needs attributes); [`Expr::Related`] asks for another attribute beside it.
 //! Functions build it in Rust, keywords in Python, and [`parse`](text::parse) reads it as text.
 
+mod bounds;
+mod cond;
+mod exec;
+mod explain;
+mod hits;
+mod lists;
+mod plan;
+mod region;
+mod relate;
+mod results;
 mod table;
 
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
 
-pub use table::{Coded, HitTable};
+pub use exec::Stats;
+pub use explain::explain;
+pub use hits::{HitRef, aggregate, collect, count, run};
+pub use lists::{boxes, runs, steps, tags, variables};
+pub use results::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
+pub use table::{Coded, HitTable, TableBuilder};
 
 /// A test of a name: exact, with case; or a glob.
 #[derive(Debug, Clone, PartialEq)]

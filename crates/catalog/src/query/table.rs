@@ -1,9 +1,12 @@
 //! Hits in columns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::AttributeId;
+
+use super::hits::HitRef;
 
 /// Texts of a column, each distinct one once.
 #[derive(Debug, Clone, Default)]
@@ -48,4 +51,98 @@ pub struct HitTable {
     pub id: Vec<AttributeId>,
     /// Rows of attr that were read to find these.
     pub visited: u64,
+}
+
+/// Codes of one column, as hits come in.
+#[derive(Debug, Default)]
+struct Coder {
+    coded: Coded,
+    /// By address, which hits of one query share, then by text.
+    known: HashMap<usize, u32>,
+    words: HashMap<Arc<str>, u32>,
+    last: Option<(usize, u32)>,
+}
+
+impl Coder {
+    fn push(&mut self, word: Option<&Arc<str>>) {
+        let Some(word) = word else {
+            self.coded.codes.push(u32::MAX);
+            return;
+        };
+        let address = Arc::as_ptr(word).cast::<u8>() as usize;
+        let code = match self.last {
+            Some((last, code)) if last == address => code,
+            _ => match self.known.get(&address) {
+                Some(code) => *code,
+                None => {
+                    // The words are kept, so that no address is used again for another text.
+                    let next = u32::try_from(self.coded.words.len()).unwrap_or(u32::MAX);
+                    let code = *self.words.entry(word.clone()).or_insert(next);
+                    if code == next {
+                        self.coded.words.push(word.clone());
+                        self.known.insert(address, code);
+                    }
+                    code
+                }
+            },
+        };
+        if self.coded.words.get(code as usize).is_some_and(|kept| Arc::ptr_eq(kept, word)) {
+            self.last = Some((address, code));
+        }
+        self.coded.codes.push(code);
+    }
+}
+
+/// Takes hits, one after another.
+#[derive(Debug)]
+pub struct TableBuilder {
+    table: HitTable,
+    names: [Coder; 5],
+}
+
+impl Default for TableBuilder {
+    fn default() -> TableBuilder {
+        let table = HitTable { offsets: vec![0], ..HitTable::default() };
+        TableBuilder { table, names: Default::default() }
+    }
+}
+
+impl TableBuilder {
+    /// Adds a hit.
+    pub fn push(&mut self, hit: HitRef<'_>) {
+        let [project, run, variable, tag, unit] = &mut self.names;
+        project.push(Some(hit.project));
+        run.push(Some(hit.run));
+        variable.push(hit.variable);
+        tag.push(Some(hit.tag));
+        unit.push(Some(hit.unit));
+        let table = &mut self.table;
+        table.step.push(hit.step);
+        table.time.push(hit.time);
+        table.variable_version.push(hit.variable_version);
+        table.tag_version.push(hit.tag_version);
+        table.value.push(hit.value);
+        if let Some((start, count)) = hit.region {
+            table.start.extend_from_slice(start);
+            table.count.extend_from_slice(count);
+        }
+        table.offsets.push(table.start.len() as u64);
+        table.id.push(hit.id);
+    }
+
+    /// Hits so far.
+    pub fn len(&self) -> usize {
+        self.table.value.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The hits, and how many rows were read to find them.
+    pub fn finish(self, visited: u64) -> HitTable {
+        let [project, run, variable, tag, unit] = self.names.map(|coder| coder.coded);
+        HitTable { project, run, variable, tag, unit, visited, ..self.table }
+    }
 }

@@ -1,0 +1,417 @@
+//! An expression as the executor carries it: it gets smaller as the executor learns where it is.
+//!
+//! [`Cond::of`] reads the expression once. [`Cond::known`] puts in what is known — the run, the tag, the
+//! place of a series — and folds: whole runs, tags and series fall away where nothing can hold, and
+//! what is left for the rows are tests of the value and the box. [`Cond::test`] decides a row.
+//!
+//! Invariant: `known` never changes what `test` says of a row that lies where it was told.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::{Glob, Test, Value};
+
+use super::region::{BoxTest, Lengths, boxes_of};
+use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where};
+use crate::engine::{RunId, TagId, VariableId, VariableRow};
+use fieldstone_format::catalog::{RunDecl, TagDecl};
+
+/// A test of a name, its patterns read.
+#[derive(Debug)]
+pub(super) enum Names {
+    Is(String),
+    Glob(Glob),
+    Any(Vec<Names>),
+}
+
+impl Names {
+    fn of(test: &NameTest) -> Names {
+        match test {
+            NameTest::Is(name) => Names::Is(name.clone()),
+            NameTest::Glob(pattern) => Names::Glob(Glob::new(pattern)),
+            NameTest::Any(tests) => Names::Any(tests.iter().map(Names::of).collect()),
+        }
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        match self {
+            Names::Is(is) => is == name,
+            Names::Glob(glob) => glob.matches(name),
+            Names::Any(tests) => tests.iter().any(|test| test.matches(name)),
+        }
+    }
+
+    /// The names that it can match, where it names them.
+    pub(super) fn exact(&self) -> Option<Vec<String>> {
+        match self {
+            Names::Is(name) => Some(vec![name.clone()]),
+            Names::Glob(_) => None,
+            Names::Any(tests) => {
+                let all: Option<Vec<_>> = tests.iter().map(Names::exact).collect();
+                all.map(|lists| lists.concat())
+            }
+        }
+    }
+}
+
+/// A run, as the executor knows it.
+#[derive(Debug, Clone)]
+pub(super) struct RunAt {
+    pub(super) id: RunId,
+    pub(super) project: Arc<str>,
+    pub(super) name: Arc<str>,
+    /// What was declared, where it was asked for.
+    pub(super) decl: Option<Arc<(RunDecl, bool)>>,
+}
+
+/// A tag.
+#[derive(Debug, Clone)]
+pub(super) struct TagAt {
+    pub(super) id: TagId,
+    pub(super) decl: TagDecl,
+    pub(super) name: Arc<str>,
+    pub(super) unit: Arc<str>,
+    pub(super) version: i64,
+}
+
+/// A variable of a run.
+#[derive(Debug, Clone)]
+pub(super) struct VariableAt {
+    pub(super) id: VariableId,
+    pub(super) name: Arc<str>,
+    pub(super) version: i64,
+    /// Its place among all names, sorted.
+    pub(super) rank: u32,
+    /// What the run says of it, where it was asked for and there is something.
+    pub(super) row: Option<Arc<VariableRow>>,
+}
+
+/// Step and variable, each where there is one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) step: Option<i64>,
+    pub(super) time: Option<f64>,
+    pub(super) variable: Option<&'a VariableAt>,
+}
+
+/// What is known of where a row lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known<'a> {
+    pub(super) run: Option<&'a RunAt>,
+    pub(super) tag: Option<&'a TagAt>,
+    pub(super) place: Option<Place<'a>>,
+}
+
+/// A term, or what is left of it.
+#[derive(Debug, Clone)]
+pub(super) enum Leaf {
+    Run(Arc<Names>),
+    Project(Arc<Names>),
+    Job(Arc<Names>),
+    Param(Arc<(String, Test)>),
+    Created(Arc<Test>),
+    Step(Arc<[(i64, i64)]>),
+    Time(Arc<Test>),
+    Variable(Arc<Names>),
+    VariableVersion(Arc<[i64]>),
+    Tag(Arc<Names>),
+    TagVersion(Arc<[i64]>),
+    Unit(Arc<Names>),
+    Value(Arc<Test>),
+    Scope(Scope),
+    /// On one of these variables, by number, ascending.
+    On(Arc<[VariableId]>),
+    Region(Arc<(Vec<(Dim, Range)>, Relation)>),
+    Extent(Arc<(Dim, Test)>),
+    Volume(Arc<Test>),
+    /// A region on a known variable.
+    Boxed(Arc<BoxTest>),
+    /// An extent on a known variable.
+    Length(Arc<(Lengths, Test)>),
+    /// Index into the related expressions.
+    Related(usize),
+}
+
+/// An expression, in part decided.
+#[derive(Debug, Clone)]
+pub(super) enum Cond {
+    Const(bool),
+    All(Vec<Cond>),
+    Any(Vec<Cond>),
+    Not(Box<Cond>),
+    Leaf(Leaf),
+}
+
+/// Another attribute that is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    pub(super) place: Where,
+    pub(super) cond: Cond,
+}
+
+/// A row, or what was kept of one, for [`Cond::test`].
+pub(super) trait Row {
+    /// Its box, or that of the whole variable; `None` where there is neither.
+    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>>;
+    /// Its value.
+    fn value(&mut self) -> Result<&Value>;
+    /// Whether there is the related attribute; `None` where that is not known yet.
+    fn beside(&self, index: usize) -> Option<bool>;
+}
+
+impl Cond {
+    /// Reads an expression; related ones go into `beside`.
+    pub(super) fn of(expr: &Expr, beside: &mut Vec<Beside>) -> Cond {
+        match expr {
+            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::of(one, beside)).collect()),
+            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::of(one, beside)).collect()),
+            Expr::Not(inner) => Cond::Not(Box::new(Cond::of(inner, beside))),
+            Expr::Term(term) => Cond::Leaf(Leaf::of(term)),
+            Expr::Related(place, inner) => {
+                let cond = Cond::of(inner, beside);
+                beside.push(Beside { place: *place, cond });
+                Cond::Leaf(Leaf::Related(beside.len() - 1))
+            }
+        }
+    }
+
+    /// What is left to decide where this is known.
+    pub(super) fn known(&self, known: &Known<'_>) -> Result<Cond> {
+        Ok(match self {
+            Cond::Const(is) => Cond::Const(*is),
+            Cond::All(list) => join(list, known, true)?,
+            Cond::Any(list) => join(list, known, false)?,
+            Cond::Not(inner) => match inner.known(known)? {
+                Cond::Const(is) => Cond::Const(!is),
+                Cond::Not(inner) => *inner,
+                inner => Cond::Not(Box::new(inner)),
+            },
+            Cond::Leaf(leaf) => leaf.known(known)?,
+        })
+    }
+
+    pub(super) fn is(&self, value: bool) -> bool {
+        matches!(self, Cond::Const(is) if *is == value)
+    }
+
+    /// Whether a row is a hit; `None` where that hangs on a related attribute not yet looked for.
+    pub(super) fn test(&self, row: &mut dyn Row) -> Result<Option<bool>> {
+        Ok(match self {
+            Cond::Const(is) => Some(*is),
+            Cond::All(list) => fold(list, row, false)?,
+            Cond::Any(list) => fold(list, row, true)?,
+            Cond::Not(inner) => inner.test(row)?.map(|is| !is),
+            Cond::Leaf(leaf) => leaf.test(row)?,
+        })
+    }
+
+    /// Whether some leaf is one of these.
+    pub(super) fn has(&self, what: &dyn Fn(&Leaf) -> bool) -> bool {
+        match self {
+            Cond::Const(_) => false,
+            Cond::All(list) | Cond::Any(list) => list.iter().any(|one| one.has(what)),
+            Cond::Not(inner) => inner.has(what),
+            Cond::Leaf(leaf) => what(leaf),
+        }
+    }
+
+    /// Both must hold.
+    pub(super) fn and(self, other: Cond) -> Cond {
+        match (self, other) {
+            (Cond::Const(true), one) | (one, Cond::Const(true)) => one,
+            (Cond::Const(false), _) | (_, Cond::Const(false)) => Cond::Const(false),
+            (Cond::All(mut list), one) => {
+                list.push(one);
+                Cond::All(list)
+            }
+            (one, other) => Cond::All(vec![one, other]),
+        }
+    }
+
+    /// How much a test of a row costs, roughly: tests of boxes come before those of values.
+    fn cost(&self) -> u32 {
+        match self {
+            Cond::Const(_) => 0,
+            Cond::All(list) | Cond::Any(list) => list.iter().map(Cond::cost).max().unwrap_or(0),
+            Cond::Not(inner) => inner.cost(),
+            Cond::Leaf(Leaf::Value(_)) => 2,
+            Cond::Leaf(Leaf::Related(_)) => 3,
+            Cond::Leaf(_) => 1,
+        }
+    }
+}
+
+/// All (`all`) or any of a list, what is known put in.
+fn join(list: &[Cond], known: &Known<'_>, all: bool) -> Result<Cond> {
+    let mut left = Vec::with_capacity(list.len());
+    for one in list {
+        match one.known(known)? {
+            Cond::Const(is) if is == all => {}
+            Cond::Const(is) => return Ok(Cond::Const(is)),
+            Cond::All(inner) if all => left.extend(inner),
+            Cond::Any(inner) if !all => left.extend(inner),
+            other => left.push(other),
+        }
+    }
+    if left.len() == 1
+        && let Some(only) = left.pop()
+    {
+        return Ok(only);
+    }
+    left.sort_by_key(Cond::cost);
+    Ok(match (left.is_empty(), all) {
+        (true, _) => Cond::Const(all),
+        (_, true) => Cond::All(left),
+        (_, false) => Cond::Any(left),
+    })
+}
+
+/// All or any over a row: the first that says `decides` decides.
+fn fold(list: &[Cond], row: &mut dyn Row, decides: bool) -> Result<Option<bool>> {
+    let mut open = false;
+    for one in list {
+        match one.test(row)? {
+            Some(is) if is == decides => return Ok(Some(decides)),
+            Some(_) => {}
+            None => open = true,
+        }
+    }
+    Ok((!open).then_some(!decides))
+}
+
+impl Leaf {
+    fn of(term: &Term) -> Leaf {
+        let names = |test: &NameTest| Arc::new(Names::of(test));
+        match term {
+            Term::Run(test) => Leaf::Run(names(test)),
+            Term::Project(test) => Leaf::Project(names(test)),
+            Term::Job(test) => Leaf::Job(names(test)),
+            Term::Param(name, test) => Leaf::Param(Arc::new((name.clone(), test.clone()))),
+            Term::Created(test) => Leaf::Created(Arc::new(test.clone())),
+            Term::Step(ranges) => Leaf::Step(ranges.clone().into()),
+            Term::Time(test) => Leaf::Time(Arc::new(test.clone())),
+            Term::Variable(test) => Leaf::Variable(names(test)),
+            Term::VariableVersion(versions) => Leaf::VariableVersion(versions.clone().into()),
+            Term::Tag(test) => Leaf::Tag(names(test)),
+            Term::TagVersion(versions) => Leaf::TagVersion(versions.clone().into()),
+            Term::Unit(test) => Leaf::Unit(names(test)),
+            Term::Value(test) => Leaf::Value(Arc::new(test.clone())),
+            Term::Scope(scope) => Leaf::Scope(*scope),
+            Term::Region(dims, relation) => Leaf::Region(Arc::new((dims.clone(), *relation))),
+            Term::Extent(dim, test) => Leaf::Extent(Arc::new((dim.clone(), test.clone()))),
+            Term::Volume(test) => Leaf::Volume(Arc::new(test.clone())),
+        }
+    }
+
+    fn known(&self, known: &Known<'_>) -> Result<Cond> {
+        let run = known.run;
+        let decl = run.and_then(|run| run.decl.as_deref());
+        let (tag, place) = (known.tag, known.place);
+        let decided = match self {
+            Leaf::Run(names) => run.map(|run| names.matches(&run.name)),
+            Leaf::Project(names) => run.map(|run| names.matches(&run.project)),
+            Leaf::Job(names) => decl.map(|(run, _)| run.job.as_ref().is_some_and(|job| names.matches(job))),
+            Leaf::Param(test) => decl.map(|(run, _)| {
+                let value = run.params.iter().find(|(name, _)| *name == test.0);
+                value.is_some_and(|(_, value)| test.1.matches(value))
+            }),
+            Leaf::Created(test) => {
+                decl.map(|(run, declared)| *declared && test.matches(&Value::DateTime(run.created)))
+            }
+            Leaf::Step(ranges) => place.map(|place| {
+                place.step.is_some_and(|step| ranges.iter().any(|(from, to)| (*from..=*to).contains(&step)))
+            }),
+            Leaf::Time(test) => {
+                place.map(|place| place.time.is_some_and(|time| test.matches(&Value::Float(time))))
+            }
+            Leaf::Variable(names) => {
+                place.map(|place| place.variable.is_some_and(|variable| names.matches(&variable.name)))
+            }
+            Leaf::VariableVersion(versions) => {
+                place.map(|place| place.variable.is_some_and(|variable| versions.contains(&variable.version)))
+            }
+            Leaf::On(ids) => place
+                .map(|place| place.variable.is_some_and(|variable| ids.binary_search(&variable.id).is_ok())),
+            Leaf::Tag(names) => tag.map(|tag| names.matches(&tag.name)),
+            Leaf::TagVersion(versions) => tag.map(|tag| versions.contains(&tag.version)),
+            Leaf::Unit(names) => tag.map(|tag| names.matches(&tag.unit)),
+            Leaf::Value(test) => matches!(**test, Test::Exists).then_some(true),
+            Leaf::Scope(scope) => place.map(|place| match (place.step, place.variable) {
+                (_, Some(_)) => *scope == Scope::Variable,
+                (Some(_), None) => *scope == Scope::Step,
+                (None, None) => *scope == Scope::Run,
+            }),
+            Leaf::Region(term) => {
+                let Some(place) = place else { return Ok(Cond::Leaf(self.clone())) };
+                return Ok(match BoxTest::of(&term.0, term.1, place.variable)? {
+                    Ok(test) => Cond::Leaf(Leaf::Boxed(Arc::new(test))),
+                    Err(_) => Cond::Const(false),
+                });
+            }
+            Leaf::Extent(term) => {
+                let Some(place) = place else { return Ok(Cond::Leaf(self.clone())) };
+                return Ok(match Lengths::of(&term.0, place.variable) {
+                    Ok(lengths) => Cond::Leaf(Leaf::Length(Arc::new((lengths, term.1.clone())))),
+                    Err(_) => Cond::Const(false),
+                });
+            }
+            Leaf::Volume(_) | Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
+        };
+        Ok(decided.map_or_else(|| Cond::Leaf(self.clone()), Cond::Const))
+    }
+
+    fn test(&self, row: &mut dyn Row) -> Result<Option<bool>> {
+        Ok(Some(match self {
+            Leaf::Value(test) => test.matches(row.value()?),
+            Leaf::Boxed(test) => row.bounds()?.is_some_and(|(start, count)| test.matches(start, count)),
+            Leaf::Length(term) => row
+                .bounds()?
+                .and_then(|(_, count)| term.0.of_box(count))
+                .is_some_and(|length| term.1.matches(&Value::Int(length))),
+            Leaf::Volume(test) => row
+                .bounds()?
+                .is_some_and(|(_, count)| test.matches(&Value::UInt(boxes_of(count)))),
+            Leaf::Related(index) => return Ok(row.beside(*index)),
+            // All others are decided by the place, which is known before rows are read.
+            _ => false,
+        }))
+    }
+
+    /// Whether it looks at an attribute, not only at a run, step or variable.
+    pub(super) fn of_attributes(&self) -> bool {
+        matches!(
+            self,
+            Leaf::Tag(_)
+                | Leaf::TagVersion(_)
+                | Leaf::Unit(_)
+                | Leaf::Value(_)
+                | Leaf::Scope(_)
+                | Leaf::Region(_)
+                | Leaf::Extent(_)
+                | Leaf::Volume(_)
+                | Leaf::Boxed(_)
+                | Leaf::Length(_)
+                | Leaf::Related(_)
+        )
+    }
+
+    /// Whether it needs what the run declared.
+    pub(super) fn of_declared_run(&self) -> bool {
+        matches!(self, Leaf::Job(_) | Leaf::Param(_) | Leaf::Created(_))
+    }
+
+    /// Whether it needs boxes, and with them what the run says of its variables.
+    pub(super) fn of_boxes(&self) -> bool {
+        matches!(self, Leaf::Region(_) | Leaf::Extent(_) | Leaf::Volume(_) | Leaf::Related(_))
+    }
+
+    /// Whether it hangs on the step.
+    pub(super) fn of_step(&self) -> bool {
+        matches!(self, Leaf::Step(_) | Leaf::Time(_) | Leaf::Scope(_))
+    }
+
+    /// Whether it hangs on the variable.
+    pub(super) fn of_variable(&self) -> bool {
+        matches!(self, Leaf::Variable(_) | Leaf::VariableVersion(_) | Leaf::On(_))
+    }
+}

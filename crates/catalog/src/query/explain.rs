@@ -1,0 +1,40 @@
+//! How a query is answered, in words.
+
+use std::fmt::Write;
+
+use fieldstone_core::Result;
+
+use super::Query;
+use super::cond::Cond;
+use super::exec::Exec;
+use super::hits::hits;
+use crate::engine::{Flow, Tables};
+
+/// Answers a query and says how: for each run and tag that was looked into, which rows were read; then
+/// the sums.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
+    const SHOWN: usize = 100;
+    let mut beside = Vec::new();
+    let cond = Cond::of(&query.expr, &mut beside);
+    let mut exec = Exec::new(tables, beside);
+    exec.notes = Some(Vec::new());
+    hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;
+    let stats = exec.stats;
+    let notes = exec.notes.unwrap_or_default();
+    let mut text = String::new();
+    for note in notes.iter().take(SHOWN) {
+        let _ = writeln!(text, "{note}");
+    }
+    if notes.len() > SHOWN {
+        let _ = writeln!(text, "… and {} more", notes.len() - SHOWN);
+    }
+    let _ = write!(
+        text,
+        "{} hits; read {} rows in {} ranges, {} rows of series, {} pairs of run and tag",
+        stats.returned, stats.visited, stats.probes, stats.series, stats.units
+    );
+    Ok(text)
+}

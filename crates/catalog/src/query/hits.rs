@@ -1,0 +1,582 @@
+//! Hits: the rows that match, with their names, in the order and number that was asked for.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+use fieldstone_format::catalog::{AttributeId, RunName};
+
+use super::cond::Cond;
+use super::exec::{Ask, Batch, Exec, Found, Out, Stats, Unit};
+use super::plan::Plan;
+use super::region::boxes_of;
+use super::results::{Aggregate, By};
+use super::table::{HitTable, TableBuilder};
+use super::{Hit, Key, Pick, Query};
+use crate::engine::{Flow, NO_STEP, Tables};
+
+/// An attribute that was found, lent to whoever takes hits. Names are those of the query: equal ones of
+/// one run, variable or tag are one `Arc`.
+#[derive(Debug)]
+pub struct HitRef<'a> {
+    /// The project; empty for none.
+    pub project: &'a Arc<str>,
+    /// The run.
+    pub run: &'a Arc<str>,
+    /// The step.
+    pub step: Option<i64>,
+    /// Time of the step.
+    pub time: Option<f64>,
+    /// The variable.
+    pub variable: Option<&'a Arc<str>>,
+    /// Its version.
+    pub variable_version: i64,
+    /// The tag.
+    pub tag: &'a Arc<str>,
+    /// Its version, as it is shown.
+    pub tag_version: i64,
+    /// Its unit.
+    pub unit: &'a Arc<str>,
+    /// The value.
+    pub value: Value,
+    /// Its own box: start and count; `None` for the whole variable, step or run.
+    pub region: Option<(&'a [i64], &'a [i64])>,
+    /// Which attribute it is.
+    pub id: AttributeId,
+}
+
+impl HitRef<'_> {
+    /// The same, owned.
+    pub fn to_hit(self) -> Hit {
+        Hit {
+            project: self.project.clone(),
+            run: self.run.clone(),
+            step: self.step,
+            time: self.time,
+            variable: self.variable.cloned(),
+            variable_version: self.variable_version,
+            tag: self.tag.clone(),
+            tag_version: self.tag_version,
+            unit: self.unit.clone(),
+            value: self.value,
+            region: self.region.map(|(start, count)| (start.to_vec(), count.to_vec())),
+            id: self.id,
+        }
+    }
+}
+
+/// Gives every hit to `sink`, in the order asked for, until it has enough.
+///
+/// Without an order hits come by project, run, tag, step, variable, box and id, and memory is bounded
+/// by a batch. With one they are kept until the last is found, at most `limit` of them.
+///
+/// # Errors
+/// Invalid for a dimension that no matching variable has, and for coordinates on a grid that has no
+/// elements for them; whatever the tables and the sink say.
+pub fn run(
+    tables: &mut dyn Tables,
+    query: &Query,
+    sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
+) -> Result<Stats> {
+    let mut beside = Vec::new();
+    let cond = Cond::of(&query.expr, &mut beside);
+    let mut exec = Exec::new(tables, beside);
+    hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
+    Ok(exec.stats)
+}
+
+/// All hits, in columns.
+///
+/// # Errors
+/// See [`run`].
+pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
+    let mut table = TableBuilder::default();
+    let stats = run(tables, query, &mut |hit| {
+        table.push(hit);
+        Ok(Flow::More)
+    })?;
+    Ok(table.finish(stats.visited))
+}
+
+/// How many hits there are. What whole series hold is not read.
+///
+/// # Errors
+/// See [`run`].
+pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
+    let mut beside = Vec::new();
+    let cond = Cond::of(&query.expr, &mut beside);
+    let plain = query.pick.is_none() && query.limit.is_none() && beside.is_empty();
+    let mut exec = Exec::new(tables, beside);
+    let mut hit_count = 0;
+    if !plain {
+        let unordered = Query { order: Vec::new(), ..query.clone() };
+        hits(&mut exec, &cond, &unordered, false, &mut |_| {
+            hit_count += 1;
+            Ok(Flow::More)
+        })?;
+        return Ok((hit_count, exec.stats));
+    }
+    exec.check(&cond)?;
+    let ask = Ask { cond: &cond, run: None, steps: None, boxes: false, few: None };
+    exec.walk(&ask, &mut |exec, unit| {
+        hit_count += exec.count_unit(&unit)?;
+        Ok(Flow::More)
+    })?;
+    exec.stats.returned = hit_count;
+    Ok((hit_count, exec.stats))
+}
+
+/// Count, least, greatest and mean number of groups of hits, by run, step, variable and tag.
+///
+/// # Errors
+/// See [`run`].
+pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
+    let has = |one: By| by.contains(&one);
+    let (runs, steps, variables, tags) = (has(By::Run), has(By::Step), has(By::Variable), has(By::Tag));
+    type Names = (Option<(Arc<str>, Arc<str>)>, Option<i64>, Option<Arc<str>>, Option<Arc<str>>);
+    // By address first: the names of a query are shared.
+    let mut groups: HashMap<(usize, Option<i64>, usize, usize), (Names, Sum)> = HashMap::new();
+    let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>() as usize;
+    run(tables, query, &mut |hit| {
+        let step = hit.step.filter(|_| steps);
+        let run = if runs { address(hit.run) } else { 0 };
+        let variable = hit.variable.filter(|_| variables);
+        let tag = if tags { address(hit.tag) } else { 0 };
+        let group = groups.entry((run, step, variable.map_or(0, address), tag)).or_insert_with(|| {
+            let run = runs.then(|| (hit.project.clone(), hit.run.clone()));
+            ((run, step, variable.cloned(), tags.then(|| hit.tag.clone())), Sum::default())
+        });
+        group.1.time = hit.time.filter(|_| runs && steps);
+        group.1.add(&hit.value);
+        Ok(Flow::More)
+    })?;
+    let mut named: BTreeMap<Names, Sum> = BTreeMap::new();
+    for (names, sum) in groups.into_values() {
+        named.entry(names).or_default().join(&sum);
+    }
+    let row = |((run, step, variable, tag), sum): (Names, Sum)| Aggregate {
+        run: run.map(|(project, name)| RunName { project: project.to_string(), name: name.to_string() }),
+        step,
+        time: sum.time,
+        variable,
+        tag,
+        count: sum.hits,
+        min: (sum.numbers > 0).then_some(sum.min),
+        max: (sum.numbers > 0).then_some(sum.max),
+        mean: (sum.numbers > 0).then(|| sum.mean()),
+    };
+    Ok(named.into_iter().map(row).collect())
+}
+
+/// Numbers of a group, one after another.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    hits: u64,
+    numbers: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    /// What the sum lost to rounding (Neumaier), so that the mean does not hang on the order of hits.
+    lost: f64,
+    time: Option<f64>,
+}
+
+impl Sum {
+    fn add(&mut self, value: &Value) {
+        self.hits += 1;
+        let number = match value {
+            Value::Int(number) => *number as f64,
+            Value::UInt(number) => *number as f64,
+            Value::Float(number) if !number.is_nan() => *number,
+            _ => return,
+        };
+        if self.numbers == 0 {
+            (self.min, self.max) = (number, number);
+        }
+        self.numbers += 1;
+        (self.min, self.max) = (self.min.min(number), self.max.max(number));
+        self.plus(number);
+    }
+
+    fn plus(&mut self, number: f64) {
+        let sum = self.sum + number;
+        if sum.is_finite() {
+            let (large, small) = if self.sum.abs() >= number.abs() { (self.sum, number) } else { (number, self.sum) };
+            self.lost += (large - sum) + small;
+        }
+        self.sum = sum;
+    }
+
+    fn join(&mut self, other: &Sum) {
+        self.hits += other.hits;
+        self.time = self.time.or(other.time);
+        if other.numbers > 0 {
+            let first = self.numbers == 0;
+            self.min = if first { other.min } else { self.min.min(other.min) };
+            self.max = if first { other.max } else { self.max.max(other.max) };
+            self.numbers += other.numbers;
+            self.plus(other.sum);
+            self.lost += other.lost;
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        let sum = if self.sum.is_finite() { self.sum + self.lost } else { self.sum };
+        sum / self.numbers as f64
+    }
+}
+
+/// A hit, and what stands behind it.
+pub(super) struct RowRef<'a> {
+    pub(super) hit: HitRef<'a>,
+    pub(super) unit: &'a Rc<Unit>,
+    pub(super) found_variable: i64,
+    /// Its box, or that of the whole variable where that was asked for.
+    pub(super) bounds: Option<(&'a [i64], &'a [i64])>,
+}
+
+type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
+
+/// Every hit of a query to `sink`.
+pub(super) fn hits(
+    exec: &mut Exec<'_>,
+    cond: &Cond,
+    query: &Query,
+    boxes: bool,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    exec.check(cond)?;
+    let ordered = !query.order.is_empty();
+    if query.limit == Some(0) {
+        return Ok(());
+    }
+    exec.by_decl = query.order.iter().any(|(key, _)| *key == Key::Created);
+    let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
+    // A pick may drop most rows, an order looks at all.
+    let few = query.limit.filter(|_| !ordered && query.pick.is_none());
+    let ask = Ask { cond, run: None, steps: None, boxes: boxes || volume, few };
+    let left = query.limit.unwrap_or(u64::MAX);
+    if !ordered {
+        let mut out = Emit { pick: Picked::of(query.pick), left, sink };
+        exec.ask(&ask, &mut out)?;
+        return out.finish(exec);
+    }
+    let directions: Rc<[bool]> = query.order.iter().map(|(_, down)| *down).collect();
+    let most = usize::try_from(left).unwrap_or(usize::MAX);
+    let mut top: BinaryHeap<Ranked> = BinaryHeap::new();
+    let mut seen = 0;
+    {
+        let mut keep = |row: RowRef<'_>| {
+            let keys = query.order.iter().map(|(key, _)| Sort::of(key, &row)).collect();
+            let (unit, variable) = (row.unit, row.found_variable);
+            let bounds = row.bounds.filter(|_| boxes).map(|(start, count)| (start.to_vec(), count.to_vec()));
+            seen += 1;
+            let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
+            if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
+                return Ok(Flow::More);
+            }
+            let held = Held { hit: row.hit.to_hit(), unit: unit.clone(), variable, bounds };
+            top.push(Ranked { kept: Some(Box::new(held)), ..ranked });
+            if top.len() > most {
+                top.pop();
+            }
+            Ok(Flow::More)
+        };
+        let mut out = Emit { pick: Picked::of(query.pick), left: u64::MAX, sink: &mut keep };
+        exec.ask(&ask, &mut out)?;
+        out.finish(exec)?;
+    }
+    exec.stats.returned = 0;
+    for ranked in top.into_sorted_vec() {
+        let Some(held) = ranked.kept else { continue };
+        exec.stats.returned += 1;
+        if held.lend(sink)? == Flow::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A hit that is kept.
+struct Held {
+    hit: Hit,
+    unit: Rc<Unit>,
+    variable: i64,
+    bounds: Option<(Vec<i64>, Vec<i64>)>,
+}
+
+impl Held {
+    fn lend(self, sink: &mut Sink<'_>) -> Result<Flow> {
+        let Held { hit, unit, variable, bounds } = self;
+        let lent = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
+        let region = hit.region.as_ref().map(lent);
+        sink(RowRef {
+            hit: HitRef {
+                project: &hit.project,
+                run: &hit.run,
+                step: hit.step,
+                time: hit.time,
+                variable: hit.variable.as_ref(),
+                variable_version: hit.variable_version,
+                tag: &hit.tag,
+                tag_version: hit.tag_version,
+                unit: &hit.unit,
+                value: hit.value,
+                region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+                id: hit.id,
+            },
+            unit: &unit,
+            found_variable: variable,
+            bounds: bounds.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+        })
+    }
+}
+
+/// What a hit is sorted by; what is absent comes first.
+#[derive(Debug)]
+enum Sort {
+    Text(Option<Arc<str>>),
+    Int(Option<i64>),
+    Real(Option<f64>),
+    Count(Option<u64>),
+    Value(Value),
+}
+
+impl Sort {
+    fn of(key: &Key, row: &RowRef<'_>) -> Sort {
+        let hit = &row.hit;
+        match key {
+            Key::Run => Sort::Text(Some(hit.run.clone())),
+            Key::Created => {
+                let decl = row.unit.run.decl.as_ref().filter(|decl| decl.1);
+                Sort::Int(decl.map(|decl| decl.0.created))
+            }
+            Key::Step => Sort::Int(hit.step),
+            Key::Time => Sort::Real(hit.time),
+            Key::Variable => Sort::Text(hit.variable.cloned()),
+            Key::Tag => Sort::Text(Some(hit.tag.clone())),
+            Key::Value => Sort::Value(hit.value.clone()),
+            Key::Volume => Sort::Count(row.bounds.map(|(_, count)| boxes_of(count))),
+        }
+    }
+
+    fn compare(&self, other: &Sort) -> Ordering {
+        match (self, other) {
+            (Sort::Text(a), Sort::Text(b)) => a.cmp(b),
+            (Sort::Int(a), Sort::Int(b)) => a.cmp(b),
+            (Sort::Count(a), Sort::Count(b)) => a.cmp(b),
+            (Sort::Real(Some(a)), Sort::Real(Some(b))) => a.total_cmp(b),
+            (Sort::Real(a), Sort::Real(b)) => a.is_some().cmp(&b.is_some()),
+            (Sort::Value(a), Sort::Value(b)) => a.order(b),
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// A hit among others, the first in order being the least.
+struct Ranked {
+    keys: Vec<Sort>,
+    seen: u64,
+    directions: Rc<[bool]>,
+    kept: Option<Box<Held>>,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Ranked) -> Ordering {
+        let keys = self.keys.iter().zip(&other.keys).zip(self.directions.iter());
+        let differing = keys.map(|((a, b), down)| if *down { b.compare(a) } else { a.compare(b) });
+        let first = differing.into_iter().find(|order| order.is_ne());
+        first.unwrap_or_else(|| self.seen.cmp(&other.seen))
+    }
+}
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Ranked) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ranked {}
+
+/// First or last step of each variable in the run and tag at hand.
+enum Picked {
+    All,
+    /// Steps that were the first of their variable, in this unit.
+    First(Option<(i64, i64)>, HashMap<i64, i64>),
+    /// Hits of the last step so far, by variable, in this unit.
+    Last(Option<Rc<Unit>>, HashMap<i64, (i64, Vec<Held>)>),
+}
+
+impl Picked {
+    fn of(pick: Option<Pick>) -> Picked {
+        match pick {
+            None => Picked::All,
+            Some(Pick::First) => Picked::First(None, HashMap::new()),
+            Some(Pick::Last) => Picked::Last(None, HashMap::new()),
+        }
+    }
+}
+
+/// Names rows and hands them on.
+struct Emit<'a, 's> {
+    pick: Picked,
+    left: u64,
+    sink: &'a mut Sink<'s>,
+}
+
+impl Emit<'_, '_> {
+    fn give(&mut self, exec: &mut Exec<'_>, row: RowRef<'_>) -> Result<Flow> {
+        exec.stats.returned += 1;
+        self.left -= 1;
+        let flow = (self.sink)(row)?;
+        Ok(if self.left == 0 { Flow::Stop } else { flow })
+    }
+
+    /// Hands on what waits for its unit to end.
+    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.next_unit(exec, None).map(|_| ())
+    }
+
+    fn next_unit(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Unit>>) -> Result<Flow> {
+        let waiting = match &mut self.pick {
+            Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
+                *of = next.cloned();
+                std::mem::take(waiting)
+            }
+            _ => return Ok(Flow::More),
+        };
+        if self.left == 0 {
+            return Ok(Flow::Stop);
+        }
+        let mut rows: Vec<(i64, u32, Vec<Held>)> = Vec::with_capacity(waiting.len());
+        for (variable, (step, held)) in waiting {
+            let rank = held.first().and_then(|held| held.unit.variable(variable)).map_or(0, |at| at.rank + 1);
+            rows.push((step, rank, held));
+        }
+        rows.sort_by_key(|(step, rank, _)| (*step, *rank));
+        for held in rows.into_iter().flat_map(|(.., held)| held) {
+            exec.stats.returned += 1;
+            self.left -= 1;
+            if held.lend(self.sink)? == Flow::Stop || self.left == 0 {
+                self.left = 0;
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    }
+}
+
+impl Out for Emit<'_, '_> {
+    fn take(&mut self, exec: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
+        // Times of the steps that were found, a run at a time.
+        let mut found = std::mem::take(&mut batch.found).into_iter().peekable();
+        let mut times = Rc::new(HashMap::new());
+        let mut of: Option<i64> = None;
+        let mut steps: HashMap<i64, Vec<i64>> = HashMap::new();
+        let run_of = |batch: &Batch, found: &Found| batch.units.get(found.unit).map(|unit| unit.run.id);
+        let mut rows: Vec<Found> = Vec::with_capacity(found.len());
+        for row in found.by_ref() {
+            if let Some(run) = run_of(batch, &row) {
+                let steps = steps.entry(run).or_default();
+                if steps.last() != Some(&row.step) {
+                    steps.push(row.step);
+                }
+            }
+            rows.push(row);
+        }
+        for row in rows {
+            let Some(unit) = batch.units.get(row.unit).cloned() else { continue };
+            if of != Some(unit.run.id) {
+                of = Some(unit.run.id);
+                let own: BTreeSet<i64> = steps.remove(&unit.run.id).unwrap_or_default().into_iter().collect();
+                let own: Vec<i64> = own.into_iter().collect();
+                times = exec.times_at(unit.run.id, &own)?;
+            }
+            match &mut self.pick {
+                Picked::All => {}
+                _ if row.step == NO_STEP => continue,
+                Picked::First(of, firsts) => {
+                    if *of != Some(unit.key()) {
+                        *of = Some(unit.key());
+                        firsts.clear();
+                    }
+                    if *firsts.entry(row.variable).or_insert(row.step) != row.step {
+                        continue;
+                    }
+                }
+                Picked::Last(..) => {
+                    if self.next_unit(exec, Some(&unit))? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+            }
+            let bounds = batch.bounds(&row);
+            let variable = unit.variable(row.variable);
+            let lent = RowRef {
+                hit: HitRef {
+                    project: &unit.run.project,
+                    run: &unit.run.name,
+                    step: (row.step != NO_STEP).then_some(row.step),
+                    time: times.get(&row.step).copied(),
+                    variable: variable.map(|variable| &variable.name),
+                    variable_version: variable.map_or(0, |variable| variable.version),
+                    tag: &unit.tag.name,
+                    tag_version: unit.tag.version,
+                    unit: &unit.tag.unit,
+                    region: bounds.filter(|_| row.own),
+                    id: exec.id(row.batch, row.row),
+                    value: row.value,
+                },
+                unit: &unit,
+                found_variable: row.variable,
+                bounds,
+            };
+            if let Picked::Last(_, waiting) = &mut self.pick {
+                let last = waiting.entry(row.variable).or_insert_with(|| (row.step, Vec::new()));
+                if last.0 != row.step {
+                    *last = (row.step, Vec::new());
+                }
+                let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
+                last.1.push(Held { hit: lent.hit.to_hit(), unit: unit.clone(), variable: row.variable, bounds });
+                continue;
+            }
+            if self.give(exec, lent)? == Flow::Stop {
+                self.left = 0;
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::More)
+    }
+}
+
+impl Exec<'_> {
+    /// Hits of one unit, where no related attribute is asked for.
+    fn count_unit(&mut self, unit: &Unit) -> Result<u64> {
+        let all = unit.steps.first().is_some_and(|(from, to)| *from <= unit.span.steps.0 && *to >= unit.span.steps.1);
+        if all && unit.cond.is(true) {
+            return Ok(unit.span.n);
+        }
+        let pieces = match self.plan(unit, false)? {
+            Plan::Direct { probes, .. } => return self.count(unit, &probes),
+            Plan::Series(pieces) => pieces,
+        };
+        let mut hits = 0;
+        let mut probes = Vec::new();
+        for piece in pieces {
+            match piece.all {
+                Some(n) => hits += n,
+                None => probes.extend(piece.probes),
+            }
+        }
+        if !probes.is_empty() {
+            hits += self.count(unit, &probes)?;
+        }
+        Ok(hits)
+    }
+}

@@ -1,0 +1,555 @@
+//! Runs, steps, variables, tags and boxes: what matching attributes touch or, where no term looks at
+//! attributes, what there is.
+//!
+//! Without such a term a run, step or variable is looked at with what the terms ask for: with a step
+//! term, a run at each of its steps; with a variable term, with each of its variables; with both, with
+//! the pairs of which fields are held. A run whose data lie outside of the store holds all its variables
+//! at all its steps.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl, VariableName};
+
+use super::bounds;
+use super::cond::{Cond, Known, Leaf, Place, RunAt, TagAt, VariableAt};
+use super::exec::{Ask, Exec, Unit};
+use super::hits::hits;
+use super::plan::{Piece, Plan};
+use super::region::{BoxTest, Lengths, Misfit};
+use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
+use super::{Dim, Key, Pick, Query, Range};
+use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId, VariableRow};
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Runs,
+    Steps,
+    Variables,
+    Tags,
+}
+
+/// What was found, with the run of steps and variables.
+type Thing = (i64, i64);
+
+impl Kind {
+    fn of(self, unit: &Unit, step: i64, variable: VariableId) -> Option<Thing> {
+        match self {
+            Kind::Runs => Some((unit.run.id, 0)),
+            Kind::Steps => (step != NO_STEP).then_some((unit.run.id, step)),
+            Kind::Variables => (variable != NO_VARIABLE).then_some((unit.run.id, variable)),
+            Kind::Tags => Some((unit.tag.id, 0)),
+        }
+    }
+}
+
+/// Distinct things, in the order in which they were found.
+#[derive(Default)]
+struct Things {
+    seen: HashSet<Thing>,
+    runs: BTreeMap<RunId, Rc<RunAt>>,
+    tags: Vec<Rc<TagAt>>,
+}
+
+impl Things {
+    fn add(&mut self, kind: Kind, unit: &Unit, thing: Thing) {
+        if self.seen.insert(thing) {
+            if kind == Kind::Tags {
+                self.tags.push(unit.tag.clone());
+            }
+            self.runs.entry(unit.run.id).or_insert_with(|| unit.run.clone());
+        }
+    }
+}
+
+struct Listing<'t, 'q> {
+    exec: Exec<'t>,
+    query: &'q Query,
+    cond: Cond,
+    attributes: bool,
+}
+
+impl<'t, 'q> Listing<'t, 'q> {
+    fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
+        let mut beside = Vec::new();
+        let cond = Cond::of(&query.expr, &mut beside);
+        let attributes = cond.has(&Leaf::of_attributes);
+        let mut exec = Exec::new(tables, beside);
+        if attributes {
+            exec.check(&cond)?;
+        }
+        Ok(Listing { exec, query, cond, attributes })
+    }
+
+    /// What matching attributes touch.
+    fn touched(&mut self, kind: Kind) -> Result<Things> {
+        let mut things = Things::default();
+        if self.query.pick.is_some() || self.cond.has(&|leaf| matches!(leaf, Leaf::Related(_))) {
+            let query = Query { order: Vec::new(), limit: None, ..self.query.clone() };
+            hits(&mut self.exec, &self.cond, &query, false, &mut |row| {
+                let step = row.hit.step.unwrap_or(NO_STEP);
+                if let Some(thing) = kind.of(row.unit, step, row.found_variable) {
+                    things.add(kind, row.unit, thing);
+                }
+                Ok(Flow::More)
+            })?;
+            return Ok(things);
+        }
+        let ask = Ask { cond: &self.cond, run: None, steps: None, boxes: false, few: None };
+        self.exec.walk(&ask, &mut |exec, unit| {
+            touch(exec, kind, &unit, &mut things)?;
+            Ok(Flow::More)
+        })?;
+        Ok(things)
+    }
+
+    /// Runs with what is asked of them, at each place that there is: `take` says whether to go on.
+    fn places(
+        &mut self,
+        with_steps: bool,
+        with_variables: bool,
+        take: &mut dyn FnMut(&Rc<RunAt>, Place<'_>) -> Flow,
+    ) -> Result<()> {
+        let with_steps = with_steps || self.cond.has(&|leaf| matches!(leaf, Leaf::Step(_) | Leaf::Time(_)));
+        let with_variables = with_variables || self.cond.has(&Leaf::of_variable);
+        for run in self.exec.runs(&self.cond, None)? {
+            let left = self.cond.known(&Known { run: Some(&run), ..Known::default() })?;
+            self.places_of(&run, &left, with_steps, with_variables, take)?;
+        }
+        Ok(())
+    }
+
+    fn places_of(
+        &mut self,
+        run: &Rc<RunAt>,
+        left: &Cond,
+        with_steps: bool,
+        with_variables: bool,
+        take: &mut dyn FnMut(&Rc<RunAt>, Place<'_>) -> Flow,
+    ) -> Result<()> {
+        let mut at = |place: Place<'_>| -> Result<Flow> {
+            let known = Known { run: Some(run), place: Some(place), ..Known::default() };
+            Ok(if left.known(&known)?.is(true) { take(run, place) } else { Flow::More })
+        };
+        let none = Place { step: None, time: None, variable: None };
+        if !with_steps && !with_variables {
+            at(none)?;
+            return Ok(());
+        }
+        let reach = bounds::steps(left);
+        let mut steps = Vec::new();
+        if with_steps {
+            for (from, to) in &reach {
+                let rows = self.exec.tables.steps(run.id, (*from).max(NO_STEP + 1)..=*to)?;
+                steps.extend(rows.into_iter().map(|row| (row.step, row.time)));
+            }
+        }
+        if !with_variables {
+            for (step, time) in steps {
+                if at(Place { step: Some(step), time, variable: None })? == Flow::Stop {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let outside = with_steps && self.outside(run.id)?;
+        let mut variables: Vec<Arc<VariableAt>> = self.exec.variables(run.id)?.values().cloned().collect();
+        variables.sort_by_key(|variable| variable.rank);
+        for variable in variables {
+            if !with_steps {
+                if at(Place { variable: Some(&variable), ..none })? == Flow::Stop {
+                    return Ok(());
+                }
+                continue;
+            }
+            let held: BTreeSet<i64> = match outside {
+                true => BTreeSet::new(),
+                false => self.exec.tables.held(run.id, variable.id)?.into_iter().collect(),
+            };
+            for (step, time) in steps.iter().filter(|(step, _)| outside || held.contains(step)) {
+                let place = Place { step: Some(*step), time: *time, variable: Some(&variable) };
+                if at(place)? == Flow::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run says that its data lie outside of the store.
+    fn outside(&mut self, run: RunId) -> Result<bool> {
+        let rows = self.exec.tables.runs(&RunSelect::Ids(vec![run]))?;
+        Ok(rows.first().is_some_and(|row| row.decl.outside.is_some()))
+    }
+
+    /// Whether results are wanted in falling order of this key.
+    fn falling(&self, key: &Key) -> Option<bool> {
+        self.query.order.iter().find(|(of, _)| of == key).map(|(_, down)| *down)
+    }
+
+    fn limit<T>(&self, mut rows: Vec<T>) -> Vec<T> {
+        rows.truncate(self.query.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+        rows
+    }
+}
+
+/// Adds what matching rows of a unit touch, reading no more than it takes to know.
+fn touch(exec: &mut Exec<'_>, kind: Kind, unit: &Unit, things: &mut Things) -> Result<()> {
+    if matches!(kind, Kind::Runs | Kind::Tags)
+        && kind.of(unit, NO_STEP, NO_VARIABLE).is_some_and(|thing| things.seen.contains(&thing))
+    {
+        return Ok(());
+    }
+    let pieces = match exec.plan(unit, false)? {
+        Plan::Direct { probes, .. } => {
+            let stop = matches!(kind, Kind::Runs | Kind::Tags);
+            return exec.each(unit, &probes, &mut |step, variable| {
+                if let Some(thing) = kind.of(unit, step, variable) {
+                    things.add(kind, unit, thing);
+                }
+                if stop { Flow::Stop } else { Flow::More }
+            });
+        }
+        Plan::Series(pieces) => pieces,
+    };
+    // What is sure comes first, and costs nothing.
+    let (sure, open): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.all.is_some());
+    for thing in sure.iter().filter_map(|piece| kind.of(unit, piece.step, piece.variable)) {
+        things.add(kind, unit, thing);
+    }
+    let mut by_thing: BTreeMap<Thing, Vec<Piece>> = BTreeMap::new();
+    for piece in open {
+        if let Some(thing) = kind.of(unit, piece.step, piece.variable)
+            && !things.seen.contains(&thing)
+        {
+            by_thing.entry(thing).or_default().push(piece);
+        }
+    }
+    for (thing, pieces) in by_thing {
+        // The first hit ends it: few series at first, more where they had none.
+        let mut some = 1;
+        let mut rest = pieces.as_slice();
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(some.min(rest.len()));
+            let probes: Vec<_> = now.iter().flat_map(|piece| piece.probes.iter().cloned()).collect();
+            if exec.any(unit, &probes)? {
+                things.add(kind, unit, thing);
+                break;
+            }
+            rest = later;
+            some *= 4;
+        }
+    }
+    Ok(())
+}
+
+fn name_of(run: &RunAt) -> RunName {
+    RunName { project: run.project.to_string(), name: run.name.to_string() }
+}
+
+/// Runs, by project and name, or by `order`: name or creation.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
+    let mut list = Listing::new(tables, query)?;
+    let mut ids: BTreeSet<RunId> = BTreeSet::new();
+    if list.attributes || query.pick.is_some() {
+        ids = list.touched(Kind::Runs)?.seen.into_iter().map(|(run, _)| run).collect();
+    } else {
+        list.places(false, false, &mut |run, _| {
+            ids.insert(run.id);
+            Flow::Stop
+        })?;
+    }
+    let mut rows = Vec::with_capacity(ids.len());
+    let ids: Vec<RunId> = ids.into_iter().collect();
+    for some in ids.chunks(512) {
+        let found = list.exec.tables.runs(&RunSelect::Ids(some.to_vec()))?;
+        rows.extend(found.into_iter().map(|row| RunInfo { decl: row.decl, declared: row.declared }));
+    }
+    rows.sort_by(|a, b| a.decl.run.cmp(&b.decl.run));
+    for (key, down) in query.order.iter().rev() {
+        let turn = |order: std::cmp::Ordering| if *down { order.reverse() } else { order };
+        match key {
+            Key::Run => rows.sort_by(|a, b| turn(a.decl.run.name.cmp(&b.decl.run.name))),
+            Key::Created => {
+                let created = |row: &RunInfo| row.declared.then_some(row.decl.created);
+                rows.sort_by(|a, b| turn(created(a).cmp(&created(b))));
+            }
+            _ => {}
+        }
+    }
+    Ok(list.limit(rows))
+}
+
+/// Steps, by run and number, or by `order`: run, step or time. First and last are those of each run or,
+/// with a variable term, of each variable of a run.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn steps(tables: &mut dyn Tables, query: &Query) -> Result<Vec<StepInfo>> {
+    let mut list = Listing::new(tables, query)?;
+    let mut found: BTreeMap<(RunId, i64), Option<f64>> = BTreeMap::new();
+    let mut runs: BTreeMap<RunId, Rc<RunAt>> = BTreeMap::new();
+    if list.attributes {
+        let things = list.touched(Kind::Steps)?;
+        runs = things.runs;
+        let mut by_run: BTreeMap<RunId, Vec<i64>> = BTreeMap::new();
+        for (run, step) in things.seen {
+            by_run.entry(run).or_default().push(step);
+        }
+        for (run, steps) in by_run {
+            let times = list.exec.times_at(run, &steps)?;
+            found.extend(steps.into_iter().map(|step| ((run, step), times.get(&step).copied())));
+        }
+    } else {
+        let mut ends: BTreeMap<(RunId, VariableId), (i64, Option<f64>)> = BTreeMap::new();
+        list.places(true, false, &mut |run, place| {
+            let Some(step) = place.step else { return Flow::More };
+            runs.entry(run.id).or_insert_with(|| run.clone());
+            let end = (step, place.time);
+            let Some(pick) = query.pick else {
+                found.insert((run.id, step), place.time);
+                return Flow::More;
+            };
+            let of = (run.id, place.variable.map_or(NO_VARIABLE, |variable| variable.id));
+            let kept = ends.entry(of).or_insert(end);
+            if (pick == Pick::First && step < kept.0) || (pick == Pick::Last && step > kept.0) {
+                *kept = end;
+            }
+            Flow::More
+        })?;
+        found.extend(ends.into_iter().map(|((run, _), (step, time))| ((run, step), time)));
+    }
+    let row = |((run, step), time): ((RunId, i64), Option<f64>)| {
+        Some(StepInfo { run: name_of(runs.get(&run)?), step, time })
+    };
+    let mut rows: Vec<StepInfo> = found.into_iter().filter_map(row).collect();
+    rows.sort_by(|a, b| (&a.run, a.step).cmp(&(&b.run, b.step)));
+    for (key, down) in query.order.iter().rev() {
+        let turn = |order: std::cmp::Ordering| if *down { order.reverse() } else { order };
+        match key {
+            Key::Run => rows.sort_by(|a, b| turn(a.run.name.cmp(&b.run.name))),
+            Key::Step => rows.sort_by(|a, b| turn(a.step.cmp(&b.step))),
+            Key::Time => rows.sort_by(|a, b| {
+                let both = a.time.is_some().cmp(&b.time.is_some());
+                turn(both.then_with(|| a.time.unwrap_or(0.0).total_cmp(&b.time.unwrap_or(0.0))))
+            }),
+            _ => {}
+        }
+    }
+    Ok(list.limit(rows))
+}
+
+/// Variables, by run, name and version, or by `order`: run or variable.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn variables(tables: &mut dyn Tables, query: &Query) -> Result<Vec<VariableInfo>> {
+    let mut list = Listing::new(tables, query)?;
+    let mut found: BTreeSet<Thing> = BTreeSet::new();
+    let mut runs: BTreeMap<RunId, Rc<RunAt>> = BTreeMap::new();
+    if list.attributes || query.pick.is_some() {
+        let things = list.touched(Kind::Variables)?;
+        found.extend(things.seen);
+        runs = things.runs;
+    } else {
+        list.places(false, true, &mut |run, place| {
+            if let Some(variable) = place.variable {
+                found.insert((run.id, variable.id));
+                runs.entry(run.id).or_insert_with(|| run.clone());
+            }
+            Flow::More
+        })?;
+    }
+    let names = list.exec.names()?;
+    let mut rows = Vec::with_capacity(found.len());
+    for (run, variable) in found {
+        let own = list.exec.variables(run)?;
+        let (Some(of), Some(at)) = (runs.get(&run), own.get(&variable).or_else(|| names.get(&variable))) else {
+            continue;
+        };
+        let (decl, declared) = match &at.row {
+            Some(row) => (row.decl.clone(), row.declared),
+            None => (bare(at), false),
+        };
+        rows.push(VariableInfo { run: name_of(of), decl, declared });
+    }
+    rows.sort_by(|a, b| (&a.run, &a.decl.variable).cmp(&(&b.run, &b.decl.variable)));
+    for (key, down) in query.order.iter().rev() {
+        let turn = |order: std::cmp::Ordering| if *down { order.reverse() } else { order };
+        match key {
+            Key::Run => rows.sort_by(|a, b| turn(a.run.name.cmp(&b.run.name))),
+            Key::Variable => rows.sort_by(|a, b| turn(a.decl.variable.name.cmp(&b.decl.variable.name))),
+            _ => {}
+        }
+    }
+    Ok(list.limit(rows))
+}
+
+/// A variable of which only the name is known.
+fn bare(at: &VariableAt) -> VariableDecl {
+    VariableDecl {
+        variable: VariableName { name: at.name.to_string(), version: at.version },
+        dtype: None,
+        shape: None,
+        dims: Vec::new(),
+        attrs: Vec::new(),
+        coords: Vec::new(),
+        decomposition: None,
+        finders: None,
+    }
+}
+
+/// Tags, by name and version. With a term of any kind, those of matching attributes.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn tags(tables: &mut dyn Tables, query: &Query) -> Result<Vec<TagInfo>> {
+    let mut list = Listing::new(tables, query)?;
+    let all = !list.cond.has(&|_| true) && query.pick.is_none();
+    let found = match all {
+        true if list.cond.known(&Known::default())?.is(false) => Vec::new(),
+        true => list.exec.tags()?.to_vec(),
+        false => list.touched(Kind::Tags)?.tags,
+    };
+    let mut rows: Vec<TagInfo> =
+        found.iter().map(|tag| TagInfo { decl: tag.decl.clone(), version: tag.version }).collect();
+    rows.sort_by(|a, b| (&a.decl.name, a.version).cmp(&(&b.decl.name, b.version)));
+    if list.falling(&Key::Tag) == Some(true) {
+        rows.sort_by(|a, b| b.decl.name.cmp(&a.decl.name));
+    }
+    Ok(list.limit(rows))
+}
+
+/// Distinct boxes of hits, by run, step, variable and box: their own, or that of the whole variable.
+///
+/// # Errors
+/// See [`run`](super::run).
+pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
+    let mut list = Listing::new(tables, query)?;
+    let mut seen: HashSet<(RunId, i64, VariableId, Vec<i64>, Vec<i64>)> = HashSet::new();
+    let mut rows = Vec::new();
+    let wanted = query.limit.unwrap_or(u64::MAX);
+    let hit_query = Query { limit: None, ..query.clone() };
+    if wanted == 0 {
+        return Ok(rows);
+    }
+    hits(&mut list.exec, &list.cond, &hit_query, true, &mut |row| {
+        let Some((start, count)) = row.bounds else { return Ok(Flow::More) };
+        let step = row.hit.step.unwrap_or(NO_STEP);
+        if seen.insert((row.unit.run.id, step, row.found_variable, start.to_vec(), count.to_vec())) {
+            let variable = row.hit.variable.map(|name| VariableName {
+                name: name.to_string(),
+                version: row.hit.variable_version,
+            });
+            rows.push(BoxInfo {
+                run: name_of(&row.unit.run),
+                step: row.hit.step,
+                variable,
+                start: start.to_vec(),
+                count: count.to_vec(),
+            });
+        }
+        Ok(if rows.len() as u64 == wanted { Flow::Stop } else { Flow::More })
+    })?;
+    if query.order.is_empty() && query.limit.is_none() {
+        rows.sort_by(|a, b| {
+            (&a.run, a.step, &a.variable, &a.start, &a.count).cmp(&(&b.run, b.step, &b.variable, &b.start, &b.count))
+        });
+    }
+    Ok(rows)
+}
+
+impl Exec<'_> {
+    /// Refuses regions and extents that no matching variable can have.
+    pub(super) fn check(&mut self, cond: &Cond) -> Result<()> {
+        let mut terms = Vec::new();
+        collect_terms(cond, &mut terms);
+        let beside = self.beside.clone();
+        let of_hits = terms.len();
+        beside.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
+        for (index, leaf) in terms.into_iter().enumerate() {
+            // A related attribute may lie on any variable of the run.
+            let about = if index < of_hits { cond } else { &Cond::Const(true) };
+            self.check_term(cond, about, leaf)?;
+        }
+        Ok(())
+    }
+
+    fn check_term(&mut self, of_run: &Cond, about: &Cond, leaf: &Leaf) -> Result<()> {
+        let mut misfits: Vec<(String, Misfit)> = Vec::new();
+        let mut dims: BTreeSet<String> = BTreeSet::new();
+        for run in self.runs(of_run, None)? {
+            for variable in self.variables(run.id)?.values() {
+                if !may_be(about, variable) {
+                    continue;
+                }
+                let misfit = match leaf {
+                    Leaf::Region(term) => BoxTest::of(&term.0, term.1, Some(variable))?.err(),
+                    Leaf::Extent(term) => Lengths::of(&term.0, Some(variable)).err(),
+                    _ => None,
+                };
+                let Some(misfit) = misfit else { return Ok(()) };
+                let own = variable.row.iter().flat_map(|row| row.decl.dims.iter().cloned());
+                dims.extend(own.filter(|dim| !dim.is_empty()).take(16));
+                if misfits.len() < 16 {
+                    misfits.push((variable.name.to_string(), misfit));
+                }
+            }
+        }
+        let Some((variable, misfit)) = misfits.into_iter().min_by(|a, b| a.0.cmp(&b.0)) else { return Ok(()) };
+        let there: Vec<String> = dims.into_iter().map(|dim| format!("'{dim}'")).collect();
+        Err(match misfit {
+            Misfit::Dimension(dim) => {
+                let error = Error::invalid(format!("no variable that matches has a dimension '{dim}'"));
+                error.with_hint(match there.is_empty() {
+                    true => format!("variable '{variable}' does not name its dimensions: name them by index, 0 first"),
+                    false => format!("there are {}", there.join(", ")),
+                })
+            }
+            Misfit::Coordinates(dim) => {
+                Error::invalid(format!("no variable that matches has coordinates along '{dim}'")).with_hint(
+                    format!("ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"),
+                )
+            }
+        })
+    }
+}
+
+/// Regions and extents that name a dimension or use coordinates.
+fn collect_terms<'a>(cond: &'a Cond, terms: &mut Vec<&'a Leaf>) {
+    match cond {
+        Cond::Const(_) => {}
+        Cond::All(list) | Cond::Any(list) => list.iter().for_each(|one| collect_terms(one, terms)),
+        Cond::Not(inner) => collect_terms(inner, terms),
+        Cond::Leaf(leaf) => {
+            let named = match leaf {
+                Leaf::Region(term) => term.0.iter().any(|(dim, range)| {
+                    matches!(dim, Dim::Name(_)) || matches!(range, Range::Physical(..))
+                }),
+                Leaf::Extent(term) => matches!(term.0, Dim::Name(_)),
+                _ => false,
+            };
+            if named {
+                terms.push(leaf);
+            }
+        }
+    }
+}
+
+/// Whether the names that a condition asks for leave a variable.
+fn may_be(cond: &Cond, variable: &VariableAt) -> bool {
+    match cond {
+        Cond::Const(is) => *is,
+        Cond::All(list) => list.iter().all(|one| may_be(one, variable)),
+        Cond::Any(list) => list.is_empty() || list.iter().any(|one| may_be(one, variable)),
+        Cond::Leaf(Leaf::Variable(names)) => names.matches(&variable.name),
+        Cond::Leaf(Leaf::VariableVersion(versions)) => versions.contains(&variable.version),
+        _ => true,
+    }
+}

@@ -1,0 +1,266 @@
+//! Which rows of a unit to read: by its series, along the curve, or by value.
+//!
+//! A range of keys costs about as much to begin as [`SEEK`] rows cost to read. By value, rows lie apart,
+//! and one costs about [`APART`] neighbours. The estimates are taken from spans and series; a wrong one
+//! costs time, never a hit.
+
+use fieldstone_core::Result;
+
+use super::bounds::{self, Steps, Values};
+use super::exec::{Exec, Unit, can_hold, hull};
+use crate::engine::{NO_CURVE, Probe, Series, curve};
+
+/// A unit of so few rows is read whole.
+const FEW: u64 = 48;
+/// What it costs to begin a range, in rows.
+const SEEK: u64 = 5;
+/// What a row costs that is found by its value.
+const APART: u64 = 3;
+
+/// How a unit is read.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    /// These ranges, about so many rows; whether that was guessed from least and greatest value.
+    Direct { probes: Vec<Probe>, expected: u64, guessed: bool },
+    /// Series by series, in order.
+    Series(Vec<Piece>),
+}
+
+/// The rows to read of one series, or of several that lie side by side.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub(crate) step: i64,
+    pub(crate) variable: i64,
+    pub(crate) probes: Vec<Probe>,
+    /// Rows that will be read, about.
+    pub(crate) expected: u64,
+    /// All rows of the series, where all are hits.
+    pub(crate) all: Option<u64>,
+    /// Where not `None`: all series of the step are read whole; steps of equal number lie side by side.
+    side_by_side: Option<u32>,
+}
+
+impl Exec<'_> {
+    /// How to read a unit; `by_series`: not by value.
+    pub(super) fn plan(&mut self, unit: &Unit, by_series: bool) -> Result<Plan> {
+        let n = unit.span.n;
+        let (run, tag) = (unit.run.id, unit.tag.id);
+        if n <= FEW {
+            let probe = Probe::Key { run, tag, steps: hull(&unit.steps), variable: None, curve: None };
+            return Ok(Plan::Direct { probes: vec![probe], expected: n, guessed: false });
+        }
+        let by_value = if by_series { None } else { by_value(unit) };
+        if let Some((probes, expected)) = &by_value
+            && expected.saturating_mul(APART) <= FEW.max(n / 2000)
+        {
+            self.note(unit, || format!("by value, about {expected} of {n} rows"));
+            return Ok(Plan::Direct { probes: probes.clone(), expected: *expected, guessed: true });
+        }
+        let pieces = self.pieces(unit)?;
+        let total: u64 = pieces.iter().map(|piece| piece.expected + SEEK * piece.probes.len() as u64).sum();
+        if let Some((probes, expected)) = by_value
+            && expected.saturating_mul(APART) < total
+        {
+            self.note(unit, || format!("by value, about {expected} of {n} rows"));
+            return Ok(Plan::Direct { probes, expected, guessed: true });
+        }
+        self.note(unit, || {
+            let ranges: usize = pieces.iter().map(|piece| piece.probes.len()).sum();
+            let rows: u64 = pieces.iter().map(|piece| piece.expected).sum();
+            format!("{} series in {ranges} ranges, about {rows} of {n} rows", pieces.len())
+        });
+        Ok(Plan::Series(pieces))
+    }
+
+    fn note(&mut self, unit: &Unit, what: impl Fn() -> String) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(format!("run '{}', tag '{}': {}", unit.run.name, unit.tag.name, what()));
+        }
+    }
+
+    /// The series of a unit that can hold a hit, by step and name of the variable.
+    pub(super) fn pieces(&mut self, unit: &Unit) -> Result<Vec<Piece>> {
+        const RANGES: usize = 8;
+        let (run, tag) = (unit.run.id, unit.tag.id);
+        let mut rows: Vec<Series> = Vec::new();
+        if unit.steps.len() <= RANGES {
+            for (from, to) in &unit.steps {
+                rows.extend(self.tables.series(run, tag, *from..=*to)?);
+            }
+        } else {
+            rows = self.tables.series(run, tag, hull(&unit.steps))?;
+        }
+        self.stats.series += rows.len() as u64;
+        let mut pieces: Vec<(u32, Piece)> = Vec::with_capacity(rows.len());
+        let mut group = 0u32;
+        for of_step in rows.chunk_by(|a, b| a.step == b.step) {
+            let from = pieces.len();
+            let mut whole = true;
+            for series in of_step {
+                let Some(piece) = self.piece(unit, series)? else {
+                    whole = false;
+                    continue;
+                };
+                let by_key = |probe: &Probe| matches!(probe, Probe::Key { curve: None, .. });
+                whole &= piece.probes.iter().all(by_key) && !piece.probes.is_empty();
+                let rank = unit.variable(series.variable).map_or(0, |variable| variable.rank + 1);
+                pieces.push((rank, piece));
+            }
+            let own = pieces.get_mut(from..).unwrap_or_default();
+            own.sort_by_key(|(rank, _)| *rank);
+            if whole {
+                own.iter_mut().for_each(|(_, piece)| piece.side_by_side = Some(group));
+            } else {
+                group += 1;
+            }
+        }
+        Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
+    }
+
+    /// One series, unless nothing in it can be a hit.
+    fn piece(&mut self, unit: &Unit, series: &Series) -> Result<Option<Piece>> {
+        if series.n == 0 || !bounds::within(&unit.steps, series.step) {
+            return Ok(None);
+        }
+        let spot = unit.spot(series.step, series.variable)?;
+        if spot.cond.is(false) || !can_hold(&unit.values, series.numbers) {
+            return Ok(None);
+        }
+        let at = |curve| Probe::Key {
+            run: series.run,
+            tag: series.tag,
+            steps: series.step..=series.step,
+            variable: Some(series.variable),
+            curve,
+        };
+        let mut piece = Piece { step: series.step, variable: series.variable, ..Piece::default() };
+        piece.all = spot.cond.is(true).then_some(series.n);
+        // A few rows are read faster than ranges of the curve are worked out.
+        const SMALL: u64 = 24;
+        if series.n > SMALL
+            && let Some(regions) = bounds::regions(&spot.cond)
+        {
+            let mut ranges: Vec<(i64, i64)> = Vec::new();
+            let mut share = 0.0;
+            for region in regions {
+                for rank in curve::ranks(series.levels) {
+                    let Some((from, to)) = region.reach(rank) else { continue };
+                    ranges.extend(self.ranges(series, &from, &to).iter());
+                    share += part(&from, &to, series.extent, spot.whole.as_ref().map(|(_, shape)| shape.as_slice()));
+                }
+            }
+            // Rows without a key of their own: those of the whole variable, and boxes beyond the curve.
+            ranges.push((NO_CURVE, NO_CURVE));
+            let ranges = merged(ranges);
+            let expected = (series.n as f64 * share.min(1.0)).ceil() as u64 + 1;
+            if expected + SEEK * (ranges.len() as u64) < series.n {
+                piece.expected = expected;
+                piece.probes = ranges.into_iter().map(|(from, to)| at(Some(from..=to))).collect();
+                return Ok(Some(piece));
+            }
+        }
+        piece.expected = series.n;
+        piece.probes = vec![at(None)];
+        Ok(Some(piece))
+    }
+
+    /// Ranges of the curve, kept: many series have boxes of the same levels.
+    fn ranges(&mut self, series: &Series, from: &[i64], to: &[i64]) -> std::rc::Rc<Vec<(i64, i64)>> {
+        let key = (series.levels, series.extent, from.to_vec(), to.to_vec());
+        if let Some(ranges) = self.curves.get(&key) {
+            return ranges.clone();
+        }
+        let found = curve::ranges(series.levels, series.extent, from, to);
+        let ranges = std::rc::Rc::new(found.into_iter().map(|range| (*range.start(), *range.end())).collect());
+        if self.curves.len() > 4_096 {
+            self.curves.clear();
+        }
+        self.curves.insert(key, std::rc::Rc::clone(&ranges));
+        ranges
+    }
+}
+
+/// Sorted, and one where they touch.
+fn merged(mut ranges: Vec<(i64, i64)>) -> Steps {
+    ranges.sort_unstable();
+    let mut apart: Steps = Vec::with_capacity(ranges.len());
+    for (from, to) in ranges {
+        match apart.last_mut() {
+            Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
+}
+
+/// The share of starts of boxes that touch a region, where they are spread evenly over the variable.
+fn part(from: &[i64], to: &[i64], extent: i64, shape: Option<&[i64]>) -> f64 {
+    let Some(shape) = shape.filter(|shape| shape.len() == from.len()) else { return 0.25 };
+    let sides = from.iter().zip(to).zip(shape).map(|((from, to), all)| {
+        let reach = (*to).min(*all).saturating_sub(*from).max(0) as f64 + extent.max(1) as f64;
+        (reach / (*all).max(1) as f64).min(1.0)
+    });
+    sides.product()
+}
+
+/// Ranges of the index of numbers or texts that hold all hits, and about how many rows are in them.
+fn by_value(unit: &Unit) -> Option<(Vec<Probe>, u64)> {
+    let (run, tag, n) = (unit.run.id, unit.tag.id, unit.span.n as f64);
+    match &unit.values {
+        Values::Any => None,
+        Values::Numbers(ranges) => {
+            let (least, greatest) = unit.span.numbers?;
+            let mut share = 0.0;
+            for (from, to) in ranges {
+                let (from, to) = (from.max(least), to.min(greatest));
+                let width = greatest - least;
+                share += match () {
+                    () if from > to => 0.0,
+                    () if from == to => 0.01,
+                    () if width.is_finite() && width > 0.0 => (to - from) / width,
+                    () => 1.0,
+                };
+            }
+            let number = |(from, to): &(f64, f64)| Probe::Number { run, tag, numbers: *from..=*to };
+            let expected = (share.min(1.0) * n).ceil() as u64 + 1;
+            Some((ranges.iter().map(number).collect(), expected))
+        }
+        Values::Texts(ranges) => {
+            let text = |(from, to): &(String, Option<String>)| Probe::Text { run, tag, from: from.clone(), to: to.clone() };
+            let open = ranges.iter().any(|(_, to)| to.is_none());
+            let expected = n / if open { 2.0 } else { 20.0 };
+            Some((ranges.iter().map(text).collect(), expected.ceil() as u64))
+        }
+    }
+}
+
+/// Joins pieces that are read whole and lie side by side, up to a batch.
+pub(super) fn merge(unit: &Unit, pieces: Vec<Piece>) -> Vec<Piece> {
+    const MOST: u64 = 25_000;
+    let mut joined: Vec<Piece> = Vec::new();
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(first) = pieces.next() {
+        let Some(group) = first.side_by_side else {
+            joined.push(first);
+            continue;
+        };
+        // Whole steps at a time, so that one range holds exactly these series.
+        let (from, mut to, mut expected, mut series) = (first.step, first.step, first.expected, 1);
+        while let Some(next) = pieces.next_if(|next| {
+            next.side_by_side == Some(group) && (next.step == to || expected + next.expected <= MOST)
+        }) {
+            to = next.step;
+            expected += next.expected;
+            series += 1;
+        }
+        let probes = match series {
+            1 => first.probes,
+            _ => {
+                let (run, tag) = (unit.run.id, unit.tag.id);
+                vec![Probe::Key { run, tag, steps: from..=to, variable: None, curve: None }]
+            }
+        };
+        joined.push(Piece { expected, probes, ..Piece::default() });
+    }
+    joined
+}

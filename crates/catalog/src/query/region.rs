@@ -1,0 +1,197 @@
+//! Boxes: a region on one variable, and whether a box lies to it as asked.
+//!
+//! Index ranges are half-open; an end that is not given is open. Physical ranges include both ends and
+//! become the elements whose coordinate lies in them, whichever way the coordinates run.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::Coordinate;
+
+use super::cond::VariableAt;
+use super::{Dim, Range, Relation};
+
+/// Why a region cannot be looked for on a variable.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Misfit {
+    /// It has no dimension of this name.
+    Dimension(String),
+    /// The dimension has no coordinates.
+    Coordinates(String),
+}
+
+/// A region on one variable.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BoxTest {
+    /// Dimension, first element and the one after the last; `None` is open.
+    pub(super) sides: Vec<(usize, Option<i64>, Option<i64>)>,
+    pub(super) relation: Relation,
+}
+
+/// The dimension whose extent is asked for, on one variable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Lengths(usize);
+
+/// Elements of a box, at most `u64::MAX`.
+pub(super) fn boxes_of(count: &[i64]) -> u64 {
+    count.iter().fold(1u64, |all, extent| all.saturating_mul(u64::try_from(*extent).unwrap_or(0)))
+}
+
+/// Extents of a variable as a box counts them.
+pub(super) fn shape_of(variable: Option<&VariableAt>) -> Option<Vec<i64>> {
+    let shape = variable?.row.as_ref()?.decl.shape.as_ref()?;
+    Some(shape.iter().map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX)).collect())
+}
+
+fn index_of(dim: &Dim, variable: Option<&VariableAt>) -> std::result::Result<usize, Misfit> {
+    match dim {
+        Dim::Index(index) => Ok(*index),
+        Dim::Name(name) => {
+            let dims = variable.and_then(|variable| variable.row.as_ref()).map(|row| &row.decl.dims);
+            let found = dims.and_then(|dims| dims.iter().position(|own| own == name));
+            found.ok_or_else(|| Misfit::Dimension(name.clone()))
+        }
+    }
+}
+
+impl Lengths {
+    pub(super) fn of(dim: &Dim, variable: Option<&VariableAt>) -> std::result::Result<Lengths, Misfit> {
+        Ok(Lengths(index_of(dim, variable)?))
+    }
+
+    pub(super) fn of_box(self, count: &[i64]) -> Option<i64> {
+        count.get(self.0).copied()
+    }
+}
+
+impl BoxTest {
+    /// The region on this variable; the inner error says why there is none.
+    ///
+    /// # Errors
+    /// Invalid for coordinates on a grid that does not map them to elements.
+    pub(super) fn of(
+        dims: &[(Dim, Range)],
+        relation: Relation,
+        variable: Option<&VariableAt>,
+    ) -> Result<std::result::Result<BoxTest, Misfit>> {
+        let shape = shape_of(variable);
+        let mut sides = Vec::with_capacity(dims.len());
+        for (dim, range) in dims {
+            let index = match index_of(dim, variable) {
+                Ok(index) => index,
+                Err(misfit) => return Ok(Err(misfit)),
+            };
+            let extent = shape.as_ref().and_then(|shape| shape.get(index).copied());
+            let (mut from, mut to) = match range {
+                Range::Index(from, to) => (*from, *to),
+                Range::Physical(low, high) => {
+                    let row = variable.and_then(|variable| variable.row.as_ref());
+                    let coords = row.map_or(&[][..], |row| &row.decl.coords);
+                    let found = coords.iter().find(|(of, _)| usize::try_from(*of) == Ok(index));
+                    let Some((_, coordinate)) = found else {
+                        return Ok(Err(Misfit::Coordinates(named(dim, variable))));
+                    };
+                    let (from, to) = elements(coordinate, extent, *low, *high)
+                        .map_err(|kind| refused(&kind, dim, variable))?;
+                    (Some(from), Some(to))
+                }
+            };
+            if relation == Relation::Contains {
+                from = from.or(Some(0));
+                // Without a shape nothing is known to reach the end: an empty side, which matches nothing.
+                to = to.or(extent).or(from);
+            }
+            sides.push((index, from, to));
+        }
+        Ok(Ok(BoxTest { sides, relation }))
+    }
+
+    /// Whether a box lies to the region as asked.
+    pub(super) fn matches(&self, start: &[i64], count: &[i64]) -> bool {
+        self.sides.iter().all(|(dim, from, to)| {
+            let (Some(first), Some(extent)) = (start.get(*dim), count.get(*dim)) else { return false };
+            let end = first.saturating_add(*extent);
+            if let (Some(from), Some(to)) = (from, to)
+                && from >= to
+            {
+                return false;
+            }
+            match self.relation {
+                Relation::Overlaps => to.is_none_or(|to| *first < to) && from.is_none_or(|from| end > from),
+                Relation::Within => from.is_none_or(|from| *first >= from) && to.is_none_or(|to| end <= to),
+                Relation::Contains => from.is_none_or(|from| *first <= from) && to.is_none_or(|to| end >= to),
+            }
+        })
+    }
+
+    /// A region that holds all elements that a box must touch to match, as `(first, behind the last)` for
+    /// each of `rank` dimensions; `None` where no box of that rank matches.
+    pub(super) fn reach(&self, rank: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+        let (mut from, mut to) = (vec![0; rank], vec![i64::MAX; rank]);
+        for (dim, first, end) in &self.sides {
+            let (low, high) = (from.get_mut(*dim)?, to.get_mut(*dim)?);
+            *low = first.unwrap_or(0).max(*low);
+            *high = end.unwrap_or(i64::MAX).min(*high);
+            if low >= high {
+                return None;
+            }
+        }
+        Some((from, to))
+    }
+}
+
+/// The elements whose coordinate is from `low` to `high`: the first, and the one after the last.
+fn elements(
+    coordinate: &Coordinate,
+    extent: Option<i64>,
+    low: f64,
+    high: f64,
+) -> std::result::Result<(i64, i64), String> {
+    let (count, at): (i64, &dyn Fn(i64) -> f64) = match coordinate {
+        Coordinate::Uniform { first, spacing } => {
+            (extent.unwrap_or(i64::MAX), &move |element| first + element as f64 * spacing)
+        }
+        Coordinate::Rectilinear(values) => (
+            extent.unwrap_or(i64::MAX).min(i64::try_from(values.len()).unwrap_or(i64::MAX)),
+            &|element| usize::try_from(element).ok().and_then(|i| values.get(i)).copied().unwrap_or(f64::NAN),
+        ),
+        Coordinate::Other(kind) => return Err(kind.clone()),
+    };
+    if count <= 0 || low.is_nan() || high.is_nan() {
+        return Ok((0, 0));
+    }
+    // Two binary searches over coordinates that rise or fall.
+    let rising = match coordinate {
+        Coordinate::Uniform { spacing, .. } => *spacing >= 0.0,
+        _ => at(count - 1) >= at(0),
+    };
+    let first = |passed: &dyn Fn(f64) -> bool| {
+        let (mut from, mut to) = (0, count);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if passed(at(middle)) { to = middle } else { from = middle + 1 }
+        }
+        from
+    };
+    Ok(match rising {
+        true => (first(&|x| x >= low), first(&|x| x > high)),
+        false => (first(&|x| x <= high), first(&|x| x < low)),
+    })
+}
+
+fn named(dim: &Dim, variable: Option<&VariableAt>) -> String {
+    match dim {
+        Dim::Name(name) => name.clone(),
+        Dim::Index(index) => {
+            let row = variable.and_then(|variable| variable.row.as_ref());
+            row.and_then(|row| row.decl.dims.get(*index).cloned()).unwrap_or_else(|| index.to_string())
+        }
+    }
+}
+
+fn refused(kind: &str, dim: &Dim, variable: Option<&VariableAt>) -> Error {
+    let name = variable.map_or("", |variable| &variable.name);
+    Error::invalid(format!(
+        "a range of coordinates along '{}' of variable '{name}' has no elements: its grid is '{kind}'",
+        named(dim, variable)
+    ))
+    .with_hint("ask by elements, as in box=z:50:100, or name variables on a uniform or rectilinear grid")
+}

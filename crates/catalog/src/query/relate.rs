@@ -1,0 +1,214 @@
+//! Attributes beside others: at the same run, step or variable, or with a box in common.
+//!
+//! Rows that hang on a related attribute are settled a batch at a time: what is related is asked for
+//! once, only in the batch's run, at its steps, on its variables or within the hull of its boxes. So
+//! memory is bounded by what matches there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+
+use super::bounds::Steps;
+use super::cond::{Beside, Cond, Leaf, Row};
+use super::exec::{Ask, Batch, Exec, Found, Out};
+use super::region::BoxTest;
+use super::{Relation, Where};
+use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
+
+/// Names a row within one state of the tables.
+type Own = (i64, i64);
+
+fn own(found: &Found) -> Own {
+    (found.batch, found.row)
+}
+
+/// What was found beside the rows of a batch.
+struct Mates {
+    place: Where,
+    /// Two rows are enough to know that there is another.
+    by_place: HashMap<(i64, i64), Vec<Own>>,
+    /// By step and rank: rows with their boxes.
+    by_box: HashMap<(i64, usize), Boxes>,
+}
+
+#[derive(Default)]
+struct Boxes {
+    /// Start, then count, and which row.
+    boxes: Vec<(Vec<i64>, Vec<i64>, Own)>,
+    /// Greatest extent along the first dimension.
+    extent: i64,
+}
+
+impl Mates {
+    fn key(place: Where, step: i64, variable: i64) -> Option<(i64, i64)> {
+        match place {
+            Where::SameRun => Some((0, 0)),
+            Where::SameStep => (step != NO_STEP).then_some((step, 0)),
+            Where::SameVariable => (variable != NO_VARIABLE).then_some((step, variable)),
+            Where::Overlapping => None,
+        }
+    }
+
+    /// Whether there is another attribute beside this row.
+    fn beside(&self, found: &Found, bounds: Option<(&[i64], &[i64])>) -> bool {
+        let me = own(found);
+        if self.place != Where::Overlapping {
+            let mates = Mates::key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
+            return mates.is_some_and(|mates| mates.iter().any(|mate| *mate != me));
+        }
+        let Some((start, count)) = bounds else { return false };
+        let Some(mates) = self.by_box.get(&(found.step, start.len())) else { return false };
+        let (Some(first), Some(extent)) = (start.first(), count.first()) else { return false };
+        let (from, end) = (first.saturating_sub(mates.extent), first.saturating_add(*extent));
+        let at = mates.boxes.partition_point(|mate| mate.0.first().is_some_and(|first| *first < from));
+        let near = mates.boxes.iter().skip(at).take_while(|mate| mate.0.first().is_some_and(|first| *first < end));
+        near.filter(|mate| mate.2 != me).any(|mate| overlap((start, count), (&mate.0, &mate.1)))
+    }
+
+    fn sort(&mut self) {
+        self.by_box.values_mut().for_each(|mates| mates.boxes.sort_unstable());
+    }
+}
+
+/// Whether boxes of equal rank have an element in common.
+fn overlap(a: (&[i64], &[i64]), b: (&[i64], &[i64])) -> bool {
+    let sides = a.0.iter().zip(a.1).zip(b.0.iter().zip(b.1));
+    sides.into_iter().all(|((x, n), (y, m))| *x < y.saturating_add(*m) && *y < x.saturating_add(*n))
+}
+
+impl Out for Mates {
+    fn take(&mut self, _: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
+        for found in &batch.found {
+            if self.place == Where::Overlapping {
+                let Some((start, count)) = batch.bounds(found) else { continue };
+                let mates = self.by_box.entry((found.step, start.len())).or_default();
+                mates.extent = mates.extent.max(count.first().copied().unwrap_or(0));
+                mates.boxes.push((start.to_vec(), count.to_vec(), own(found)));
+            } else if let Some(key) = Mates::key(self.place, found.step, found.variable) {
+                let mates = self.by_place.entry(key).or_default();
+                if mates.len() < 2 {
+                    mates.push(own(found));
+                }
+                if self.place == Where::SameRun && mates.len() == 2 {
+                    return Ok(Flow::Stop);
+                }
+            }
+        }
+        Ok(Flow::More)
+    }
+}
+
+/// A row that was kept, with what is beside it.
+struct Kept<'a> {
+    found: &'a Found,
+    bounds: Option<(&'a [i64], &'a [i64])>,
+    mates: &'a HashMap<usize, Mates>,
+}
+
+impl Row for Kept<'_> {
+    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
+        Ok(self.bounds)
+    }
+    fn value(&mut self) -> Result<&Value> {
+        Ok(&self.found.value)
+    }
+    fn beside(&self, index: usize) -> Option<bool> {
+        Some(self.mates.get(&index).is_some_and(|mates| mates.beside(self.found, self.bounds)))
+    }
+}
+
+impl Exec<'_> {
+    /// Decides the rows of a batch that hang on related attributes; those that fail are taken out.
+    pub(super) fn relate(&mut self, batch: &mut Batch) -> Result<()> {
+        let beside = self.beside.clone();
+        let mut keep = vec![true; batch.found.len()];
+        let mut from = 0;
+        while let Some(first) = batch.found.get(from) {
+            let Some(unit) = batch.units.get(first.unit).cloned() else { break };
+            let same = |found: &Found| {
+                let of = batch.units.get(found.unit);
+                of.is_some_and(|of| Rc::ptr_eq(&of.run, &unit.run) || of.run.id == unit.run.id)
+            };
+            let rest = batch.found.get(from..).unwrap_or_default();
+            let to = from + rest.iter().position(|found| !same(found)).unwrap_or(rest.len());
+            let open: Vec<&Found> =
+                batch.found.get(from..to).unwrap_or_default().iter().filter(|found| found.open).collect();
+            let mut mates = HashMap::new();
+            for (index, one) in beside.iter().enumerate() {
+                let asked = |found: &&Found| {
+                    let unit = batch.units.get(found.unit);
+                    unit.is_some_and(|unit| unit.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index)))
+                };
+                let asking: Vec<&Found> = open.iter().copied().filter(asked).collect();
+                if !asking.is_empty() {
+                    mates.insert(index, self.mates(&unit.run, one, &asking, batch)?);
+                }
+            }
+            for (found, keep) in batch.found.iter().zip(&mut keep).take(to).skip(from) {
+                let Some(unit) = batch.units.get(found.unit).filter(|_| found.open) else { continue };
+                let spot = unit.spot(found.step, found.variable)?;
+                let mut row = Kept { found, bounds: batch.bounds(found), mates: &mates };
+                *keep = spot.cond.test(&mut row)? == Some(true);
+            }
+            from = to;
+        }
+        let mut keep = keep.into_iter();
+        batch.found.retain(|_| keep.next().unwrap_or(false));
+        Ok(())
+    }
+
+    /// What lies beside rows of one run.
+    fn mates(
+        &mut self,
+        run: &super::cond::RunAt,
+        beside: &Beside,
+        asking: &[&Found],
+        batch: &Batch,
+    ) -> Result<Mates> {
+        let mut cond = beside.cond.clone();
+        let steps: BTreeSet<i64> = asking.iter().map(|found| found.step).collect();
+        let steps: Steps = steps.into_iter().map(|step| (step, step)).collect();
+        if beside.place == Where::SameVariable {
+            let on: BTreeSet<i64> = asking.iter().map(|found| found.variable).collect();
+            cond = cond.and(Cond::Leaf(Leaf::On(on.into_iter().collect())));
+        }
+        if beside.place == Where::Overlapping
+            && let Some(hull) = hull(asking, batch)
+        {
+            cond = cond.and(Cond::Leaf(Leaf::Boxed(Arc::new(hull))));
+        }
+        let ask = Ask {
+            cond: &cond,
+            run: Some(run),
+            steps: (beside.place != Where::SameRun).then_some(&steps),
+            boxes: beside.place == Where::Overlapping,
+            few: (beside.place == Where::SameRun).then_some(2),
+        };
+        let mut mates = Mates { place: beside.place, by_place: HashMap::new(), by_box: HashMap::new() };
+        self.ask(&ask, &mut mates)?;
+        mates.sort();
+        Ok(mates)
+    }
+}
+
+/// The region that holds the boxes of all rows, where they have one rank.
+fn hull(asking: &[&Found], batch: &Batch) -> Option<BoxTest> {
+    let mut sides: Option<Vec<(i64, i64)>> = None;
+    for (start, count) in asking.iter().filter_map(|found| batch.bounds(found)) {
+        let own = start.iter().zip(count).map(|(first, extent)| (*first, first.saturating_add(*extent)));
+        match &mut sides {
+            None => sides = Some(own.collect()),
+            Some(sides) if sides.len() != start.len() => return None,
+            Some(sides) => {
+                for (side, own) in sides.iter_mut().zip(own) {
+                    *side = (side.0.min(own.0), side.1.max(own.1));
+                }
+            }
+        }
+    }
+    let sides = sides?.into_iter().enumerate().map(|(dim, (from, to))| (dim, Some(from), Some(to)));
+    Some(BoxTest { sides: sides.collect(), relation: Relation::Overlaps })
+}
