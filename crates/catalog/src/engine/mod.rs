@@ -312,6 +312,10 @@ pub trait Tables {
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Where the rows of a batch come from: the id of its row 0.
     fn source(&mut self, batch: i64) -> Result<AttributeId>;
+    /// The same of several batches, ascending.
+    fn sources(&mut self, batches: &[i64]) -> Result<Vec<AttributeId>> {
+        batches.iter().map(|batch| self.source(*batch)).collect()
+    }
 }
 
 /// Order of a commit among all: its stamp (its decision's, where it was prepared), then the writer.

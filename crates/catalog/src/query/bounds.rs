@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 
 use fieldstone_core::value::{Glob, Test, Value, ValueType};
 
+use super::Scope;
 use super::cond::{Cond, Leaf};
 use super::region::BoxTest;
-use super::Scope;
 use crate::engine::NO_STEP;
 
 /// Ranges kept apart, at most; more become one.
@@ -321,7 +321,10 @@ mod tests {
 
     #[test]
     fn steps_in_common() {
-        assert_eq!(common(&[(0, 5), (8, 20)], &[(3, 9), (12, 12), (19, 30)]), [(3, 5), (8, 9), (12, 12), (19, 20)]);
+        assert_eq!(
+            common(&[(0, 5), (8, 20)], &[(3, 9), (12, 12), (19, 30)]),
+            [(3, 5), (8, 9), (12, 12), (19, 20)]
+        );
         assert_eq!(union(vec![(5, 6), (1, 2), (3, 4), (9, 8), (20, 30)]), [(1, 6), (20, 30)]);
         assert!(within(&[(1, 6), (20, 30)], 20) && !within(&[(1, 6), (20, 30)], 7));
     }
@@ -343,8 +346,14 @@ mod tests {
         assert_eq!(of(Test::Not(Box::new(apart)), ValueType::Float), Values::Any);
         let never = Test::All(vec![Test::Below(number(1)), Test::Above(number(9))]);
         assert_eq!(of(never, ValueType::Int), Values::Numbers(Vec::new()));
-        assert_eq!(of(Test::Glob("ab*".into()), ValueType::Text), Values::Texts(vec![("ab".into(), Some("ac".into()))]));
+        assert_eq!(
+            of(Test::Glob("ab*".into()), ValueType::Text),
+            Values::Texts(vec![("ab".into(), Some("ac".into()))])
+        );
         assert_eq!(of(Test::Above(number(1)), ValueType::IntRange), Values::Any);
-        assert_eq!(of(Test::Between(number(1), number(3)), ValueType::IntRange), Values::Numbers(vec![(LEAST, 3.0)]));
+        assert_eq!(
+            of(Test::Between(number(1), number(3)), ValueType::IntRange),
+            Values::Numbers(vec![(LEAST, 3.0)])
+        );
     }
 }

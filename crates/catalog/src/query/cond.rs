@@ -368,9 +368,9 @@ impl Leaf {
                 .bounds()?
                 .and_then(|(_, count)| term.0.of_box(count))
                 .is_some_and(|length| term.1.matches(&Value::Int(length))),
-            Leaf::Volume(test) => row
-                .bounds()?
-                .is_some_and(|(_, count)| test.matches(&Value::UInt(boxes_of(count)))),
+            Leaf::Volume(test) => {
+                row.bounds()?.is_some_and(|(_, count)| test.matches(&Value::UInt(boxes_of(count))))
+            }
             Leaf::Related(index) => return Ok(row.beside(*index)),
             // All others are decided by the place, which is known before rows are read.
             _ => false,

@@ -61,6 +61,9 @@ pub(super) struct Ask<'a> {
     pub(super) few: Option<u64>,
 }
 
+/// Levels and extent of a series, and the region asked for.
+pub(super) type Asked = (u64, i64, Vec<i64>, Vec<i64>);
+
 /// Variables of a run, by number.
 pub(super) type VariableMap = HashMap<VariableId, Arc<VariableAt>>;
 
@@ -190,7 +193,7 @@ pub(super) struct Exec<'t> {
     /// What runs declared is asked for, whatever the condition.
     pub(super) by_decl: bool,
     /// Ranges of the curve, by levels, extent and region.
-    pub(super) curves: HashMap<(u64, i64, Vec<i64>, Vec<i64>), Rc<Vec<(i64, i64)>>>,
+    pub(super) curves: HashMap<Asked, Rc<Vec<(i64, i64)>>>,
     /// What was decided, in words.
     pub(super) notes: Option<Vec<String>>,
 }
@@ -325,7 +328,8 @@ impl<'t> Exec<'t> {
     pub(super) fn runs(&mut self, cond: &Cond, ids: Option<&BTreeMap<RunId, ()>>) -> Result<Vec<Rc<RunAt>>> {
         let mut found = Vec::new();
         let mut take = |id: RunId, name: &RunName, decl| {
-            let run = RunAt { id, project: name.project.as_str().into(), name: name.name.as_str().into(), decl };
+            let run =
+                RunAt { id, project: name.project.as_str().into(), name: name.name.as_str().into(), decl };
             let left = cond.known(&Known { run: Some(&run), ..Known::default() })?;
             if !left.is(false) {
                 found.push(Rc::new(run));
@@ -364,7 +368,11 @@ impl<'t> Exec<'t> {
                 }
             }
             None => self.tables.run_names(&mut |id, name| {
-                if ids.is_none_or(|ids| ids.contains_key(&id)) { take(id, name, None) } else { Ok(Flow::More) }
+                if ids.is_none_or(|ids| ids.contains_key(&id)) {
+                    take(id, name, None)
+                } else {
+                    Ok(Flow::More)
+                }
             })?,
         }
         found.sort_by(|a, b| (&a.project, &a.name).cmp(&(&b.project, &b.name)));
@@ -433,7 +441,8 @@ impl<'t> Exec<'t> {
             }
             return Ok(own);
         }
-        let indexes: HashMap<i64, usize> = tags.iter().enumerate().map(|(index, tag)| (tag.id, index)).collect();
+        let indexes: HashMap<i64, usize> =
+            tags.iter().enumerate().map(|(index, tag)| (tag.id, index)).collect();
         for span in self.tables.spans_of_run(run.id)? {
             own.extend(indexes.get(&span.tag).map(|index| (*index, span)));
         }
@@ -442,7 +451,13 @@ impl<'t> Exec<'t> {
     }
 
     /// One run and tag, unless its span rules it out.
-    fn unit(&mut self, ask: &Ask<'_>, run: &Rc<RunAt>, tag: &Rc<TagAt>, span: Span) -> Result<Option<Rc<Unit>>> {
+    fn unit(
+        &mut self,
+        ask: &Ask<'_>,
+        run: &Rc<RunAt>,
+        tag: &Rc<TagAt>,
+        span: Span,
+    ) -> Result<Option<Rc<Unit>>> {
         let cond = ask.cond.known(&Known { run: Some(run), tag: Some(tag), place: None })?;
         if span.n == 0 || cond.is(false) {
             return Ok(None);
@@ -621,8 +636,8 @@ impl<'t> Exec<'t> {
         found.sort_by(|a, b| {
             (a.unit, a.step, a.rank, a.curve)
                 .cmp(&(b.unit, b.step, b.rank, b.curve))
-                .then_with(|| batch.bounds(a).cmp(&batch.bounds(b)))
                 .then_with(|| a.own.cmp(&b.own))
+                .then_with(|| batch.bounds(a).cmp(&batch.bounds(b)))
                 .then_with(|| match a.batch == b.batch {
                     true => a.row.cmp(&b.row),
                     false => self.id(a.batch, a.row).cmp(&self.id(b.batch, b.row)),
@@ -771,8 +786,9 @@ pub(super) fn can_hold(values: &Values, numbers: Option<(f64, f64)>) -> bool {
     match values {
         Values::Any => true,
         Values::Texts(ranges) => !ranges.is_empty(),
-        Values::Numbers(ranges) => numbers
-            .is_some_and(|(least, greatest)| ranges.iter().any(|(from, to)| *from <= greatest && least <= *to)),
+        Values::Numbers(ranges) => numbers.is_some_and(|(least, greatest)| {
+            ranges.iter().any(|(from, to)| *from <= greatest && least <= *to)
+        }),
     }
 }
 

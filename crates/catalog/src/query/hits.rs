@@ -137,8 +137,9 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     let has = |one: By| by.contains(&one);
     let (runs, steps, variables, tags) = (has(By::Run), has(By::Step), has(By::Variable), has(By::Tag));
     type Names = (Option<(Arc<str>, Arc<str>)>, Option<i64>, Option<Arc<str>>, Option<Arc<str>>);
+    type Addresses = (usize, Option<i64>, usize, usize);
     // By address first: the names of a query are shared.
-    let mut groups: HashMap<(usize, Option<i64>, usize, usize), (Names, Sum)> = HashMap::new();
+    let mut groups: HashMap<Addresses, (Names, Sum)> = HashMap::new();
     let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>() as usize;
     run(tables, query, &mut |hit| {
         let step = hit.step.filter(|_| steps);
@@ -204,7 +205,8 @@ impl Sum {
     fn plus(&mut self, number: f64) {
         let sum = self.sum + number;
         if sum.is_finite() {
-            let (large, small) = if self.sum.abs() >= number.abs() { (self.sum, number) } else { (number, self.sum) };
+            let (large, small) =
+                if self.sum.abs() >= number.abs() { (self.sum, number) } else { (number, self.sum) };
             self.lost += (large - sum) + small;
         }
         self.sum = sum;
@@ -543,7 +545,12 @@ impl Out for Emit<'_, '_> {
                     *last = (row.step, Vec::new());
                 }
                 let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
-                last.1.push(Held { hit: lent.hit.to_hit(), unit: unit.clone(), variable: row.variable, bounds });
+                last.1.push(Held {
+                    hit: lent.hit.to_hit(),
+                    unit: unit.clone(),
+                    variable: row.variable,
+                    bounds,
+                });
                 continue;
             }
             if self.give(exec, lent)? == Flow::Stop {
@@ -558,7 +565,10 @@ impl Out for Emit<'_, '_> {
 impl Exec<'_> {
     /// Hits of one unit, where no related attribute is asked for.
     fn count_unit(&mut self, unit: &Unit) -> Result<u64> {
-        let all = unit.steps.first().is_some_and(|(from, to)| *from <= unit.span.steps.0 && *to >= unit.span.steps.1);
+        let all = unit
+            .steps
+            .first()
+            .is_some_and(|(from, to)| *from <= unit.span.steps.0 && *to >= unit.span.steps.1);
         if all && unit.cond.is(true) {
             return Ok(unit.span.n);
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl, VariableName};
+use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
 use super::cond::{Cond, Known, Leaf, Place, RunAt, TagAt, VariableAt};
@@ -21,7 +21,7 @@ use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
 use super::{Dim, Key, Pick, Query, Range};
-use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId, VariableRow};
+use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
 /// What is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -370,7 +370,8 @@ pub fn variables(tables: &mut dyn Tables, query: &Query) -> Result<Vec<VariableI
     let mut rows = Vec::with_capacity(found.len());
     for (run, variable) in found {
         let own = list.exec.variables(run)?;
-        let (Some(of), Some(at)) = (runs.get(&run), own.get(&variable).or_else(|| names.get(&variable))) else {
+        let (Some(of), Some(at)) = (runs.get(&run), own.get(&variable).or_else(|| names.get(&variable)))
+        else {
             continue;
         };
         let (decl, declared) = match &at.row {
@@ -432,7 +433,8 @@ pub fn tags(tables: &mut dyn Tables, query: &Query) -> Result<Vec<TagInfo>> {
 /// See [`run`](super::run).
 pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
     let mut list = Listing::new(tables, query)?;
-    let mut seen: HashSet<(RunId, i64, VariableId, Vec<i64>, Vec<i64>)> = HashSet::new();
+    type Seen = (RunId, i64, VariableId, Vec<i64>, Vec<i64>);
+    let mut seen: HashSet<Seen> = HashSet::new();
     let mut rows = Vec::new();
     let wanted = query.limit.unwrap_or(u64::MAX);
     let hit_query = Query { limit: None, ..query.clone() };
@@ -443,10 +445,10 @@ pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
         let Some((start, count)) = row.bounds else { return Ok(Flow::More) };
         let step = row.hit.step.unwrap_or(NO_STEP);
         if seen.insert((row.unit.run.id, step, row.found_variable, start.to_vec(), count.to_vec())) {
-            let variable = row.hit.variable.map(|name| VariableName {
-                name: name.to_string(),
-                version: row.hit.variable_version,
-            });
+            let variable = row
+                .hit
+                .variable
+                .map(|name| VariableName { name: name.to_string(), version: row.hit.variable_version });
             rows.push(BoxInfo {
                 run: name_of(&row.unit.run),
                 step: row.hit.step,
@@ -459,7 +461,13 @@ pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
     })?;
     if query.order.is_empty() && query.limit.is_none() {
         rows.sort_by(|a, b| {
-            (&a.run, a.step, &a.variable, &a.start, &a.count).cmp(&(&b.run, b.step, &b.variable, &b.start, &b.count))
+            (&a.run, a.step, &a.variable, &a.start, &a.count).cmp(&(
+                &b.run,
+                b.step,
+                &b.variable,
+                &b.start,
+                &b.count,
+            ))
         });
     }
     Ok(rows)
@@ -502,21 +510,26 @@ impl Exec<'_> {
                 }
             }
         }
-        let Some((variable, misfit)) = misfits.into_iter().min_by(|a, b| a.0.cmp(&b.0)) else { return Ok(()) };
+        let Some((variable, misfit)) = misfits.into_iter().min_by(|a, b| a.0.cmp(&b.0)) else {
+            return Ok(());
+        };
         let there: Vec<String> = dims.into_iter().map(|dim| format!("'{dim}'")).collect();
         Err(match misfit {
             Misfit::Dimension(dim) => {
                 let error = Error::invalid(format!("no variable that matches has a dimension '{dim}'"));
                 error.with_hint(match there.is_empty() {
-                    true => format!("variable '{variable}' does not name its dimensions: name them by index, 0 first"),
+                    true => format!(
+                        "variable '{variable}' does not name its dimensions: name them by index, 0 first"
+                    ),
                     false => format!("there are {}", there.join(", ")),
                 })
             }
-            Misfit::Coordinates(dim) => {
-                Error::invalid(format!("no variable that matches has coordinates along '{dim}'")).with_hint(
-                    format!("ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"),
-                )
-            }
+            Misfit::Coordinates(dim) => Error::invalid(format!(
+                "no variable that matches has coordinates along '{dim}'"
+            ))
+            .with_hint(format!(
+                "ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"
+            )),
         })
     }
 }
@@ -529,9 +542,10 @@ fn collect_terms<'a>(cond: &'a Cond, terms: &mut Vec<&'a Leaf>) {
         Cond::Not(inner) => collect_terms(inner, terms),
         Cond::Leaf(leaf) => {
             let named = match leaf {
-                Leaf::Region(term) => term.0.iter().any(|(dim, range)| {
-                    matches!(dim, Dim::Name(_)) || matches!(range, Range::Physical(..))
-                }),
+                Leaf::Region(term) => term
+                    .0
+                    .iter()
+                    .any(|(dim, range)| matches!(dim, Dim::Name(_)) || matches!(range, Range::Physical(..))),
                 Leaf::Extent(term) => matches!(term.0, Dim::Name(_)),
                 _ => false,
             };

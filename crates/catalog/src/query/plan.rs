@@ -37,7 +37,7 @@ pub(crate) struct Piece {
     /// All rows of the series, where all are hits.
     pub(crate) all: Option<u64>,
     /// Where not `None`: all series of the step are read whole; steps of equal number lie side by side.
-    side_by_side: Option<u32>,
+    pub(crate) side_by_side: Option<u32>,
 }
 
 impl Exec<'_> {
@@ -146,7 +146,12 @@ impl Exec<'_> {
                 for rank in curve::ranks(series.levels) {
                     let Some((from, to)) = region.reach(rank) else { continue };
                     ranges.extend(self.ranges(series, &from, &to).iter());
-                    share += part(&from, &to, series.extent, spot.whole.as_ref().map(|(_, shape)| shape.as_slice()));
+                    share += part(
+                        &from,
+                        &to,
+                        series.extent,
+                        spot.whole.as_ref().map(|(_, shape)| shape.as_slice()),
+                    );
                 }
             }
             // Rows without a key of their own: those of the whole variable, and boxes beyond the curve.
@@ -171,7 +176,8 @@ impl Exec<'_> {
             return ranges.clone();
         }
         let found = curve::ranges(series.levels, series.extent, from, to);
-        let ranges = std::rc::Rc::new(found.into_iter().map(|range| (*range.start(), *range.end())).collect());
+        let ranges =
+            std::rc::Rc::new(found.into_iter().map(|range| (*range.start(), *range.end())).collect());
         if self.curves.len() > 4_096 {
             self.curves.clear();
         }
@@ -226,7 +232,12 @@ fn by_value(unit: &Unit) -> Option<(Vec<Probe>, u64)> {
             Some((ranges.iter().map(number).collect(), expected))
         }
         Values::Texts(ranges) => {
-            let text = |(from, to): &(String, Option<String>)| Probe::Text { run, tag, from: from.clone(), to: to.clone() };
+            let text = |(from, to): &(String, Option<String>)| Probe::Text {
+                run,
+                tag,
+                from: from.clone(),
+                to: to.clone(),
+            };
             let open = ranges.iter().any(|(_, to)| to.is_none());
             let expected = n / if open { 2.0 } else { 20.0 };
             Some((ranges.iter().map(text).collect(), expected.ceil() as u64))

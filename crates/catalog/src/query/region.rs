@@ -149,10 +149,11 @@ fn elements(
         Coordinate::Uniform { first, spacing } => {
             (extent.unwrap_or(i64::MAX), &move |element| first + element as f64 * spacing)
         }
-        Coordinate::Rectilinear(values) => (
-            extent.unwrap_or(i64::MAX).min(i64::try_from(values.len()).unwrap_or(i64::MAX)),
-            &|element| usize::try_from(element).ok().and_then(|i| values.get(i)).copied().unwrap_or(f64::NAN),
-        ),
+        Coordinate::Rectilinear(values) => {
+            (extent.unwrap_or(i64::MAX).min(i64::try_from(values.len()).unwrap_or(i64::MAX)), &|element| {
+                usize::try_from(element).ok().and_then(|i| values.get(i)).copied().unwrap_or(f64::NAN)
+            })
+        }
         Coordinate::Other(kind) => return Err(kind.clone()),
     };
     if count <= 0 || low.is_nan() || high.is_nan() {

@@ -56,7 +56,8 @@ impl Mates {
     fn beside(&self, found: &Found, bounds: Option<(&[i64], &[i64])>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
-            let mates = Mates::key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
+            let mates =
+                Mates::key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
             return mates.is_some_and(|mates| mates.iter().any(|mate| *mate != me));
         }
         let Some((start, count)) = bounds else { return false };
@@ -64,7 +65,8 @@ impl Mates {
         let (Some(first), Some(extent)) = (start.first(), count.first()) else { return false };
         let (from, end) = (first.saturating_sub(mates.extent), first.saturating_add(*extent));
         let at = mates.boxes.partition_point(|mate| mate.0.first().is_some_and(|first| *first < from));
-        let near = mates.boxes.iter().skip(at).take_while(|mate| mate.0.first().is_some_and(|first| *first < end));
+        let near =
+            mates.boxes.iter().skip(at).take_while(|mate| mate.0.first().is_some_and(|first| *first < end));
         near.filter(|mate| mate.2 != me).any(|mate| overlap((start, count), (&mate.0, &mate.1)))
     }
 
@@ -140,7 +142,9 @@ impl Exec<'_> {
             for (index, one) in beside.iter().enumerate() {
                 let asked = |found: &&Found| {
                     let unit = batch.units.get(found.unit);
-                    unit.is_some_and(|unit| unit.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index)))
+                    unit.is_some_and(|unit| {
+                        unit.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index))
+                    })
                 };
                 let asking: Vec<&Found> = open.iter().copied().filter(asked).collect();
                 if !asking.is_empty() {

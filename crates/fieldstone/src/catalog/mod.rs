@@ -11,12 +11,11 @@ use std::sync::Arc;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{
-    AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
-};
+use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
 use fieldstone_store::api::FieldStore;
 
-pub use fieldstone_catalog::query::{self, Hit, HitTable, Query};
+pub use fieldstone_catalog::query::{self, Aggregate, BoxInfo, By, Hit, HitTable, Query};
+pub use fieldstone_catalog::query::{RunInfo, StepInfo, TagInfo, VariableInfo};
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog as records;
 
@@ -25,97 +24,6 @@ pub use fieldstone_format::catalog as records;
 pub struct CatalogSettings {
     /// `postgresql://…`; the embedded engine where absent.
     pub engine: Option<String>,
-}
-
-/// A run that was found.
-#[derive(Debug, Clone)]
-pub struct RunInfo {
-    /// What was declared, or only the name.
-    pub decl: RunDecl,
-    /// Whether `create_run` declared it; else fields name it.
-    pub declared: bool,
-}
-
-/// A step that was found.
-#[derive(Debug, Clone)]
-pub struct StepInfo {
-    /// The run.
-    pub run: RunName,
-    /// The number.
-    pub step: i64,
-    /// The time.
-    pub time: Option<f64>,
-}
-
-/// A variable that was found.
-#[derive(Debug, Clone)]
-pub struct VariableInfo {
-    /// The run.
-    pub run: RunName,
-    /// What was declared, or what its fields say.
-    pub decl: VariableDecl,
-    /// Whether `create_variable` declared it.
-    pub declared: bool,
-}
-
-/// A tag that was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TagInfo {
-    /// What was declared.
-    pub decl: TagDecl,
-    /// The version to show.
-    pub version: i64,
-}
-
-/// A box that was found: the box of at least one hit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BoxInfo {
-    /// The run.
-    pub run: RunName,
-    /// The step.
-    pub step: Option<i64>,
-    /// The variable.
-    pub variable: Option<VariableName>,
-    /// Start.
-    pub start: Vec<i64>,
-    /// Extents.
-    pub count: Vec<i64>,
-}
-
-/// What an aggregate is taken over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum By {
-    /// Name of the run, within its project.
-    Run,
-    /// The step.
-    Step,
-    /// The variable.
-    Variable,
-    /// The tag.
-    Tag,
-}
-
-/// Numbers of a group of hits.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Aggregate {
-    /// The run, where grouped by it.
-    pub run: Option<RunName>,
-    /// The step, where grouped by it and there is one.
-    pub step: Option<i64>,
-    /// Time of the step, where grouped by run and step.
-    pub time: Option<f64>,
-    /// The variable, where grouped by it and there is one.
-    pub variable: Option<Arc<str>>,
-    /// The tag, where grouped by it.
-    pub tag: Option<Arc<str>>,
-    /// Hits.
-    pub count: u64,
-    /// Least number; `None` where no hit has one.
-    pub min: Option<f64>,
-    /// Greatest number.
-    pub max: Option<f64>,
-    /// Mean of the numbers.
-    pub mean: Option<f64>,
 }
 
 /// What is to be deleted.
