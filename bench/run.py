@@ -63,7 +63,7 @@ def arguments() -> argparse.Namespace:
         "--work",
         type=Path,
         default=Path(tempfile.gettempdir()) / "fieldstone-bench",
-        help="folder on the disk to measure; needs 5 GB",
+        help="folder on the disk to measure; needs 8 GB",
     )
     ap.add_argument("--patience", type=float, default=300, help="seconds to wait for a load below 1.5")
     return ap.parse_args()
