@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod checkpoint;
 mod cubes;
 pub mod export;
+pub mod finders;
 mod grib;
 pub mod helper;
 mod ingest;
