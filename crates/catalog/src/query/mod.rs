@@ -15,6 +15,7 @@ mod region;
 mod relate;
 mod results;
 mod table;
+pub mod text;
 
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;

@@ -1,0 +1,176 @@
+//! Values as a query writes them.
+
+use fieldstone_core::value::{Glob, Value, parse_moment};
+use fieldstone_core::{Error, Result};
+
+use super::scan::Scan;
+
+/// A value, and whether it is a bare word with the signs of a pattern.
+pub(super) fn value_or_pattern(scan: &mut Scan<'_>) -> Result<(Value, bool)> {
+    if let Some(text) = scan.quoted()? {
+        return Ok((Value::Text(text), false));
+    }
+    if matches!(scan.peek(), Some('[' | '{')) {
+        return Ok((scan.deeper(nested)?, false));
+    }
+    let place = scan.at;
+    let word = scan.bare();
+    if word.is_empty() {
+        return Err(scan
+            .expected("a value")
+            .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; in quotes if it holds blanks or one of ( ) , = < >"));
+    }
+    let value = bare(word).map_err(|error| {
+        let hint = error.hint().unwrap_or("write it in quotes if it is a text").to_owned();
+        scan.error_at(place, error.message()).with_hint(hint)
+    })?;
+    let pattern = matches!(value, Value::Text(_)) && Glob::is_pattern(word);
+    Ok((value, pattern))
+}
+
+/// A value.
+pub(super) fn value(scan: &mut Scan<'_>) -> Result<Value> {
+    Ok(value_or_pattern(scan)?.0)
+}
+
+/// The whole text as one value; where it is none, the text itself.
+pub(super) fn whole(text: &str) -> Result<Value> {
+    let trimmed = text.trim();
+    if trimmed.starts_with(['"', '[', '{']) {
+        let mut scan = Scan::new(trimmed);
+        let value = value(&mut scan)?;
+        return match scan.peek() {
+            None => Ok(value),
+            Some(_) => Err(scan.expected("the end of the value")),
+        };
+    }
+    if trimmed.is_empty() || trimmed.contains(char::is_whitespace) && parse_moment(trimmed).is_none() {
+        return Ok(Value::Text(text.to_owned()));
+    }
+    match bare(trimmed)? {
+        Value::Text(_) => Ok(Value::Text(text.to_owned())),
+        value => Ok(value),
+    }
+}
+
+/// What a bare word is.
+fn bare(word: &str) -> Result<Value> {
+    match word {
+        "true" => return Ok(Value::Bool(true)),
+        "false" => return Ok(Value::Bool(false)),
+        "null" => return Ok(Value::Null),
+        _ => {}
+    }
+    if let Some(number) = number(word) {
+        return Ok(number);
+    }
+    if let Some((first, last)) = word.split_once("..")
+        && let (Some(first), Some(last)) = (number(first), number(last))
+    {
+        return range(first, last).ok_or_else(|| {
+            Error::invalid(format!("`{word}` is no range"))
+                .with_hint("a range goes from its least to its greatest number, both included")
+        });
+    }
+    if let Some(digits) = word.strip_prefix("0x") {
+        let pairs = digits.as_bytes().chunks(2).map(|pair| {
+            let text = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+            u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|b| b.is_ascii_hexdigit()))
+        });
+        return pairs.collect::<Option<Vec<u8>>>().map(Value::Bytes).ok_or_else(|| {
+            Error::invalid(format!("`{word}` is not bytes"))
+                .with_hint("bytes are 0x and two hexadecimal digits each; numbers are decimal")
+        });
+    }
+    Ok(parse_moment(word).map_or_else(|| Value::Text(word.to_owned()), Value::DateTime))
+}
+
+/// A number: int, uint beyond that, float with a point or an exponent, `nan`, `inf`.
+pub(super) fn number(word: &str) -> Option<Value> {
+    if let Ok(n) = word.parse::<i64>() {
+        return Some(Value::Int(n));
+    }
+    if let Ok(n) = word.parse::<u64>() {
+        return Some(Value::UInt(n));
+    }
+    let special = word.trim_start_matches(['-', '+']);
+    let digits = special.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let named = ["nan", "NaN", "inf", "Inf", "infinity", "Infinity"].contains(&special);
+    if digits || named { word.parse::<f64>().ok().map(Value::Float) } else { None }
+}
+
+fn range(first: Value, last: Value) -> Option<Value> {
+    let float = |value: &Value| match value {
+        Value::Float(n) => Some(*n),
+        other => match other.fits(fieldstone_core::value::ValueType::Float) {
+            Some(Value::Float(n)) => Some(n),
+            _ => None,
+        },
+    };
+    let value = match (&first, &last) {
+        (Value::Int(a), Value::Int(b)) => Value::IntRange(*a, *b),
+        (a, b) => Value::FloatRange(float(a)?, float(b)?),
+    };
+    value.check().ok().map(|()| value)
+}
+
+/// A list or a map.
+fn nested(scan: &mut Scan<'_>) -> Result<Value> {
+    let place = scan.at;
+    let value = if scan.takes('[') {
+        Value::List(items(scan, ']', element)?)
+    } else {
+        scan.take('{')?;
+        Value::Map(items(scan, '}', |scan| {
+            let key = match scan.quoted()? {
+                Some(key) => key,
+                None => match scan.ident() {
+                    "" => return Err(scan.expected("a key in quotes")),
+                    key => key.to_owned(),
+                },
+            };
+            scan.take(':')?;
+            Ok((key, element(scan)?))
+        })?)
+    };
+    value.check().map_err(|error| scan.error_at(place, error.message()))?;
+    Ok(value)
+}
+
+fn items<T>(
+    scan: &mut Scan<'_>,
+    end: char,
+    mut item: impl FnMut(&mut Scan<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut items = Vec::new();
+    if scan.takes(end) {
+        return Ok(items);
+    }
+    loop {
+        items.push(item(scan)?);
+        if scan.takes(end) {
+            return Ok(items);
+        }
+        if !scan.takes(',') {
+            return Err(scan.expected(&format!("`,` or `{end}`")));
+        }
+    }
+}
+
+/// An element: a bare word ends at a bracket too.
+fn element(scan: &mut Scan<'_>) -> Result<Value> {
+    if let Some(text) = scan.quoted()? {
+        return Ok(Value::Text(text));
+    }
+    if matches!(scan.peek(), Some('[' | '{')) {
+        return scan.deeper(nested);
+    }
+    let place = scan.at;
+    let word = scan.bare();
+    let word = &word[..word.find([']', '}']).unwrap_or(word.len())];
+    scan.at = place + word.len();
+    if word.is_empty() {
+        return Err(scan.expected("a value"));
+    }
+    bare(word).map_err(|error| scan.error_at(place, error.message()))
+}

@@ -1,0 +1,73 @@
+//! Queries as text: what `fieldstone find` and `store.find` take.
+//!
+//! ```text
+//! query   = [ expr ] { first | last | order by key { "," key } | limit N | transaction "=" ID }
+//! expr    = and { or and }                    and = unary { and unary }
+//! unary   = not unary | "(" expr ")" | everything | nothing | related | [ relation ] box | term
+//! related = ( with | without ) ( same run | same step | same variable | overlapping ) "(" expr ")"
+//! term    = name tests | number tests | steps
+//!   names     run project job variable tag unit      = != in like contains
+//!   values    value param.NAME created time          test
+//!   numbers   extent.DIM volume                      test
+//!   integers  version tag_version                    = != in
+//!   steps     step = 6 | 0:10 | 0/6/12 | 0/to/24/by/6,   step in (…), step > 3 …
+//!   scope     = run | step | variable
+//! test    = [ not ] op | "(" tests with and, or, not ")"
+//! op      = ( "=" | "!=" | ">" | ">=" | "<" | "<=" | contains ) value | in "(" values ")"
+//!         | between value and value | like PATTERN | exists
+//! box     = "box" "=" range { "," range }  |  "box" "(" range { "," range } ")"
+//! range   = FROM:TO (of the next dimension) | DIM:FROM:TO | DIM=LOW..HIGH   (the last only in brackets)
+//! relation = overlaps | within | contains
+//! key     = [ "-" ] ( run created step time variable tag value volume ) [ asc | desc ]
+//! ```
+//!
+//! Words are written bare or in quotes. A bare word with `*`, `?` or `[` is a pattern; in quotes it is
+//! what it says. Values are numbers, `true`, `false`, moments (`2026-11-21T06:00`), ranges (`5..9`),
+//! bytes (`0x0aff`), lists, maps, and texts. Boxes and steps with `:` are half-open, `LOW..HIGH` holds
+//! both ends.
+//!
+//! [`Query`] and [`Expr`] print as text that is read back as the same query.
+//!
+//! ```
+//! use fieldstone_catalog::query::text::parse;
+//! let query = parse("tag=maximum and variable=temp* and value>9000 and box=z:50:100 limit 5")?;
+//! assert_eq!(query.limit, Some(5));
+//! let error = parse("tag=maximum and vlaue>9000").unwrap_err();
+//! assert!(error.hint().is_some_and(|hint| hint.contains("`value`")));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod boxes;
+mod literal;
+mod parser;
+mod scan;
+mod show;
+mod terms;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::{Glob, Value};
+
+use super::{Expr, NameTest, Query};
+
+/// Parentheses within one another, at most.
+const DEPTH: usize = 100;
+
+/// Reads a query. Errors point at the character.
+pub fn parse(text: &str) -> Result<Query> {
+    parser::query(text)
+}
+
+/// Reads an expression alone.
+pub fn parse_expr(text: &str) -> Result<Expr> {
+    parser::expr(text)
+}
+
+/// Reads one value as queries write it; a text that is no other value stands for itself.
+pub fn parse_value(text: &str) -> Result<Value> {
+    literal::whole(text)
+}
+
+/// The test of a name that a bare word stands for: a pattern where it holds `*`, `?` or `[`.
+pub fn name_test(word: &str) -> NameTest {
+    if Glob::is_pattern(word) { NameTest::Glob(word.to_owned()) } else { NameTest::Is(word.to_owned()) }
+}

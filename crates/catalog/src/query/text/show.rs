@@ -1,0 +1,313 @@
+//! Queries as text again.
+
+use std::fmt::{self, Display, Formatter};
+
+use fieldstone_core::value::{Glob, Test, Value};
+
+use super::super::{Dim, Expr, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
+use super::parser::{RELATIONS, key_name};
+use super::scan::is_ident;
+
+/// How tightly what stands around binds: an expression that binds less needs brackets.
+#[derive(PartialEq, PartialOrd)]
+enum Binds {
+    Or,
+    And,
+    Not,
+}
+
+impl Display for Query {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut blank = "";
+        if !matches!(&self.expr, Expr::All(all) if all.is_empty()) {
+            write!(f, "{}", self.expr)?;
+            blank = " ";
+        }
+        let mut tail = |f: &mut Formatter<'_>, text: String| {
+            write!(f, "{blank}{text}")?;
+            blank = " ";
+            Ok(())
+        };
+        match self.pick {
+            Some(Pick::First) => tail(f, "first".into())?,
+            Some(Pick::Last) => tail(f, "last".into())?,
+            None => {}
+        }
+        if !self.order.is_empty() {
+            let key = |(key, down): &(_, bool)| format!("{}{}", if *down { "-" } else { "" }, key_name(key));
+            let keys: Vec<String> = self.order.iter().map(key).collect();
+            tail(f, format!("order by {}", keys.join(", ")))?;
+        }
+        if let Some(limit) = self.limit {
+            tail(f, format!("limit {limit}"))?;
+        }
+        if let Some(transaction) = self.transaction {
+            tail(f, format!("transaction={transaction}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        expr(f, self, Binds::Or)
+    }
+}
+
+fn expr(f: &mut Formatter<'_>, shown: &Expr, around: Binds) -> fmt::Result {
+    match shown {
+        Expr::All(all) if all.is_empty() => f.write_str("everything"),
+        Expr::Any(any) if any.is_empty() => f.write_str("nothing"),
+        Expr::All(one) | Expr::Any(one) if one.len() == 1 => expr(f, &one[0], around),
+        Expr::All(all) => bracketed(f, around > Binds::And, |f| joined(f, all, " and ")),
+        Expr::Any(any) => bracketed(f, around > Binds::Or, |f| joined(f, any, " or ")),
+        Expr::Not(inner) => match &**inner {
+            Expr::Related(at, inner) => related(f, "without", *at, inner),
+            inner => {
+                f.write_str("not ")?;
+                expr(f, inner, Binds::Not)
+            }
+        },
+        Expr::Related(at, inner) => related(f, "with", *at, inner),
+        Expr::Term(shown) => term(f, shown),
+    }
+}
+
+fn bracketed(
+    f: &mut Formatter<'_>,
+    brackets: bool,
+    inner: impl FnOnce(&mut Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    if brackets {
+        f.write_str("(")?;
+    }
+    inner(f)?;
+    if brackets { f.write_str(")") } else { Ok(()) }
+}
+
+/// Parts of a list. One that is such a list itself keeps its brackets, so that it stays a part.
+fn joined(f: &mut Formatter<'_>, parts: &[Expr], joint: &str) -> fmt::Result {
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
+            f.write_str(joint)?;
+        }
+        expr(f, part, if joint == " and " { Binds::Not } else { Binds::And })?;
+    }
+    Ok(())
+}
+
+fn related(f: &mut Formatter<'_>, with: &str, at: Where, inner: &Expr) -> fmt::Result {
+    let place = match at {
+        Where::SameRun => "same run",
+        Where::SameStep => "same step",
+        Where::SameVariable => "same variable",
+        Where::Overlapping => "overlapping",
+    };
+    write!(f, "{with} {place} ({inner})")
+}
+
+fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
+    match shown {
+        Term::Run(test) => name(f, "run", test),
+        Term::Project(test) => name(f, "project", test),
+        Term::Job(test) => name(f, "job", test),
+        Term::Variable(test) => name(f, "variable", test),
+        Term::Tag(test) => name(f, "tag", test),
+        Term::Unit(test) => name(f, "unit", test),
+        Term::Param(param, value) => {
+            f.write_str("param.")?;
+            part(f, param, false)?;
+            test(f, value)
+        }
+        Term::Created(value) => tested(f, "created", value),
+        Term::Time(value) => tested(f, "time", value),
+        Term::Value(value) => tested(f, "value", value),
+        Term::Volume(value) => tested(f, "volume", value),
+        Term::Extent(dim, value) => {
+            f.write_str("extent.")?;
+            dimension(f, dim)?;
+            test(f, value)
+        }
+        Term::VariableVersion(list) => integers(f, "version", list),
+        Term::TagVersion(list) => integers(f, "tag_version", list),
+        Term::Step(ranges) => steps(f, ranges),
+        Term::Scope(Scope::Run) => f.write_str("scope=run"),
+        Term::Scope(Scope::Step) => f.write_str("scope=step"),
+        Term::Scope(Scope::Variable) => f.write_str("scope=variable"),
+        Term::Region(parts, relation) => region(f, parts, *relation),
+    }
+}
+
+/// A text in quotes, as JSON has it.
+fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
+    write!(f, "{}", Value::Text(text.to_owned()))
+}
+
+/// Whether a word may stand bare.
+fn is_bare(word: &str) -> bool {
+    let sign = |c: char| "_-./:+*?[]{}@%~^&|;!".contains(c);
+    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || sign(c))
+}
+
+/// The name of a parameter or dimension; one of digits alone is quoted where it would be an index.
+fn part(f: &mut Formatter<'_>, word: &str, digits_are_index: bool) -> fmt::Result {
+    let bare = !word.is_empty() && word.chars().all(is_ident);
+    let index = digits_are_index && word.bytes().all(|b| b.is_ascii_digit());
+    if bare && !index { f.write_str(word) } else { quoted(f, word) }
+}
+
+fn dimension(f: &mut Formatter<'_>, dim: &Dim) -> fmt::Result {
+    match dim {
+        Dim::Name(word) => part(f, word, true),
+        Dim::Index(index) => write!(f, "{index}"),
+    }
+}
+
+fn name(f: &mut Formatter<'_>, subject: &str, test: &NameTest) -> fmt::Result {
+    f.write_str(subject)?;
+    match test {
+        NameTest::Is(_) => {
+            f.write_str("=")?;
+            name_item(f, test)
+        }
+        NameTest::Glob(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => write!(f, "={pattern}"),
+        NameTest::Glob(pattern) => {
+            f.write_str(" like ")?;
+            quoted(f, pattern)
+        }
+        NameTest::Any(_) => {
+            f.write_str(" in (")?;
+            for (i, item) in flat(test).into_iter().enumerate() {
+                if i > 0 {
+                    f.write_str(", ")?;
+                }
+                name_item(f, item)?;
+            }
+            f.write_str(")")
+        }
+    }
+}
+
+/// The names and patterns of which one must match.
+fn flat(test: &NameTest) -> Vec<&NameTest> {
+    match test {
+        NameTest::Any(any) => any.iter().flat_map(flat).collect(),
+        one => vec![one],
+    }
+}
+
+fn name_item(f: &mut Formatter<'_>, item: &NameTest) -> fmt::Result {
+    match item {
+        // `like` begins a pattern in a list.
+        NameTest::Is(word)
+            if is_bare(word) && !Glob::is_pattern(word) && !word.eq_ignore_ascii_case("like") =>
+        {
+            f.write_str(word)
+        }
+        NameTest::Is(word) => quoted(f, word),
+        NameTest::Glob(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => f.write_str(pattern),
+        NameTest::Glob(pattern) => {
+            f.write_str("like ")?;
+            quoted(f, pattern)
+        }
+        NameTest::Any(any) => any.iter().try_for_each(|item| name_item(f, item)),
+    }
+}
+
+fn integers(f: &mut Formatter<'_>, subject: &str, list: &[i64]) -> fmt::Result {
+    if let [one] = list {
+        return write!(f, "{subject}={one}");
+    }
+    let words: Vec<String> = list.iter().map(i64::to_string).collect();
+    write!(f, "{subject} in ({})", words.join(", "))
+}
+
+fn steps(f: &mut Formatter<'_>, ranges: &[(i64, i64)]) -> fmt::Result {
+    let word = |(from, to): &(i64, i64)| match (*from, *to) {
+        (from, to) if from == to => from.to_string(),
+        (i64::MIN, i64::MAX) => ":".into(),
+        (i64::MIN, to) => format!(":{}", to + 1),
+        (from, i64::MAX) => format!("{from}:"),
+        (from, to) => format!("{from}:{}", to + 1),
+    };
+    let words: Vec<String> = ranges.iter().filter(|(from, to)| from <= to).map(word).collect();
+    match &words[..] {
+        [one] => write!(f, "step={one}"),
+        words => write!(f, "step in ({})", words.join(", ")),
+    }
+}
+
+fn region(f: &mut Formatter<'_>, parts: &[(Dim, Range)], relation: Relation) -> fmt::Result {
+    if relation != Relation::Overlaps {
+        let word = RELATIONS.iter().find(|(_, known)| *known == relation).map_or("", |(word, _)| word);
+        write!(f, "{word} ")?;
+    }
+    let brackets = parts.is_empty() || parts.iter().any(|(_, range)| matches!(range, Range::Physical(..)));
+    f.write_str(if brackets { "box(" } else { "box=" })?;
+    for (i, (dim, range)) in parts.iter().enumerate() {
+        if i > 0 {
+            f.write_str(",")?;
+        }
+        dimension(f, dim)?;
+        match range {
+            Range::Physical(low, high) => write!(f, "={low:?}..{high:?}")?,
+            Range::Index(from, to) => {
+                for end in [from, to] {
+                    f.write_str(":")?;
+                    end.iter().try_for_each(|end| write!(f, "{end}"))?;
+                }
+            }
+        }
+    }
+    if brackets { f.write_str(")") } else { Ok(()) }
+}
+
+fn tested(f: &mut Formatter<'_>, subject: &str, value: &Test) -> fmt::Result {
+    f.write_str(subject)?;
+    test(f, value)
+}
+
+/// A test behind its subject.
+fn test(f: &mut Formatter<'_>, shown: &Test) -> fmt::Result {
+    match shown {
+        Test::All(one) | Test::Any(one) if one.len() == 1 => test(f, &one[0]),
+        Test::All(tests) if tests.is_empty() => f.write_str(" exists"),
+        Test::Any(tests) if tests.is_empty() => f.write_str(" in ()"),
+        Test::All(tests) => tests_in(f, tests, "and"),
+        Test::Any(tests) => tests_in(f, tests, "or"),
+        Test::Not(inner) => match &**inner {
+            Test::Equal(value) => write!(f, "!={value}"),
+            inner => {
+                f.write_str(" not ")?;
+                test(f, inner)
+            }
+        },
+        Test::Exists => f.write_str(" exists"),
+        Test::Above(value) => write!(f, ">{value}"),
+        Test::AtLeast(value) => write!(f, ">={value}"),
+        Test::Below(value) => write!(f, "<{value}"),
+        Test::AtMost(value) => write!(f, "<={value}"),
+        Test::Equal(value) => write!(f, "={value}"),
+        Test::Between(from, to) => write!(f, " between {from} and {to}"),
+        Test::Contains(value) => write!(f, " contains {value}"),
+        Test::IsIn(values) => {
+            let words: Vec<String> = values.iter().map(Value::to_string).collect();
+            write!(f, " in ({})", words.join(", "))
+        }
+        Test::Glob(pattern) => {
+            f.write_str(" like ")?;
+            quoted(f, pattern)
+        }
+    }
+}
+
+fn tests_in(f: &mut Formatter<'_>, tests: &[Test], joint: &str) -> fmt::Result {
+    f.write_str(" (")?;
+    for (i, inner) in tests.iter().enumerate() {
+        if i > 0 {
+            write!(f, " {joint} ")?;
+        }
+        test(f, inner)?;
+    }
+    f.write_str(")")
+}
