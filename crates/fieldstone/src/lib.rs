@@ -21,6 +21,7 @@ mod grib;
 pub mod helper;
 mod ingest;
 mod open;
+pub mod outside;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};

@@ -1,0 +1,289 @@
+//! Data outside of the store: a run may say by which files its variables are held, and is tagged, searched
+//! and read as if they were fields.
+//!
+//! A run's declaration holds a map:
+//!
+//! | key | means |
+//! |---|---|
+//! | `template` | names of files, see [`Template`]; below `root` unless absolute |
+//! | `format` | `raw` (elements in C order), `netcdf` or `hdf5` |
+//! | `root` | the folder of the files |
+//! | `dataset` | name of the variable in a file, with the holes of a template; `{variable}` where absent |
+//! | `chunks` | extents of the pieces in files: a list, or a map from variable to list; the variable's decomposition, else its shape, where absent |
+//! | `object_bytes` | chunks are cut along their first dimension into files of about so many bytes |
+//! | `dtype` | element type in the files; the variable's where absent |
+//! | `offset` | bytes before the elements of a raw file |
+//! | `steps` | `index`: files hold all steps, the first dimension being the step |
+//!
+//! Invariants: which objects hold a box follows from the declarations alone, nothing is listed or stored;
+//! a read opens those objects and no other; a file that is absent, short or another than was declared is
+//! an error that names it and the box it should hold.
+//!
+//! Raw files are read here; netCDF and HDF5 by those who have a library for them, after [`Outside::plan`].
+
+mod raw;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::template::{Names, ObjectGrid, Template, Words};
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result, nearest};
+use fieldstone_format::catalog::{RunDecl, VariableDecl};
+
+pub use raw::read_raw;
+
+/// What is in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Elements in C order.
+    Raw,
+    /// netCDF, classic or 4.
+    NetCdf,
+    /// HDF5.
+    Hdf5,
+}
+
+impl Format {
+    /// Its name in declarations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Raw => "raw",
+            Format::NetCdf => "netcdf",
+            Format::Hdf5 => "hdf5",
+        }
+    }
+}
+
+/// Where the variables of a run are; see the module's text.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    template: String,
+    format: Format,
+    root: String,
+    dataset: String,
+    chunks: Chunks,
+    object_bytes: Option<u64>,
+    dtype: Option<DType>,
+    offset: u64,
+    steps_in_file: bool,
+}
+
+/// Extents of pieces.
+#[derive(Debug, Clone)]
+enum Chunks {
+    Unsaid,
+    All(Vec<u64>),
+    Each(Vec<(String, Vec<u64>)>),
+}
+
+/// What one object gives to a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRead {
+    /// The file.
+    pub path: String,
+    /// The variable in it; means nothing for raw files.
+    pub dataset: String,
+    /// What the file holds, in the variable's indices.
+    pub piece: IndexBox,
+    /// What of it is read, in the variable's indices.
+    pub part: IndexBox,
+    /// Index along a first dimension that the file has and the variable has not: the step.
+    pub lead: Option<u64>,
+}
+
+/// How a box is read.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What the files are.
+    pub format: Format,
+    /// Element type.
+    pub dtype: DType,
+    /// The box, in the variable's indices.
+    pub region: IndexBox,
+    /// Bytes before the elements of a raw file.
+    pub offset: u64,
+    /// The objects, in C order of their pieces.
+    pub reads: Vec<ObjectRead>,
+}
+
+const KEYS: [&str; 9] =
+    ["template", "format", "root", "dataset", "chunks", "object_bytes", "dtype", "offset", "steps"];
+
+impl Outside {
+    /// Reads a run's declaration.
+    pub fn parse(declared: &Value) -> Result<Outside> {
+        let wrong = |what: String| Error::invalid(format!("outside: {what}"));
+        let Value::Map(parts) = declared else {
+            return Err(wrong(format!("{declared} is no map")).with_hint("give template and format at least"));
+        };
+        let mut new = Outside {
+            template: String::new(),
+            format: Format::Raw,
+            root: String::new(),
+            dataset: "{variable}".to_owned(),
+            chunks: Chunks::Unsaid,
+            object_bytes: None,
+            dtype: None,
+            offset: 0,
+            steps_in_file: false,
+        };
+        let mut format = None;
+        for (key, value) in parts {
+            let bad = |hint: &str| wrong(format!("{key} is {value}")).with_hint(hint.to_owned());
+            match (key.as_str(), value) {
+                (_, Value::Null) => {}
+                ("template", Value::Text(text)) => new.template.clone_from(text),
+                ("root", Value::Text(text)) => new.root.clone_from(text),
+                ("dataset", Value::Text(text)) => new.dataset.clone_from(text),
+                ("format", Value::Text(text)) => {
+                    format =
+                        [Format::Raw, Format::NetCdf, Format::Hdf5].into_iter().find(|f| f.name() == text);
+                    format.ok_or_else(|| bad("raw, netcdf and hdf5 are read"))?;
+                }
+                ("chunks", Value::Map(each)) => {
+                    let each = each.iter().map(|(name, value)| {
+                        let extents =
+                            extents(value).ok_or_else(|| bad("each variable has a list of extents"))?;
+                        Ok((name.clone(), extents))
+                    });
+                    new.chunks = Chunks::Each(each.collect::<Result<_>>()?);
+                }
+                ("chunks", value) => {
+                    new.chunks = Chunks::All(
+                        extents(value).ok_or_else(|| bad("a list of extents, such as [64, 64]"))?,
+                    );
+                }
+                ("object_bytes", value) => {
+                    let bytes = whole(value).filter(|n| *n > 0);
+                    new.object_bytes = Some(bytes.ok_or_else(|| bad("bytes of a file, at least 1"))?);
+                }
+                ("dtype", Value::Text(text)) => new.dtype = Some(DType::parse(text)?),
+                ("offset", value) => new.offset = whole(value).ok_or_else(|| bad("bytes, 0 or more"))?,
+                ("steps", Value::Text(text)) if text == "index" || text == "file" => {
+                    new.steps_in_file = text == "index";
+                }
+                ("steps", _) => return Err(bad("index or file")),
+                (known, _) if KEYS.contains(&known) => return Err(bad("it is a text")),
+                (unknown, _) => {
+                    let hint = nearest::did_you_mean(unknown, KEYS)
+                        .unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                    return Err(wrong(format!("{unknown:?} is unknown")).with_hint(hint));
+                }
+            }
+        }
+        if new.template.is_empty() {
+            return Err(
+                wrong("there is no template".into()).with_hint("such as {run}/{variable}_{step:06d}.nc")
+            );
+        }
+        new.format =
+            format.ok_or_else(|| wrong("there is no format".into()).with_hint("raw, netcdf or hdf5"))?;
+        Ok(new)
+    }
+
+    /// What the files are.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Names of the objects of a variable, whatever the step.
+    pub fn names(&self, variable: &VariableDecl) -> Result<Names> {
+        let name = &variable.variable.name;
+        let shape = variable.shape.clone().ok_or_else(|| {
+            Error::invalid(format!("variable {name} has no shape, so that its files cannot be told"))
+                .with_hint("declare it: create_variable(name, dtype, shape)")
+        })?;
+        let chunks = match &self.chunks {
+            Chunks::All(chunks) => Some(chunks.clone()),
+            Chunks::Each(each) => {
+                each.iter().find(|(known, _)| known == name).map(|(_, chunks)| chunks.clone())
+            }
+            Chunks::Unsaid => None,
+        };
+        let whole = || shape.iter().map(|extent| (*extent).max(1)).collect();
+        let chunks = chunks.or_else(|| variable.decomposition.clone()).unwrap_or_else(whole);
+        let grid = match self.object_bytes {
+            Some(bytes) => ObjectGrid::sized(shape, chunks, self.dtype(variable)?.size(), bytes),
+            None => ObjectGrid::new(shape, chunks),
+        };
+        let grid = grid.map_err(|e| e.context(format!("variable {name}")))?;
+        Names::new(Template::parse(&self.template, &variable.dims)?, grid)
+    }
+
+    fn dtype(&self, variable: &VariableDecl) -> Result<DType> {
+        self.dtype.or(variable.dtype).ok_or_else(|| {
+            Error::invalid(format!("variable {} has no dtype", variable.variable.name))
+                .with_hint("declare it: create_variable(name, dtype, shape), or dtype in outside")
+        })
+    }
+
+    /// How a box of a variable at a step is read; all of it where no box is given.
+    pub fn plan(
+        &self,
+        run: &RunDecl,
+        variable: &VariableDecl,
+        step: Option<i64>,
+        region: Option<&IndexBox>,
+    ) -> Result<Plan> {
+        let names = self.names(variable)?;
+        let region = match region {
+            Some(region) => region.clone(),
+            None => IndexBox::whole(names.grid().shape())?,
+        };
+        region.check_within(names.grid().shape())?;
+        let words = Words {
+            job: run.job.as_deref().unwrap_or(""),
+            project: &run.run.project,
+            run: &run.run.name,
+            variable: &variable.variable.name,
+            version: variable.variable.version,
+            step,
+        };
+        let lead = match (self.steps_in_file, step) {
+            (false, _) => None,
+            (true, Some(step)) if step >= 0 => Some(step.unsigned_abs()),
+            (true, step) => {
+                return Err(Error::invalid(format!(
+                    "step {step:?} is no index into the files of run {}",
+                    run.run.name
+                ))
+                .with_hint("steps count from 0 where the files hold all of them"));
+            }
+        };
+        let dataset = Template::parse(&self.dataset, &variable.dims)?;
+        let one = ObjectGrid::new(Vec::new(), Vec::new())?;
+        let dataset = dataset.name(&words, &one, &[])?;
+        let mut reads = Vec::new();
+        for object in names.objects(&words, &region)? {
+            let object = object?;
+            let path = match object.name.starts_with('/') || self.root.is_empty() {
+                true => object.name,
+                false => format!("{}/{}", self.root.trim_end_matches('/'), object.name),
+            };
+            let dataset = dataset.clone();
+            reads.push(ObjectRead { path, dataset, piece: object.piece, part: object.part, lead });
+        }
+        let (format, offset) = (self.format, self.offset);
+        Ok(Plan { format, dtype: self.dtype(variable)?, region, offset, reads })
+    }
+}
+
+/// A box of a variable in words, for errors.
+fn holds(read: &ObjectRead) -> String {
+    format!("{}, which is to hold box {}", read.path, read.piece)
+}
+
+fn whole(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(i) => u64::try_from(*i).ok(),
+        Value::UInt(u) => Some(*u),
+        _ => None,
+    }
+}
+
+fn extents(value: &Value) -> Option<Vec<u64>> {
+    match value {
+        Value::List(list) | Value::Array(list) => list.iter().map(whole).collect(),
+        one => whole(one).map(|n| vec![n]),
+    }
+}
