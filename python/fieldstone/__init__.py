@@ -18,17 +18,57 @@ from collections.abc import Mapping as _Mapping
 from . import _exit
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._fields import FieldWriter
+from ._hits import Hits
 from ._ingest import ingest
-from ._native import Entry, Field, Fields, Key, Listing, Request, Store, Table, __version__, open
+from ._native import (
+    Entry,
+    Field,
+    Fields,
+    Hit,
+    Key,
+    Listing,
+    Region,
+    Related,
+    Request,
+    Store,
+    Table,
+    Test,
+    Where,
+    __version__,
+    open,
+)
+from ._rows import Box, Rows, Step, Tag, Variable
+from ._run import Run
+from ._terms import (
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    contains,
+    covers,
+    equal,
+    exact,
+    exists,
+    glob,
+    isin,
+    overlaps,
+    related,
+    where,
+    within,
+)
 from ._to_store import to_store
 from ._transaction import Transaction
 from ._transfer import copy, move
+from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     CheckpointReport,
     Damage,
+    DeleteReport,
     ExportReport,
     IngestReport,
+    RebuildReport,
     Skipped,
     Stats,
     Status,
@@ -40,10 +80,12 @@ from .reports import (
 )
 
 __all__ = [
+    "Box",
     "CheckpointReport",
     "Conflict",
     "Corrupt",
     "Damage",
+    "DeleteReport",
     "Denied",
     "Entry",
     "Error",
@@ -51,33 +93,66 @@ __all__ = [
     "Field",
     "FieldWriter",
     "Fields",
+    "FloatRange",
+    "Hit",
+    "Hits",
     "IngestReport",
+    "IntRange",
     "Internal",
     "Invalid",
     "Key",
     "Listing",
     "NotFound",
+    "RebuildReport",
+    "Region",
+    "Related",
     "Request",
+    "Rows",
+    "Run",
     "Skipped",
     "Stats",
     "Status",
+    "Step",
     "Store",
     "Table",
+    "Tag",
     "Taken",
+    "Test",
     "Transaction",
     "TransactionStatus",
     "TransferReport",
     "Unavailable",
+    "Variable",
     "VerifyReport",
+    "Where",
     "WriterStatus",
     "__version__",
+    "above",
+    "at_least",
+    "at_most",
+    "below",
+    "between",
     "checkpoint_interval",
     "checkpoint_overhead",
+    "contains",
     "copy",
+    "covers",
+    "equal",
+    "exact",
+    "exists",
+    "float_range",
+    "glob",
     "ingest",
+    "int_range",
+    "isin",
     "move",
     "open",
+    "overlaps",
+    "related",
     "to_store",
+    "uniform",
+    "where",
+    "within",
 ]
 
 _Mapping.register(Key)

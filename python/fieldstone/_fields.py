@@ -128,9 +128,16 @@ def fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes:
     return element.tobytes()
 
 
-def restore_store(url: str, mode: str, schema: str | None, at: str | None, compression: str | None) -> Store:
+def restore_store(
+    url: str,
+    mode: str,
+    schema: str | None,
+    at: str | None,
+    compression: str | None,
+    catalog: str | None = None,
+) -> Store:
     """A store that was pickled."""
-    return open(url, mode, schema=schema, at=at, compression=compression)
+    return open(url, mode, schema=schema, at=at, compression=compression, catalog=catalog)
 
 
 def restore_fields(rows: list[tuple[_Opening, str, str, bool, str | None]]) -> Fields:

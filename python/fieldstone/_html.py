@@ -53,6 +53,13 @@ def table(value: Any) -> str:
     return _table(value.columns, shown, more)
 
 
+def run(value: Any) -> str:
+    """A run: its name and what it was declared with."""
+    rows = [("project", value.project or ""), ("job", value.job or ""), ("created", value.created or "")]
+    rows += [(f"params[{name}]", of) for name, of in list(value.params.items())[:_ROWS]]
+    return _table(("run", value.name), [row for row in rows if row[1] != ""])
+
+
 def store(value: Any) -> str:
     """A store: where, how, and the values present."""
     if value.closed:

@@ -7,8 +7,18 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ._fields import FieldWriter
-from ._native import Fields, Listing, Store
+from ._hits import Hits
+from ._native import Fields, Listing, Store, Table
+from ._rows import Rows, Step, Tag, Variable
+from ._run import Run
 from .errors import Invalid
+from .reports import DeleteReport
+
+
+def _kinds(kinds: tuple[str, ...]) -> list[str]:
+    if not kinds:
+        raise Invalid("no kind is named", "name fields, run, step, variable, tag, …, or commit all")
+    return [*kinds]
 
 
 class Transaction:
@@ -65,6 +75,66 @@ class Transaction:
     def axes(self, request: Any = None) -> dict[str, list[str]]:
         """As ``store.axes``; sees what was flushed into the transaction."""
         return self.store.axes(request, txn=self._reading())
+
+    def create_run(self, name: str, **options: Any) -> Run:
+        """As ``store.create_run``, within the transaction; so is what the run writes."""
+        return self.store.create_run(name, txn=self._open(), **options)
+
+    def run(self, name: str, *, project: str | None = None) -> Run:
+        """As ``store.run``; what the run writes belongs to the transaction, what it reads sees it."""
+        return self.store.run(name, project=project, txn=self._open())
+
+    def create_tag(self, name: str, **options: Any) -> Tag:
+        """As ``store.create_tag``, within the transaction."""
+        return self.store.create_tag(name, txn=self._open(), **options)
+
+    def create_tags(self, names: Iterable[str], **options: Any) -> Rows[Tag]:
+        """As ``store.create_tags``, within the transaction."""
+        return self.store.create_tags(names, txn=self._open(), **options)
+
+    def delete(self, **options: Any) -> DeleteReport:
+        """As ``store.delete``, within the transaction."""
+        return self.store.delete(txn=self._open(), **options)
+
+    def attributes(self, where: Any = None, /, **terms: Any) -> Hits:
+        """As ``store.attributes``; sees what belongs to the transaction."""
+        return self.store.attributes(where, txn=self._reading(), **terms)
+
+    def find(self, text: str, /) -> Hits:
+        """As ``store.find``; sees what belongs to the transaction."""
+        return self.store.find(text, txn=self._reading())
+
+    def runs(self, where: Any = None, /, **terms: Any) -> Rows[Run]:
+        """As ``store.runs``; sees what belongs to the transaction."""
+        return self.store.runs(where, txn=self._reading(), **terms)
+
+    def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
+        """As ``store.steps``; sees what belongs to the transaction."""
+        return self.store.steps(where, txn=self._reading(), **terms)
+
+    def variables(self, where: Any = None, /, **terms: Any) -> Rows[Variable]:
+        """As ``store.variables``; sees what belongs to the transaction."""
+        return self.store.variables(where, txn=self._reading(), **terms)
+
+    def tags(self, where: Any = None, /, **terms: Any) -> Rows[Tag]:
+        """As ``store.tags``; sees what belongs to the transaction."""
+        return self.store.tags(where, txn=self._reading(), **terms)
+
+    def aggregate(self, where: Any = None, /, *, by: Any = (), **terms: Any) -> Table:
+        """As ``store.aggregate``; sees what belongs to the transaction."""
+        return self.store.aggregate(where, by=by, txn=self._reading(), **terms)
+
+    def activate(self, *kinds: str) -> None:
+        """Flushes, and makes what was flushed into the transaction visible to all, of these kinds alone.
+
+        Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute. The
+        transaction stays open.
+        """
+        self.store._decide_kinds(self.id, _kinds(kinds), True)
+
+    def deactivate(self, *kinds: str) -> None:
+        """Makes these kinds invisible again, also after the commit; those who name the id still see them."""
+        self.store._decide_kinds(self.id, _kinds(kinds), False)
 
     def commit(self) -> None:
         """Flushes, and makes all that was flushed into the transaction visible, from every process.

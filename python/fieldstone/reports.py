@@ -195,3 +195,27 @@ class ExportReport:
             f"ExportReport({_bounded('files', self.files)}, format={self.format!r}, fields={self.fields}, "
             f"bytes={self.bytes}, {_bounded('skipped', self.skipped)})"
         )
+
+
+@dataclass(frozen=True)
+class DeleteReport:
+    """What ``store.delete`` deleted, or would have where it was not ``done``."""
+
+    runs: int
+    steps: int
+    variables: int
+    tags: int
+    attributes: int
+    fields: int
+    done: bool
+
+
+@dataclass(frozen=True)
+class RebuildReport:
+    """What ``store.rebuild`` read, and where the catalog's index is."""
+
+    logs: int
+    commits: int
+    attributes: int
+    fields: int
+    engine: str

@@ -4,9 +4,10 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `catalog` is runs, tags and attributes, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
+mod catalog;
 mod checkpoint;
 mod data;
 mod describe;
@@ -40,6 +41,10 @@ fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult
 mod native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::catalog::{
+        HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, Region,
+    };
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fieldstone::catalog::CatalogSettings;
 use fieldstone::{Compression, FieldStore, Mode, OpenOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -22,7 +23,12 @@ pub struct Opening {
     pub schema: Option<String>,
     pub at: Option<String>,
     pub compression: Option<String>,
+    /// Where the catalog's engine is, if not beside the store.
+    pub catalog: Option<String>,
 }
+
+/// URL, schema, compression and catalog of a store that another process can open.
+type State<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);
 
 impl Opening {
     pub fn new(
@@ -32,13 +38,14 @@ impl Opening {
         schema: Option<String>,
         at: Option<String>,
         compression: Option<String>,
+        catalog: Option<String>,
     ) -> PyResult<Opening> {
         let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(&url);
         let absolute = match path {
             "memory:" => None,
             path => Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract()?),
         };
-        Ok(Opening { url, absolute, mode, schema, at, compression })
+        Ok(Opening { url, absolute, mode, schema, at, compression, catalog })
     }
 
     /// For reading what was visible at a version; nothing for a store in memory.
@@ -52,6 +59,7 @@ impl Opening {
             schema: None,
             at: Some(version),
             compression: None,
+            catalog: self.catalog.clone(),
         })
     }
 
@@ -73,15 +81,28 @@ impl Opening {
         Ok(handle)
     }
 
-    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
-    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    /// Settings of the catalog.
+    pub fn settings(&self) -> CatalogSettings {
+        CatalogSettings { engine: self.catalog.clone() }
+    }
+
+    /// What another process needs to open the store. Refuses stores in memory.
+    pub fn state(&self) -> PyResult<State<'_>> {
         match &self.absolute {
-            Some(url) => (url, &self.schema, &self.compression).into_pyobject(py),
+            Some(url) => {
+                Ok((url, self.schema.as_deref(), self.compression.as_deref(), self.catalog.as_deref()))
+            }
             None => Err(invalid(
                 "a store in memory cannot be pickled: it lives in this process alone",
                 "use a folder, or pass the data itself",
             )),
         }
+    }
+
+    /// What `fieldstone.open` takes: URL, schema, compression. Refuses stores in memory.
+    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (url, schema, compression, _) = self.state()?;
+        (url, schema, compression).into_pyobject(py)
     }
 }
 
@@ -91,10 +112,11 @@ impl Opening {
 /// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
 /// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
 /// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
+/// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.
 ///
 /// Nothing is created before the first flush.
 #[pyfunction]
-#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None))]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None))]
 pub fn open(
     py: Python<'_>,
     url: &Bound<'_, PyAny>,
@@ -102,6 +124,7 @@ pub fn open(
     schema: Option<&Bound<'_, PyAny>>,
     at: Option<String>,
     compression: Option<String>,
+    catalog: Option<String>,
 ) -> PyResult<Py<Store>> {
     let fspath = py.import("os")?.getattr("fspath")?;
     let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
@@ -110,5 +133,5 @@ pub fn open(
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
-    Store::open(py, Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression)?)
+    Store::open(py, Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?)
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone::FieldStore;
+use fieldstone::catalog::Catalog;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -14,8 +15,8 @@ static STORES: Mutex<Stores> = Mutex::new(Stores { open: Vec::new(), left: Vec::
 
 struct Stores {
     open: Vec<Weak<dyn FieldStore>>,
-    /// Dropped by Python with fields that are not flushed.
-    left: Vec<Arc<dyn FieldStore>>,
+    /// Dropped by Python with what is not flushed; a catalog gives its share when its store is flushed.
+    left: Vec<(Arc<dyn FieldStore>, Option<Arc<Catalog>>)>,
 }
 
 fn stores() -> MutexGuard<'static, Stores> {
@@ -30,8 +31,8 @@ pub fn add(store: &Arc<dyn FieldStore>) {
 }
 
 /// Keeps a store that was dropped unflushed until the end.
-pub fn keep(store: Arc<dyn FieldStore>) {
-    stores().left.push(store);
+pub fn keep(store: Arc<dyn FieldStore>, catalog: Option<Arc<Catalog>>) {
+    stores().left.push((store, catalog));
 }
 
 /// Flushes and closes every store that is still open, or discards what is unflushed where the program
@@ -39,14 +40,14 @@ pub fn keep(store: Arc<dyn FieldStore>) {
 #[pyfunction]
 #[pyo3(name = "_finish", signature = (*, discard))]
 pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
-    let all: Vec<Arc<dyn FieldStore>> = {
+    let all: Vec<(Arc<dyn FieldStore>, Option<Arc<Catalog>>)> = {
         let mut stores = stores();
         let open = std::mem::take(&mut stores.open);
         let left = std::mem::take(&mut stores.left);
-        open.iter().filter_map(Weak::upgrade).chain(left).collect()
+        open.iter().filter_map(Weak::upgrade).map(|store| (store, None)).chain(left).collect()
     };
     let failed = py.detach(|| {
-        let ends = all.iter().map(|store| {
+        let ends = all.iter().map(|(store, _)| {
             if discard {
                 store.discard(None)?;
             }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fieldstone::catalog::Catalog;
 use fieldstone::{
     ArchiveOptions, Compression, FieldSpec, FieldStore, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
@@ -27,13 +28,31 @@ use crate::{registry, reports};
 #[pyclass(frozen, weakref, name = "Store", module = "fieldstone")]
 pub struct Store {
     handle: Mutex<Option<Arc<dyn FieldStore>>>,
+    /// Made when it is asked for.
+    catalog: Mutex<Option<Arc<Catalog>>>,
     opening: Arc<Opening>,
 }
 
 impl Store {
     pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
         let handle = opening.connect(py)?;
-        Py::new(py, Store { handle: Mutex::new(Some(handle)), opening: Arc::new(opening) })
+        Py::new(py, Store::new(handle, Arc::new(opening)))
+    }
+
+    fn new(handle: Arc<dyn FieldStore>, opening: Arc<Opening>) -> Store {
+        Store { handle: Mutex::new(Some(handle)), catalog: Mutex::new(None), opening }
+    }
+
+    /// The catalog of the open store.
+    pub fn catalog(&self) -> PyResult<Arc<Catalog>> {
+        let handle = self.handle()?;
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(catalog) = &*catalog {
+            return Ok(catalog.clone());
+        }
+        let made = Arc::new(Catalog::of(handle, self.opening.settings()).or_raise()?);
+        *catalog = Some(made.clone());
+        Ok(made)
     }
 
     /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
@@ -62,6 +81,7 @@ impl Store {
         if let Some(fitting) = fitting.or_raise()? {
             let opened = self.opening.with_schema(&fitting).connect(py)?;
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Ok(())
     }
@@ -75,7 +95,7 @@ impl Store {
     ) -> PyResult<Py<Store>> {
         match opening.at(version) {
             Some(pinned) => Store::open(py, pinned),
-            None => Py::new(py, Store { handle: Mutex::new(Some(handle.clone())), opening: opening.clone() }),
+            None => Py::new(py, Store::new(handle.clone(), opening.clone())),
         }
     }
 
@@ -96,7 +116,9 @@ impl Store {
             }
             handle.close()
         });
-        if ended.is_err() {
+        if ended.is_ok() {
+            *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        } else {
             // What could not be flushed stays with the caller, who may mend the medium and try again.
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
         }
@@ -108,8 +130,9 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(handle) = handle.filter(|handle| handle.unflushed() > 0) {
-            registry::keep(handle);
+        let catalog = self.catalog.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handle) = handle.filter(|handle| handle.unflushed() > 0 || catalog.is_some()) {
+            registry::keep(handle, catalog);
         }
     }
 }
@@ -557,6 +580,16 @@ impl Store {
         py.detach(|| handle.decide(id, commit)).or_raise()
     }
 
+    /// Decides a transaction for kinds of what it holds; Transaction calls it.
+    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Vec<String>, on: bool) -> PyResult<()> {
+        let handle = self.handle()?;
+        let mask =
+            kinds.iter().try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
+        let Some(id) = transaction(Some(id))? else { return Ok(()) };
+        let (on, off) = if on { (mask, 0) } else { (0, mask) };
+        py.detach(|| handle.decide_kinds(id, on, off)).or_raise()
+    }
+
     /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.
     /// Fields that were retrieved stay readable.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -589,11 +622,10 @@ impl Store {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let (url, schema, compression) =
-            self.opening.arguments(py)?.extract::<(String, Option<String>, Option<String>)>()?;
+        let (url, schema, compression, catalog) = self.opening.state()?;
         // What "x" made is there now.
         let mode = if self.opening.mode == "x" { "a" } else { &self.opening.mode };
-        let row = (url, mode, schema, &self.opening.at, compression);
+        let row = (url, mode, schema, &self.opening.at, compression, catalog);
         let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
         Ok((restore, row.into_pyobject(py)?))
     }

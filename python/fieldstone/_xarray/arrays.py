@@ -38,10 +38,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which keywords mean project, run (one or several), step and variable, by the store's schema."""
+    """Which keywords mean run, step and variable, by the store's schema."""
 
-    project: str | None
-    run: list[str]
+    run: str | None
     step: str | None
     variable: str | None
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, TimestampNanosecondArray, UInt64Array,
 };
@@ -12,6 +12,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::values::ValueColumn;
 use crate::listing::time_object;
 
 /// One column.
@@ -32,6 +33,12 @@ pub enum Column {
     Shape(Vec<Option<Arc<[u64]>>>),
     /// Files and offsets.
     Place(Vec<Option<Place>>),
+    /// Whole numbers.
+    Int(Vec<Option<i64>>),
+    /// Lists of whole numbers: row i has `values[offsets[i]..offsets[i + 1]]`; an empty one is absent.
+    Ints { offsets: Vec<u64>, values: Vec<i64> },
+    /// Values of metadata.
+    Value(ValueColumn),
 }
 
 /// How the values of a keyword are given.
@@ -92,6 +99,9 @@ impl Column {
             Column::Flag(_) => DataType::Boolean,
             Column::Time(_) => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
             Column::Shape(_) => DataType::List(Arc::new(Field::new_list_field(DataType::UInt64, true))),
+            Column::Int(_) => DataType::Int64,
+            Column::Ints { .. } => DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))),
+            Column::Value(values) => values.data_type(),
         }
     }
 
@@ -106,6 +116,9 @@ impl Column {
             Column::Time(values) => size_of_val(&values[..]),
             Column::Shape(values) => size_of_val(&values[..]),
             Column::Place(values) => size_of_val(&values[..]),
+            Column::Int(values) => size_of_val(&values[..]),
+            Column::Ints { offsets, values } => size_of_val(&offsets[..]) + size_of_val(&values[..]),
+            Column::Value(values) => values.nbytes(),
         }
     }
 
@@ -142,6 +155,9 @@ impl Column {
                 }
                 Arc::new(texts.finish())
             }
+            Column::Int(values) => Arc::new(Int64Array::from_iter(values[start..end].iter().copied())),
+            Column::Ints { offsets, values } => int_lists(&offsets[start..=end], values),
+            Column::Value(values) => values.array(start, end),
         }
     }
 
@@ -172,8 +188,26 @@ impl Column {
                 None => py.None().into_bound_py_any(py),
             },
             Column::Place(values) => values[row].as_ref().map(Place::to_string).into_bound_py_any(py),
+            Column::Int(values) => values[row].into_bound_py_any(py),
+            Column::Ints { offsets, values } => match offsets[row] as usize..offsets[row + 1] as usize {
+                none if none.is_empty() => py.None().into_bound_py_any(py),
+                some => Ok(PyTuple::new(py, &values[some])?.into_any()),
+            },
+            Column::Value(values) => values.value(py, row),
         }
     }
+}
+
+/// Lists between neighbouring offsets.
+fn int_lists(offsets: &[u64], values: &[i64]) -> ArrayRef {
+    let mut lists =
+        ListBuilder::new(Int64Builder::with_capacity((offsets[offsets.len() - 1] - offsets[0]) as usize));
+    for ends in offsets.windows(2) {
+        let list = &values[ends[0] as usize..ends[1] as usize];
+        lists.values().append_slice(list);
+        lists.append(!list.is_empty());
+    }
+    Arc::new(lists.finish())
 }
 
 fn keyword_array(codes: &[u32], distinct: &[KeyValue], kind: KeywordType, form: Form) -> ArrayRef {

@@ -10,6 +10,7 @@
 mod column;
 mod fields;
 mod stream;
+mod values;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use pyo3::types::{PyCapsule, PyList};
 
 pub use column::Column;
 pub use fields::FieldTable;
+pub use values::ValueColumn;
 
 /// Rows of one Arrow batch.
 pub const BATCH_ROWS: usize = 65_536;
@@ -34,6 +36,7 @@ pub const BATCH_ROWS: usize = 65_536;
 #[pyclass(frozen, name = "Table", module = "fieldstone")]
 pub struct Table {
     inner: Arc<Columns>,
+    truncated: bool,
 }
 
 /// Columns of equal length.
@@ -49,7 +52,14 @@ impl Table {
         let field = |(name, column): &(String, Column)| Field::new(name, column.data_type(), true);
         let schema = Arc::new(Schema::new(named.iter().map(field).collect::<Vec<_>>()));
         let columns = named.into_iter().map(|(_, column)| column).collect();
-        Table { inner: Arc::new(Columns { schema, columns, rows }) }
+        Table { inner: Arc::new(Columns { schema, columns, rows }), truncated: false }
+    }
+}
+
+impl Table {
+    /// The same, from which rows were left out or not.
+    pub fn truncated_to(self, truncated: bool) -> Table {
+        Table { truncated, ..self }
     }
 }
 
@@ -79,10 +89,10 @@ impl Table {
         self.inner.columns.iter().map(Column::nbytes).sum()
     }
 
-    /// Whether rows were left out. A table holds all that its request selected.
-    #[getter]
-    fn truncated(&self) -> bool {
-        false
+    /// Whether rows were left out, because more were found than a query's ``limit``.
+    #[getter(truncated)]
+    fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
     /// The Arrow C stream of the table, in a PyCapsule; `requested_schema` is not followed, as the
@@ -144,7 +154,15 @@ fn type_name(kind: &DataType) -> &'static str {
         DataType::Float64 => "double",
         DataType::Date32 => "date32",
         DataType::Timestamp(..) => "timestamp[ns, UTC]",
-        DataType::List(_) => "list<uint64>",
+        DataType::Binary => "binary",
+        DataType::List(field) => match field.data_type() {
+            DataType::UInt64 => "list<uint64>",
+            DataType::Int64 => "list<int64>",
+            DataType::Float64 => "list<double>",
+            DataType::Boolean => "list<bool>",
+            DataType::Timestamp(..) => "list<timestamp[ns, UTC]>",
+            _ => "list<string>",
+        },
         _ => "string",
     }
 }

@@ -1,0 +1,218 @@
+"""Hits: the attributes that a query finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._native import Hit, Store, Table, _Catalog, _HitTable, _Query
+from ._rows import Box, Rows
+from .errors import Invalid
+
+if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
+    import pandas as pd
+    import polars as pl
+
+_SHOWN = 10
+
+
+class Hits:
+    """The attributes that a query finds. Made by ``store.attributes`` and ``store.find``.
+
+    It is lazy: each use asks the catalog as it is then. ``len(hits)`` counts, ``for h in hits`` streams in
+    bounded memory, ``to_arrow()`` and ``to_pandas()`` give all in columns. ``collect()`` asks once and
+    keeps what was found, and so do hits that were asked for with ``comm=``.
+    """
+
+    def __init__(self, store: Store, query: _Query, table: _HitTable | None = None) -> None:
+        self.store = store
+        self._query = query
+        self._table = table
+
+    @property
+    def _ask(self) -> _Catalog:
+        return self.store._catalog()
+
+    def collect(self) -> Hits:
+        """The same hits, found now and kept; they take a place in memory each."""
+        return Hits(self.store, self._query, self._found())
+
+    def _found(self) -> _HitTable:
+        return self._table if self._table is not None else self._ask.hits(self._query)
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._table) if self._table is not None else self._ask.count(self._query)
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return self.first() is not None
+
+    def __iter__(self) -> Iterator[Hit]:
+        if self._table is None:
+            return self._ask.stream(self._query)
+        txn, table = self._query.txn, self._table
+        return (table.hit(self.store, txn, row) for row in range(len(table)))
+
+    def __getitem__(self, row: int) -> Hit:
+        if self._table is None:
+            raise Invalid("hits that are asked for anew at each use have no index", "use hits.collect()[i]")
+        place = row + len(self._table) if row < 0 else row
+        if not 0 <= place < len(self._table):
+            raise IndexError(f"there are {len(self._table)} hits, none has index {row}")
+        return self._table.hit(self.store, self._query.txn, place)
+
+    def first(self) -> Hit | None:
+        """The first one in their order; None where there is none."""
+        if self._table is not None:
+            return self[0] if len(self._table) else None
+        limit = 1 if self._query.limit is None else min(1, self._query.limit)
+        return next(iter(self._ask.stream(self._query.limited(limit))), None)
+
+    def last(self) -> Hit | None:
+        """The last one in their order; None where there is none. Finds all of them."""
+        hits = self.collect()
+        return hits[-1] if hits.count() else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that ``to_arrow()`` takes in memory, about. Finds all of them."""
+        return self.to_arrow().nbytes
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there are more than the query's ``limit``."""
+        limit = self._query.limit
+        return limit is not None and self._ask.count(self._query.limited(limit + 1)) > limit
+
+    def to_arrow(self) -> Table:
+        """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
+        value type start count. pyarrow, polars, DuckDB and others take it.
+
+        ``value`` has the type of the values where all have one; numbers of several types are doubles, other
+        mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box.
+        """
+        table = self._found()
+        limit = self._query.limit
+        full = limit is not None and len(table) == limit
+        return table.table(full and self.truncated)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas DataFrame with the columns of ``to_arrow``. pyarrow is not needed."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars DataFrame with the columns of ``to_arrow``."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    def aggregate(self, by: str | Sequence[str] = ()) -> Table:
+        """Count, least, greatest and mean number of the hits, as a Table with a row per group.
+
+        `by`: "run", "step", "variable", "tag", or several of these. Values that are no numbers count only.
+        """
+        return self._ask.aggregate(self._query, [by] if isinstance(by, str) else list(by))
+
+    def time_series(self) -> Table:
+        """Count, least, greatest and mean number per run and step: columns run step time count min max
+        mean."""
+        return self.aggregate(("run", "step"))
+
+    def boxes(self) -> Rows[Box]:
+        """The distinct boxes of the hits: rows with run, step, variable, start, count."""
+        table = self._ask.boxes(self._query)
+        names = ("run", "step", "variable", "start", "count", "variable_version", "project")
+        columns = [table.values(name) for name in names]
+        rows = [Box(*row) for row in zip(*columns, strict=True)]
+        return Rows(rows, lambda: table)
+
+    def explain(self) -> str:
+        """How the query is answered: the plan, and rows visited and returned."""
+        return self._ask.explain(self._query)
+
+    def __repr__(self) -> str:
+        text = str(self._query)
+        head = f"<fieldstone.Hits of {text if len(text) <= 160 else text[:159] + '…'!r}>"
+        if self.store.closed:
+            return head
+        shown = Hits(self.store, self._query.limited(_least(self._query.limit, _SHOWN + 1)), self._table)
+        rows = [repr(hit) for hit, _ in zip(shown, range(_SHOWN + 1), strict=False)]
+        if len(rows) > _SHOWN:
+            rows[_SHOWN:] = ["…"]
+        return "\n".join([head, *("  " + row for row in rows or ["none"])])
+
+    def _repr_html_(self) -> str:
+        from ._html import table
+
+        limit = _least(self._query.limit, 21)
+        found = self._table if self._table is not None else self._ask.hits(self._query.limited(limit))
+        return table(found.table(False))
+
+
+def _least(limit: int | None, other: int) -> int:
+    return other if limit is None else min(limit, other)
+
+
+def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
+    """The elements of a hit's box, within another box where one is given; ``Hit.read`` calls it."""
+    if hit.variable is None:
+        raise Invalid(
+            f"{hit!r} stands on no variable, so that it points to no field",
+            "read a field of the run: store.run(hit.run).read(variable, hit.step)",
+        )
+    if within is None:
+        return store.get(hit.key, hit.start, hit.count, txn=txn)
+    variable = store._catalog().variable((hit.project, hit.run), hit.variable, hit.variable_version, txn)
+    shape = variable["shape"]
+    if shape is None:
+        raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
+    start = list(hit.start if hit.start is not None else (0,) * len(shape))
+    count = hit.count if hit.count is not None else shape
+    stop = [a + n for a, n in zip(start, count, strict=True)]
+    for dim, (low, high) in elements(within, variable).items():
+        start[dim], stop[dim] = max(start[dim], low), min(stop[dim], high)
+    extents = [max(b - a, 0) for a, b in zip(start, stop, strict=True)]
+    if 0 in extents:
+        import numpy as np
+
+        return np.empty(extents, variable["dtype"])
+    return store.get(hit.key, start, extents, txn=txn)
+
+
+def elements(box: Any, variable: dict[str, Any]) -> dict[int, tuple[int, int]]:
+    """First element and end of a box along each dimension that it names, of a variable with its shape."""
+    dims, shape = variable["dims"], variable["shape"]
+    found: dict[int, tuple[int, int]] = {}
+    for name, physical, (low, high) in _Catalog.ranges(box):
+        dim = name if isinstance(name, int) else dims.index(name) if name in dims else -1
+        if not 0 <= dim < len(shape):
+            have = ", ".join(dims) or f"by index, 0 to {len(shape) - 1}"
+            raise Invalid(
+                f"variable {variable['name']} has no dimension {name!r}", f"its dimensions are {have}"
+            )
+        if physical:
+            low, high = _indices(variable, dim, low, high)
+        found[dim] = (max(low or 0, 0), shape[dim] if high is None else min(high, shape[dim]))
+    return found
+
+
+def _indices(variable: dict[str, Any], dim: int, low: float, high: float) -> tuple[int, int]:
+    """Elements whose coordinates lie between two values, both included."""
+    import numpy as np
+
+    dims = variable["dims"]
+    name = dims[dim] if dims else dim
+    coordinates = variable["coords"].get(name)
+    if coordinates is None or isinstance(coordinates, str):
+        kind = "no coordinates" if coordinates is None else f"a {coordinates} grid"
+        raise Invalid(
+            f"dimension {name} of variable {variable['name']} has {kind}", "give a slice of elements"
+        )
+    if isinstance(coordinates, tuple):
+        first, spacing = coordinates
+        coordinates = first + spacing * np.arange(variable["shape"][dim])
+    inside = np.flatnonzero((coordinates >= low) & (coordinates <= high))
+    return (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)

@@ -1,0 +1,140 @@
+"""Rows that the catalog gives back: steps, variables, tags, boxes, and sequences of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+if TYPE_CHECKING:  # imported where it is used
+    import numpy as np
+    import pandas as pd
+
+    from ._native import Table
+
+_Row = TypeVar("_Row")
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a run: its number, and its time in the run's unit."""
+
+    run: str
+    step: int
+    time: float | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag: a named kind of metadata. `version` is the one shown, `type` one of the value types."""
+
+    name: str
+    version: int
+    type: str
+    unit: str | None = None
+    _asked: int = field(default=0, repr=False, compare=False)
+
+    def _row(self) -> tuple[str, int, str, str]:
+        return self.name, self._asked, self.type, self.unit or ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a run, as it was declared, or as its fields say where it was not."""
+
+    run: str
+    name: str
+    version: int = 0
+    dtype: np.dtype[Any] | None = None
+    shape: tuple[int, ...] | None = None
+    dims: tuple[str, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict, hash=False)
+    coords: dict[str | int, Any] = field(default_factory=dict, hash=False, compare=False)
+    decomposition: tuple[int, ...] | None = None
+    find: Any = field(default=None, hash=False, compare=False)
+    declared: bool = True
+    project: str | None = None
+
+
+@dataclass(frozen=True)
+class Box:
+    """The box of at least one attribute: ``start`` and ``count`` per dimension, half-open."""
+
+    run: str
+    step: int | None
+    variable: str | None
+    start: tuple[int, ...]
+    count: tuple[int, ...]
+    variable_version: int | None = None
+    project: str | None = None
+
+    @property
+    def box(self) -> tuple[slice, ...]:
+        """As slices, which index a numpy array and are a ``box=`` term."""
+        return tuple(slice(a, a + n) for a, n in zip(self.start, self.count, strict=True))
+
+
+class Rows(Sequence[_Row], Generic[_Row]):
+    """What a catalog call found: a sequence of rows that does not change.
+
+    ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame.
+    """
+
+    def __init__(self, rows: list[_Row], table: Callable[[], Table]) -> None:
+        self._rows = rows
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int, /) -> _Row: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[_Row]: ...
+    def __getitem__(self, index: Any, /) -> Any:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[_Row]:
+        return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Rows | list | tuple) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the table of them takes in memory, about."""
+        return self.to_arrow().nbytes
+
+    @property
+    def truncated(self) -> bool:
+        """Whether rows were left out. All that was found is here."""
+        return False
+
+    def to_arrow(self) -> Table:
+        """A Table: pyarrow, polars, DuckDB and others take it."""
+        return self._table()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas DataFrame. pyarrow is not needed."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        shown = [f"  {_bounded(row)}" for row in self._rows[:_SHOWN]]
+        if len(self._rows) > _SHOWN:
+            shown.append(f"  … {len(self._rows) - _SHOWN} more")
+        return "\n".join([f"<fieldstone.Rows: {len(self._rows)}>", *shown])
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li><code>{escape(_bounded(row))}</code></li>" for row in self._rows[:_SHOWN])
+        more = f"<p>… {len(self._rows) - _SHOWN} more</p>" if len(self._rows) > _SHOWN else ""
+        return f"<ul>{items}</ul>{more}"
+
+
+def _bounded(row: object) -> str:
+    text = repr(row)
+    return text if len(text) <= 160 else text[:159] + "…"

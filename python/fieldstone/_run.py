@@ -1,0 +1,364 @@
+"""Runs: what a simulation declares, writes, tags and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ._hits import Hits
+from ._native import Store, Test
+from ._rows import Rows, Step, Tag, Variable
+from ._values import Uniform
+from .errors import Invalid, NotFound
+
+if TYPE_CHECKING:  # imported where it is used
+    import numpy as np
+
+    from ._native import Table
+
+
+class Run:
+    """A run: its variables, steps, fields and attributes. Made by ``store.create_run`` and ``store.run``.
+
+    Pickling keeps the store's URL and the run's name. A run of a transaction (``tx.run``) writes into it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        project: str | None = None,
+        txn: str | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        self.store = store
+        self.name = name
+        self.project = project or None
+        self._txn = txn
+        self._known = info
+
+    # -- what it is
+
+    @property
+    def _info(self) -> dict[str, Any]:
+        if self._known is None:
+            self._known = self.store._catalog().run(self.project or "", self.name, self._txn)
+        return self._known
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Its parameters, by name."""
+        return self._info["params"]
+
+    @property
+    def created(self) -> datetime | None:
+        """When it was created, in UTC; None where only fields name it."""
+        return self._info["created"]
+
+    @property
+    def job(self) -> str | None:
+        """The job that made it, as the batch system named it."""
+        return self._info["job"]
+
+    @property
+    def notes(self) -> str | None:
+        """Notes."""
+        return self._info["notes"]
+
+    @property
+    def grid(self) -> Any:
+        """What its grid is; free."""
+        return self._info["grid"]
+
+    @property
+    def outside(self) -> Any:
+        """Where its data lie, if outside of the store."""
+        return self._info["outside"]
+
+    @property
+    def declared(self) -> bool:
+        """Whether ``create_run`` declared it; else fields name it."""
+        return self._info["declared"]
+
+    @property
+    def _pair(self) -> tuple[str | None, str]:
+        return self.project, self.name
+
+    # -- declarations
+
+    def create_variable(
+        self,
+        name: str,
+        dtype: Any = None,
+        shape: int | tuple[int, ...] | None = None,
+        dims: tuple[str, ...] | None = None,
+        *,
+        version: int = 0,
+        attrs: Mapping[str, Any] | None = None,
+        coords: Mapping[str | int, Any] | None = None,
+        decomposition: int | tuple[int, ...] | None = None,
+        find: Any = None,
+    ) -> Variable:
+        """Declares a variable for the whole run: its dtype, global shape and names of dimensions.
+
+        `attrs` are its own attributes, such as ``{"units": "K"}``. `coords` are coordinates by dimension:
+        ``fst.uniform(first, spacing)``, an array with one an element, or text that names another kind of
+        grid. `decomposition` are the extents in which it is written; `find` the features that are looked
+        for while it is. The same again is no error; other content is Conflict.
+        """
+        row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
+        self.store._catalog().create_variables(self._pair, [row], self._txn)
+        return Variable(**self.store._catalog().variable(self._pair, name, version, self._txn))
+
+    def create_variables(
+        self,
+        names: Iterable[str],
+        *,
+        dtype: Any = None,
+        shape: Any = None,
+        dims: Any = None,
+        version: int | Iterable[int] = 0,
+        attrs: Any = None,
+        coords: Any = None,
+        decomposition: Any = None,
+        find: Any = None,
+    ) -> None:
+        """Declares many variables; every other argument is one for all, or a list with one each."""
+        names = list(names)
+        columns = [dtype, shape, dims, version, attrs, coords, decomposition, find]
+        each = [_each(column, names) for column in columns]
+        rows = [_variable(name, *row) for name, *row in zip(names, *each, strict=True)]
+        self.store._catalog().create_variables(self._pair, rows, self._txn)
+
+    def create_step(self, number: int, time: float | None = None) -> Step:
+        """Declares a step and its time, in the run's unit. Another time for the same step is Conflict."""
+        self.store._catalog().create_steps(self._pair, [number], None if time is None else [time], self._txn)
+        return Step(self.name, int(number), None if time is None else float(time), self.project)
+
+    def create_steps(self, numbers: Any, times: Any = None) -> None:
+        """Declares many steps: whole numbers and, where given, as many times."""
+        self.store._catalog().create_steps(self._pair, numbers, times, self._txn)
+
+    # -- fields
+
+    def write(
+        self,
+        variable: str,
+        step: int | None,
+        array: Any,
+        start: int | tuple[int, ...] | None = None,
+        *,
+        chunks: Any = None,
+        compression: str | None = None,
+    ) -> None:
+        """Takes an array as variable `variable` at `step`: the whole, or the piece that begins at `start`.
+
+        The array has the declared dtype (in either byte order) and, without `start`, the declared shape;
+        Invalid otherwise. A variable that was not declared is as its first array is. It is visible after
+        ``store.flush()``.
+        """
+        import numpy as np
+
+        array = np.asanyarray(array)
+        known = self._variable(variable)
+        if known is not None:
+            array = self._checked(array, variable, known)
+        shape = known["shape"] if known is not None else None
+        key = self._key(variable, step)
+        options = {"chunks": chunks, "compression": compression, "txn": self._txn}
+        if start is not None:
+            if shape is None:
+                raise Invalid(
+                    f"variable {variable} of run {self.name} has no shape that a piece could be of",
+                    f"declare it: run.create_variable({variable!r}, dtype, shape)",
+                )
+            self.store.archive(key, array, start=start, shape=shape, **options)
+        elif shape is not None and array.shape != tuple(shape):
+            raise Invalid(
+                f"the array has shape {array.shape}, variable {variable} of run {self.name} {tuple(shape)}",
+                "give start=, where the piece begins",
+            )
+        else:
+            self.store.archive(key, array, **options)
+
+    def _variable(self, name: str) -> dict[str, Any] | None:
+        try:
+            return self.store._catalog().variable(self._pair, name, None, self._txn)
+        except NotFound:
+            return None
+
+    def _checked(self, array: np.ndarray, name: str, known: dict[str, Any]) -> np.ndarray:
+        dtype = known["dtype"]
+        if dtype is None or array.dtype == dtype:
+            return array
+        if array.dtype == dtype.newbyteorder():
+            return array.astype(dtype)
+        raise Invalid(
+            f"the array has dtype {array.dtype}, variable {name} of run {self.name} {dtype}",
+            f"give array.astype({dtype.str!r})",
+        )
+
+    def _key(self, variable: str, step: int | None) -> Any:
+        return self.store._catalog().key_of(self._pair, variable, step)
+
+    def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:
+        """The array of a variable at a step, or the box of it at `start` with extents `count`."""
+        return self.store.get(self._key(variable, step), start, count, txn=self._txn)
+
+    # -- attributes
+
+    def annotate(
+        self,
+        tag: str | tuple[str, int] | Tag,
+        value: Any,
+        *,
+        variable: str | None = None,
+        step: int | None = None,
+        start: Any = None,
+        count: Any = None,
+        box: Any = None,
+        version: int = 0,
+    ) -> None:
+        """Takes one attribute: `value` under `tag`, on a box of a variable at a step.
+
+        No variable: on the step; no step: on the run; no start: on the whole variable. `start` and `count`
+        are elements per dimension, half-open; `box`, a tuple of slices, says the same. `version` is the
+        variable's. A tag that nobody declared is made with the type of the value. Annotating the same place
+        again is a correction: the newer value counts. Visible to this process at once, to all at flush.
+        """
+        start, count = _start_count(start, count, box)
+        self.store._catalog().annotate(
+            self._pair, _tag(tag), value, variable, version, step, start, count, False, self._txn
+        )
+
+    def annotate_many(
+        self,
+        tag: str | tuple[str, int] | Tag,
+        values: Any,
+        *,
+        variable: Any = None,
+        step: Any = None,
+        start: Any = None,
+        count: Any = None,
+        version: int = 0,
+    ) -> None:
+        """Takes many attributes of one tag, by columns: each argument is one value for all rows, or a numpy
+        array, Arrow array, pandas Series or list with one a row; `start` and `count` one box, or arrays of
+        shape (rows, dimensions).
+
+        All rows are kept, also several at one place. One call is all or nothing.
+        """
+        self.store._catalog().annotate(
+            self._pair, _tag(tag), values, variable, version, step, start, count, True, self._txn
+        )
+
+    # -- what is there
+
+    def _terms(self, terms: dict[str, Any]) -> dict[str, Any]:
+        own = {"run": Test().equal(self.name), "project": Test().equal(self.project or "")}
+        given = [name for name in own if terms.get(name) is not None]
+        if given:
+            raise Invalid(f"{given[0]}= on run {self.name}", "ask the store for other runs")
+        return own | {"txn": self._txn} | terms
+
+    def attributes(self, where: Any = None, /, **terms: Any) -> Hits:
+        """The attributes of this run for which all terms hold; see ``Store.attributes``."""
+        return self.store.attributes(where, **self._terms(terms))
+
+    def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
+        """Its steps; see ``Store.steps``."""
+        return self.store.steps(where, **self._terms(terms))
+
+    def variables(self, where: Any = None, /, **terms: Any) -> Rows[Variable]:
+        """Its variables; see ``Store.variables``."""
+        return self.store.variables(where, **self._terms(terms))
+
+    def tags(self, where: Any = None, /, **terms: Any) -> Rows[Tag]:
+        """The tags of its attributes; see ``Store.tags``."""
+        return self.store.tags(where, **self._terms({"tag": Test().exists()} | terms))
+
+    def aggregate(self, where: Any = None, /, *, by: Any = (), **terms: Any) -> Table:
+        """Count, least, greatest and mean number of its attributes; see ``Store.aggregate``."""
+        return self.store.aggregate(where, by=by, **self._terms(terms))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        return (self.store.url, self._pair) == (other.store.url, other._pair)
+
+    def __hash__(self) -> int:
+        return hash((self.store.url, self._pair))
+
+    def __repr__(self) -> str:
+        project = f" of project {self.project}" if self.project else ""
+        return f"<fieldstone.Run {self.name!r}{project}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import run
+
+        return run(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.store, self.name, self.project, self._txn)
+
+
+def _tag(tag: Any) -> Any:
+    return tag._row() if isinstance(tag, Tag) else tag
+
+
+def _start_count(start: Any, count: Any, box: Any) -> tuple[Any, Any]:
+    if box is None:
+        return start, count
+    if start is not None or count is not None:
+        raise Invalid("an attribute has box= and start= or count=", "give one of them")
+    slices = box if isinstance(box, tuple) else (box,)
+    bad = [
+        part
+        for part in slices
+        if not isinstance(part, slice) or part.stop is None or part.step not in (None, 1)
+    ]
+    if bad:
+        raise Invalid(
+            f"box has {bad[0]!r}",
+            "give a slice with an end per dimension, such as (slice(0, 8), slice(4, 6))",
+        )
+    starts = tuple(part.start or 0 for part in slices)
+    return starts, tuple(part.stop - first for part, first in zip(slices, starts, strict=True))
+
+
+def _each(column: Any, names: list[str]) -> list[Any]:
+    """A list is one each; all else is one for all."""
+    if not isinstance(column, list):
+        return [column] * len(names)
+    if len(column) != len(names):
+        raise Invalid(f"a column has {len(column)} rows and there are {len(names)} names", "give one each")
+    return column
+
+
+def _variable(
+    name: Any,
+    dtype: Any,
+    shape: Any,
+    dims: Any,
+    version: int,
+    attrs: Any,
+    coords: Any,
+    decomposition: Any,
+    find: Any,
+) -> tuple[Any, ...]:
+    """A variable as the native catalog takes it."""
+    if not isinstance(name, str):
+        raise Invalid(f"{name!r} is no name of a variable", "names are text")
+    dims = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
+    placed = []
+    for dim, coordinate in (coords or {}).items():
+        if isinstance(dim, str) and dim not in (dims or ()):
+            have = ", ".join(dims or ()) or "not named"
+            raise Invalid(f"coords of {dim!r}, which is no dimension of {name}", f"its dimensions are {have}")
+        exact = isinstance(coordinate, str | Uniform)
+        placed.append(
+            (dims.index(dim) if isinstance(dim, str) else dim, coordinate if exact else list(coordinate))
+        )
+    attrs = None if attrs is None else dict(attrs)
+    return name, version, dtype, shape, dims, attrs, placed, decomposition, find

@@ -1,0 +1,131 @@
+"""Tests and conditions of queries: small functions over the native ``Test``, ``Where`` and ``Related``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypedDict
+
+from ._native import Region, Related, Test, Where
+
+
+class Terms(TypedDict, total=False):
+    """Keywords of a query; see ``Store.attributes`` and the guide's page "tag and find"."""
+
+    run: Any
+    project: Any
+    job: Any
+    params: dict[str, Any]
+    created: Any
+    step: Any
+    time: Any
+    variable: Any
+    version: Any
+    tag: Any
+    tag_version: Any
+    unit: Any
+    value: Any
+    scope: Literal["run", "step", "variable"] | None
+    box: Any
+    extent: dict[str | int, Any] | None
+    volume: Any
+    also: Related | list[Related] | None
+    without: Related | list[Related] | None
+    txn: str | None
+    order: str | list[str] | None
+    limit: int | None
+    pick: Literal["first", "last"] | None
+
+
+_ALL = Test()
+
+
+def above(x: Any) -> Test:
+    """Greater than `x`; of a range, some of it is."""
+    return _ALL.above(x)
+
+
+def at_least(x: Any) -> Test:
+    """Greater than `x`, or equal."""
+    return _ALL.at_least(x)
+
+
+def below(x: Any) -> Test:
+    """Less than `x`; of a range, some of it is."""
+    return _ALL.below(x)
+
+
+def at_most(x: Any) -> Test:
+    """Less than `x`, or equal."""
+    return _ALL.at_most(x)
+
+
+def between(a: Any, b: Any) -> Test:
+    """From `a` to `b`, both included; of a range: it overlaps them. In a box: coordinates."""
+    return _ALL.between(a, b)
+
+
+def equal(x: Any) -> Test:
+    """Equal to `x`; numbers compare exactly across int and float."""
+    return _ALL.equal(x)
+
+
+def isin(xs: Iterable[Any]) -> Test:
+    """Equal to one of `xs`."""
+    return _ALL.isin(xs)
+
+
+def contains(x: Any) -> Test:
+    """A range that holds `x`, a text or name with the substring `x`, or an array with the element `x`."""
+    return _ALL.contains(x)
+
+
+def glob(pattern: str) -> Test:
+    """A text or name that matches a pattern: ``*``, ``?``, ``[abc]``; with case."""
+    return _ALL.glob(pattern)
+
+
+def exact(name: str) -> Test:
+    """Exactly this name, also where it holds a ``*``."""
+    return _ALL.equal(name)
+
+
+def exists() -> Test:
+    """There is a value, whatever it is, NaN too."""
+    return _ALL.exists()
+
+
+def within(box: Any) -> Region:
+    """For ``box=``: attributes whose box lies inside of `box`."""
+    return Region(box, "within")
+
+
+def covers(box: Any) -> Region:
+    """For ``box=``: attributes whose box holds all of `box`."""
+    return Region(box, "covers")
+
+
+def overlaps(box: Any) -> Region:
+    """For ``box=``: attributes whose box has an element in common with `box`, as a plain box means."""
+    return Region(box, "overlaps")
+
+
+def where(condition: Any = None, /, **terms: Any) -> Where:
+    """A condition of its own: terms that all hold. ``a & b``, ``a | b`` and ``~a`` combine conditions.
+
+    ``store.attributes(fst.where(tag="a") | fst.where(tag="b", value=fst.above(3)), run="x")``
+    """
+    return Where(condition, **terms)
+
+
+def related(
+    place: Literal["same run", "same step", "same variable", "overlapping"],
+    condition: Any = None,
+    /,
+    **terms: Any,
+) -> Related:
+    """Another attribute beside the one that is found, for ``also=`` and ``without=``.
+
+    `place`: in the same run; at the same step of it; on the same variable at the same step; or
+    overlapping: at the same step, on any variable, with a box that has an element in common.
+    """
+    return Related(place, Where(condition, **terms))

@@ -1,0 +1,86 @@
+"""Ranges and moments as values of metadata."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from .errors import Invalid
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class IntRange(NamedTuple):
+    """Integers from `low` to `high`, both included. Made by ``fieldstone.int_range``."""
+
+    low: int
+    high: int
+
+
+class FloatRange(NamedTuple):
+    """Numbers from `low` to `high`, both included. Made by ``fieldstone.float_range``."""
+
+    low: float
+    high: float
+
+
+class Uniform(NamedTuple):
+    """Coordinates ``first + i * spacing``. Made by ``fieldstone.uniform``."""
+
+    first: float
+    spacing: float
+
+
+def int_range(low: int, high: int) -> IntRange:
+    """The integers from `low` to `high`, both included, as one value for ``contains`` and ``between``."""
+    import operator
+
+    low, high = operator.index(low), operator.index(high)
+    if low > high:
+        raise Invalid(f"the range {low}..{high} is empty", "give the lower end first")
+    return IntRange(low, high)
+
+
+def float_range(low: float, high: float) -> FloatRange:
+    """The numbers from `low` to `high`, both included, as one value for ``contains`` and ``between``."""
+    low, high = float(low), float(high)
+    if not low <= high:
+        raise Invalid(f"the range {low}..{high} is empty", "give the lower end first; NaN is no end")
+    return FloatRange(low, high)
+
+
+def uniform(first: float, spacing: float) -> Uniform:
+    """Coordinates of a dimension whose element i lies at ``first + i * spacing``, for ``create_variable``."""
+    if not float(spacing):
+        raise Invalid("coordinates with a spacing of 0", "give the distance of two elements")
+    return Uniform(float(first), float(spacing))
+
+
+def datetime_ns(moment: Any) -> int:
+    """Nanoseconds since 1970 of a datetime (UTC where it has no zone), date, numpy.datetime64 or ISO text."""
+    import numpy as np
+
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise Invalid(
+                f"{moment!r} is no moment", "write it as 2026-11-21 or 2026-11-21T06:00:00Z"
+            ) from None
+    if hasattr(moment, "to_datetime64"):  # of pandas, to the nanosecond
+        moment = moment.to_datetime64()
+    if isinstance(moment, np.datetime64):
+        exact = moment.astype("M8[ns]")
+        if np.isnat(moment) or exact != moment:
+            raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
+        return int(exact.astype("i8"))
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    if not isinstance(moment, datetime):
+        raise Invalid(f"{moment!r} is no moment", "give a datetime, a date, a numpy.datetime64 or ISO text")
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    nanoseconds = since // _MICROSECOND * 1000
+    if not -(2**63) <= nanoseconds < 2**63:
+        raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
+    return nanoseconds

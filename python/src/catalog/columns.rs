@@ -1,0 +1,325 @@
+//! Columns of many attributes: one value for all rows, or a numpy array, Arrow array, pandas Series or
+//! list with one a row. Rows of typed columns never become Python objects.
+
+use fieldstone::catalog::records::Values;
+use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::{ByteOrder, DType, DTypeKind};
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDate, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple,
+};
+
+use super::values;
+use crate::data::{self, Data};
+use crate::errors::invalid;
+use crate::request::type_name;
+
+/// What a column holds, by type.
+pub enum Cells {
+    Bool(Vec<bool>),
+    Int(Vec<i64>),
+    UInt(Vec<u64>),
+    Float(Vec<f64>),
+    Text(Vec<String>),
+    /// Nanoseconds since 1970.
+    Time(Vec<i64>),
+    /// Texts as places in the distinct ones.
+    Coded(Vec<u32>, Vec<String>),
+    Any(Vec<Value>),
+}
+
+impl Cells {
+    pub fn len(&self) -> usize {
+        match self {
+            Cells::Bool(cells) => cells.len(),
+            Cells::Int(cells) | Cells::Time(cells) => cells.len(),
+            Cells::UInt(cells) => cells.len(),
+            Cells::Float(cells) => cells.len(),
+            Cells::Text(cells) => cells.len(),
+            Cells::Coded(codes, _) => codes.len(),
+            Cells::Any(cells) => cells.len(),
+        }
+    }
+
+    /// Each cell as a value.
+    pub fn singly(self) -> Vec<Value> {
+        match self {
+            Cells::Bool(cells) => cells.into_iter().map(Value::Bool).collect(),
+            Cells::Int(cells) => cells.into_iter().map(Value::Int).collect(),
+            Cells::UInt(cells) => cells.into_iter().map(Value::UInt).collect(),
+            Cells::Float(cells) => cells.into_iter().map(Value::Float).collect(),
+            Cells::Text(cells) => cells.into_iter().map(Value::Text).collect(),
+            Cells::Time(cells) => cells.into_iter().map(Value::DateTime).collect(),
+            Cells::Coded(codes, words) => {
+                codes.into_iter().map(|code| Value::Text(words[code as usize].clone())).collect()
+            }
+            Cells::Any(cells) => cells,
+        }
+    }
+
+    /// The type of the values as they were given; of objects the one that all have.
+    pub fn kind(&self) -> ValueType {
+        match self {
+            Cells::Bool(_) => ValueType::Bool,
+            Cells::Int(_) => ValueType::Int,
+            Cells::UInt(_) => ValueType::UInt,
+            Cells::Float(_) => ValueType::Float,
+            Cells::Text(_) | Cells::Coded(..) => ValueType::Text,
+            Cells::Time(_) => ValueType::DateTime,
+            Cells::Any(cells) => kind_of(cells),
+        }
+    }
+}
+
+/// The type that all values have: floats where some are integers, json where there is no such type.
+fn kind_of(values: &[Value]) -> ValueType {
+    let Some(first) = values.first().map(Value::kind) else { return ValueType::Float };
+    if values.iter().all(|value| value.kind() == first) {
+        return first;
+    }
+    let number = |value: &Value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_));
+    match values.iter().all(number) {
+        false => ValueType::Json,
+        true if values.iter().any(|value| matches!(value, Value::Float(_))) => ValueType::Float,
+        true if values.iter().all(|value| value.fits(ValueType::Int).is_some()) => ValueType::Int,
+        true => ValueType::UInt,
+    }
+}
+
+/// Whether an object is one value and no column. A plain array is one value of a tag of arrays.
+fn is_one(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyByteArray>()
+        || object.is_instance_of::<PyBool>()
+        || object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyDict>()
+        || object.is_instance_of::<PyDate>()
+        || data::is_numpy_scalar(object)?
+        || (object.is_instance_of::<PyTuple>() && object.hasattr("low")?))
+}
+
+/// The column that an object is; `None` where it is one value.
+pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
+    if is_one(object)? {
+        return Ok(None);
+    }
+    column(object, what).map(Some)
+}
+
+fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
+    if values::is_array(object)? {
+        return from_numpy(object, what);
+    }
+    let module = object.get_type().getattr("__module__")?.extract::<String>().unwrap_or_default();
+    if module.starts_with("pandas.") {
+        return from_numpy(&object.call_method0("to_numpy")?, what);
+    }
+    if let Some(cells) = super::arrow::cells(object, what)? {
+        return Ok(cells);
+    }
+    if object.is_instance_of::<PyRange>() {
+        return from_numpy(&values::asarray(object)?, what);
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return objects(object, what);
+    }
+    if object.hasattr("__array__")? {
+        return from_numpy(&values::asarray(object)?, what);
+    }
+    match object.try_iter() {
+        Ok(_) => objects(object, what),
+        Err(_) => Err(invalid(
+            format!("{what} is {}, which is no column", type_name(object)),
+            "give one value, a numpy or Arrow array, a pandas Series or a list",
+        )),
+    }
+}
+
+/// A list of objects, each by its own type.
+fn objects(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
+    let cells = object.try_iter()?.enumerate().map(|(i, item)| {
+        let item = item?;
+        match item.is_none() {
+            true => Err(absent(what, i)),
+            false => values::infer(&item, what),
+        }
+    });
+    Ok(narrow(cells.collect::<PyResult<_>>()?))
+}
+
+/// A column of one type where all values have it, so that it is stored as such.
+fn narrow(values: Vec<Value>) -> Cells {
+    macro_rules! all {
+        ($kind:ident, $make:ident) => {
+            if values.iter().all(|value| matches!(value, Value::$kind(_))) {
+                let cells = values.into_iter().filter_map(|value| match value {
+                    Value::$kind(cell) => Some(cell),
+                    _ => None,
+                });
+                return Cells::$make(cells.collect());
+            }
+        };
+    }
+    match values.first() {
+        Some(Value::Float(_)) => all!(Float, Float),
+        Some(Value::Int(_)) => all!(Int, Int),
+        Some(Value::UInt(_)) => all!(UInt, UInt),
+        Some(Value::Bool(_)) => all!(Bool, Bool),
+        Some(Value::Text(_)) => all!(Text, Text),
+        Some(Value::DateTime(_)) => all!(DateTime, Time),
+        _ => {}
+    }
+    Cells::Any(values)
+}
+
+/// The error of a value that is not there.
+pub fn absent(what: &str, row: usize) -> PyErr {
+    invalid(format!("{what} has no value in row {row}"), "leave rows without a value out")
+}
+
+/// Elements of `N` bytes, as they are in memory.
+fn words<const N: usize, T>(bytes: &[u8], dtype: DType, from: impl Fn([u8; N]) -> T) -> Vec<T> {
+    let swapped = !dtype.is_native();
+    let read = |chunk: &[u8]| {
+        let mut word = [0; N];
+        word.copy_from_slice(chunk);
+        if swapped {
+            word.reverse();
+        }
+        from(word)
+    };
+    bytes.chunks_exact(N).map(read).collect()
+}
+
+/// A numpy array: the first dimension counts the rows.
+pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
+    let dtype = array.getattr("dtype")?;
+    let kind: String = dtype.getattr("kind")?.extract()?;
+    let dimensions: usize = array.getattr("ndim")?.extract()?;
+    if kind == "O" || dimensions > 1 {
+        return objects(array, what);
+    }
+    let array = match &*kind {
+        "M" => array.call_method1("astype", ("M8[ns]",))?,
+        "f" if dtype.getattr("itemsize")?.eq(2)? => array.call_method1("astype", ("f4",))?,
+        _ => array.clone(),
+    };
+    let data = Data::new(&array)?;
+    let Some((dtype, _)) = data.array else {
+        return Err(invalid(format!("{what} is no array"), "give a list"));
+    };
+    let (bytes, size) = (data.bytes(), dtype.size());
+    Ok(match (dtype.kind(), size) {
+        (DTypeKind::Bool, 1) => Cells::Bool(bytes.iter().map(|byte| *byte != 0).collect()),
+        (DTypeKind::Int, 1) => Cells::Int(bytes.iter().map(|byte| i64::from(*byte as i8)).collect()),
+        (DTypeKind::Int, 2) => Cells::Int(words(bytes, dtype, |w| i64::from(i16::from_ne_bytes(w)))),
+        (DTypeKind::Int, 4) => Cells::Int(words(bytes, dtype, |w| i64::from(i32::from_ne_bytes(w)))),
+        (DTypeKind::Int, 8) => Cells::Int(words(bytes, dtype, i64::from_ne_bytes)),
+        (DTypeKind::UInt, 1) => Cells::Int(bytes.iter().map(|byte| i64::from(*byte)).collect()),
+        (DTypeKind::UInt, 2) => Cells::Int(words(bytes, dtype, |w| i64::from(u16::from_ne_bytes(w)))),
+        (DTypeKind::UInt, 4) => Cells::Int(words(bytes, dtype, |w| i64::from(u32::from_ne_bytes(w)))),
+        (DTypeKind::UInt, 8) => Cells::UInt(words(bytes, dtype, u64::from_ne_bytes)),
+        (DTypeKind::Float, 4) => Cells::Float(words(bytes, dtype, |w| f64::from(f32::from_ne_bytes(w)))),
+        (DTypeKind::Float, 8) => Cells::Float(words(bytes, dtype, f64::from_ne_bytes)),
+        (DTypeKind::DateTime, 8) => {
+            let cells = words(bytes, dtype, i64::from_ne_bytes);
+            match cells.iter().position(|cell| *cell == i64::MIN) {
+                Some(row) => return Err(absent(what, row)),
+                None => Cells::Time(cells),
+            }
+        }
+        (DTypeKind::Unicode, _) => {
+            let texts = bytes.chunks_exact(size).map(|text| unicode(text, dtype.byte_order(), what));
+            Cells::Text(texts.collect::<PyResult<_>>()?)
+        }
+        (DTypeKind::Bytes, _) => {
+            let end = |cell: &[u8]| cell.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let cells = bytes.chunks_exact(size).map(|cell| Value::Bytes(cell[..end(cell)].to_vec()));
+            Cells::Any(cells.collect())
+        }
+        _ => {
+            return Err(invalid(
+                format!("{what} has dtype {dtype}, which is no value of metadata"),
+                "give bools, integers, floats, texts, bytes or datetimes",
+            ));
+        }
+    })
+}
+
+/// numpy's text: four bytes a code point, zeros at the end.
+fn unicode(bytes: &[u8], order: ByteOrder, what: &str) -> PyResult<String> {
+    let mut text = String::with_capacity(bytes.len() / 4);
+    let mut zeros = 0;
+    for chunk in bytes.chunks_exact(4) {
+        let mut word = [0; 4];
+        word.copy_from_slice(chunk);
+        let code = match order {
+            ByteOrder::Big => u32::from_be_bytes(word),
+            _ => u32::from_le_bytes(word),
+        };
+        if code == 0 {
+            zeros += 1;
+            continue;
+        }
+        text.extend(std::iter::repeat_n('\0', zeros));
+        zeros = 0;
+        text.push(char::from_u32(code).ok_or_else(|| {
+            invalid(format!("{what} has text that UTF-8 cannot hold"), "give bytes, or other text")
+        })?);
+    }
+    Ok(text)
+}
+
+/// The values of a batch, as the tag's type has them.
+pub fn values(cells: Cells, kind: ValueType, what: &str) -> PyResult<Values> {
+    let wrong = |row: usize, value: Value| match values::fit(value, kind, what) {
+        Err(error) => error,
+        Ok(_) => invalid(format!("{what}, row {row}"), "give values of the tag's type"),
+    };
+    Ok(match (cells, kind) {
+        (Cells::Bool(cells), ValueType::Bool) => Values::Bool(cells),
+        (Cells::Int(cells), ValueType::Int) => Values::Int(cells),
+        (Cells::Time(cells), ValueType::DateTime) => Values::Int(cells),
+        (Cells::UInt(cells), ValueType::UInt) => Values::UInt(cells),
+        (Cells::Float(cells), ValueType::Float) => Values::Float(cells),
+        (Cells::Text(cells), ValueType::Text) => Values::Text(cells),
+        (Cells::Coded(codes, words), ValueType::Text) => {
+            Values::Text(codes.into_iter().map(|code| words[code as usize].clone()).collect())
+        }
+        (Cells::Int(cells), ValueType::Float) => {
+            let exact = |n: i64| (n as f64) as i128 == i128::from(n);
+            match cells.iter().position(|n| !exact(*n)) {
+                Some(row) => return Err(wrong(row, Value::Int(cells[row]))),
+                None => Values::Float(cells.into_iter().map(|n| n as f64).collect()),
+            }
+        }
+        (Cells::Int(cells), ValueType::UInt) => match cells.iter().position(|n| *n < 0) {
+            Some(row) => return Err(wrong(row, Value::Int(cells[row]))),
+            None => Values::UInt(cells.into_iter().map(|n| n as u64).collect()),
+        },
+        (cells, kind) => typed(cells.singly(), kind, what)?,
+    })
+}
+
+/// Values of one type, in the column that holds it.
+pub fn typed(all: Vec<Value>, kind: ValueType, what: &str) -> PyResult<Values> {
+    let pair = |value: Value| match (value, kind) {
+        (Value::List(ends), ValueType::IntRange | ValueType::FloatRange) if ends.len() == 2 => {
+            match (ends[0].fits(ValueType::Float), ends[1].fits(ValueType::Float), &ends[0], &ends[1]) {
+                (_, _, Value::Int(a), Value::Int(b)) if kind == ValueType::IntRange => {
+                    Value::IntRange(*a, *b)
+                }
+                (Some(Value::Float(a)), Some(Value::Float(b)), _, _) if kind == ValueType::FloatRange => {
+                    Value::FloatRange(a, b)
+                }
+                _ => Value::List(ends),
+            }
+        }
+        (value, _) => value,
+    };
+    let all =
+        all.into_iter().map(|value| values::fit(pair(value), kind, what)).collect::<PyResult<Vec<_>>>()?;
+    Ok(Values::of(kind, all))
+}

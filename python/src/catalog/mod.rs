@@ -1,0 +1,74 @@
+//! The catalog for Python: terms and values converted, hits and rows given back.
+//!
+//! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model; `values`, `columns`,
+//! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
+//! which `fieldstone._catalog` is a thin layer over; `hits` and `rows` are what comes back.
+
+mod arrow;
+mod boxes;
+mod columns;
+mod hits;
+mod names;
+mod places;
+mod read;
+mod rows;
+mod steps;
+mod store;
+mod terms;
+mod tests;
+mod values;
+mod write;
+
+use std::sync::Arc;
+
+use fieldstone::catalog::Catalog;
+use fieldstone::catalog::records::{RunName, kinds};
+use pyo3::prelude::*;
+
+pub use boxes::Region;
+pub use hits::{HitStream, PyHit, PyHitTable};
+pub use read::PyQuery;
+pub use terms::{PyRelated, PyWhere};
+pub use tests::PyTest;
+pub use values::object;
+
+use crate::errors::invalid;
+use crate::store::Store;
+
+/// The catalog of a store, as `fieldstone._catalog` calls it.
+#[pyclass(frozen, name = "_Catalog", module = "fieldstone")]
+pub struct PyCatalog {
+    catalog: Arc<Catalog>,
+    store: Py<Store>,
+}
+
+impl PyCatalog {
+    pub fn new(catalog: Arc<Catalog>, store: Py<Store>) -> PyCatalog {
+        PyCatalog { catalog, store }
+    }
+}
+
+/// A run's project, which may be none, and its name.
+type RunPair = (Option<String>, String);
+
+fn run_name((project, name): RunPair) -> RunName {
+    RunName { project: project.unwrap_or_default(), name }
+}
+
+/// The bit of a kind that transactions activate by.
+pub fn kind_bit(name: &str) -> PyResult<u32> {
+    let kinds = [
+        ("fields", kinds::FIELDS),
+        ("run", kinds::RUN),
+        ("step", kinds::STEP),
+        ("variable", kinds::VARIABLE),
+        ("tag", kinds::TAG),
+        ("run_attribute", kinds::RUN_ATTRIBUTE),
+        ("step_attribute", kinds::STEP_ATTRIBUTE),
+        ("variable_attribute", kinds::VARIABLE_ATTRIBUTE),
+    ];
+    kinds.iter().find(|(kind, _)| *kind == name).map(|(_, bit)| *bit).ok_or_else(|| {
+        let all: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
+        invalid(format!("{name:?} is no kind"), &format!("kinds are {}", all.join(", ")))
+    })
+}

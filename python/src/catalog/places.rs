@@ -1,0 +1,153 @@
+//! Columns that say where attributes stand: steps, variables, boxes.
+
+use std::collections::HashMap;
+
+use fieldstone::catalog::records::{Boxes, Column, Values};
+use fieldstone::catalog::value::ValueType;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use super::columns::{self, Cells, cells, from_numpy};
+use super::values;
+use crate::errors::invalid;
+use crate::request::type_name;
+
+/// Whole numbers: one, or one a row.
+pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> {
+    let wrong = || {
+        invalid(
+            format!("{what} is {}, no whole number", type_name(object)),
+            "give integers, one or one a row",
+        )
+    };
+    if object.is_instance_of::<PyBool>() {
+        return Err(wrong());
+    }
+    match cells(object, what)? {
+        None => object.extract().map(Column::One).map_err(|_| wrong()),
+        Some(Cells::Int(cells)) => Ok(Column::Each(cells)),
+        Some(Cells::UInt(cells)) => {
+            let cells = cells.into_iter().map(i64::try_from).collect::<Result<_, _>>();
+            cells.map(Column::Each).map_err(|_| wrong())
+        }
+        Some(Cells::Any(cells)) if cells.is_empty() => Ok(Column::Each(Vec::new())),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// Floats: one, or one a row; integers where they are exact.
+pub fn floats(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<f64>> {
+    let cells = match cells(object, what)? {
+        None => Cells::Any(vec![values::infer(object, what)?]),
+        Some(cells) => cells,
+    };
+    match columns::values(cells, ValueType::Float, what)? {
+        Values::Float(cells) => Ok(cells),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Names: distinct ones, and the place of each row's among them.
+pub fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Column<u32>)> {
+    let wrong =
+        || invalid(format!("{what} is {}, no text", type_name(object)), "give names, one or one a row");
+    match cells(object, what)? {
+        None => Ok((vec![object.extract().map_err(|_| wrong())?], Column::One(0))),
+        Some(Cells::Coded(codes, words)) => Ok((words, Column::Each(codes))),
+        Some(Cells::Text(texts)) => {
+            let mut known: HashMap<String, u32> = HashMap::new();
+            let mut distinct = Vec::new();
+            let mut codes = Vec::with_capacity(texts.len());
+            let mut last: Option<(String, u32)> = None;
+            for text in texts {
+                let code = match &last {
+                    Some((before, code)) if *before == text => *code,
+                    _ => *known.entry(text.clone()).or_insert_with(|| {
+                        distinct.push(text.clone());
+                        distinct.len() as u32 - 1
+                    }),
+                };
+                codes.push(code);
+                if last.as_ref().is_none_or(|(_, before)| *before != code) {
+                    last = Some((text, code));
+                }
+            }
+            Ok((distinct, Column::Each(codes)))
+        }
+        Some(Cells::Any(cells)) if cells.is_empty() => Ok((Vec::new(), Column::Each(Vec::new()))),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// One end of boxes: numbers of one box for all rows, or of one box a row, with the rank.
+fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, bool)> {
+    let wrong = || {
+        invalid(
+            format!("{what} is {}", type_name(object)),
+            "give one whole number per dimension, such as (0, 64), or an array with a row of these per attribute",
+        )
+    };
+    if let Ok(numbers) = object.extract::<Vec<i64>>()
+        && !values::is_array(object)?
+    {
+        return Ok((numbers.len(), numbers, false));
+    }
+    let array = values::asarray(object)?;
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if !matches!(&*kind, "i" | "u") && shape.iter().product::<usize>() > 0 {
+        return Err(wrong());
+    }
+    let flat = match from_numpy(&array.call_method1("reshape", (-1,))?, what)? {
+        Cells::Int(cells) => cells,
+        Cells::UInt(cells) => {
+            cells.into_iter().map(i64::try_from).collect::<Result<_, _>>().map_err(|_| wrong())?
+        }
+        _ => Vec::new(),
+    };
+    match shape[..] {
+        [] => Ok((1, flat, false)),
+        [rank] => Ok((rank, flat, false)),
+        [_, rank] => Ok((rank, flat, true)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Boxes of a batch and, where each row has its own, how many.
+pub fn boxes(
+    start: Option<&Bound<'_, PyAny>>,
+    count: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<(Boxes, Option<usize>)>> {
+    let (start, count) = match (start.filter(|s| !s.is_none()), count.filter(|c| !c.is_none())) {
+        (None, None) => return Ok(None),
+        (Some(start), Some(count)) => (ends(start, "start")?, ends(count, "count")?),
+        (Some(_), None) => return Err(invalid("a box has a start and no count", "give count=, its extents")),
+        (None, Some(_)) => {
+            return Err(invalid("a box has a count and no start", "give start=, its first element"));
+        }
+    };
+    let ((rank, start, start_each), (other, count, count_each)) = (start, count);
+    if rank != other || rank == 0 {
+        return Err(invalid(
+            format!("start has {rank} dimensions and count has {other}"),
+            "give both one number per dimension of the variable",
+        ));
+    }
+    let rows = match (start_each, count_each) {
+        (false, false) => return Ok(Some((Boxes { rank, start, count }, None))),
+        (true, true) if start.len() != count.len() => {
+            return Err(invalid(
+                format!("start has {} rows and count has {}", start.len() / rank, count.len() / rank),
+                "give as many counts as starts, or one for all",
+            ));
+        }
+        (true, _) => start.len() / rank,
+        (false, true) => count.len() / rank,
+    };
+    let spread = |ends: Vec<i64>, each: bool| match each {
+        true => ends,
+        false => ends.repeat(rows),
+    };
+    let boxes = Boxes { rank, start: spread(start, start_each), count: spread(count, count_each) };
+    Ok(Some((boxes, Some(rows))))
+}

@@ -1,0 +1,214 @@
+//! What is read from the catalog: each call releases the interpreter's lock and calls the facade.
+
+use std::sync::Arc;
+
+use fieldstone::catalog::value::Value;
+use fieldstone::catalog::{By, Query};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::hits::{HitStream, PyHitTable, Source, key_of};
+use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
+use crate::errors::{Raise, invalid};
+use crate::store::transaction;
+use crate::table::{Column, Table, ValueColumn};
+
+/// A query, ready to be asked. Made by a condition and keywords, or from text.
+#[pyclass(frozen, name = "_Query", module = "fieldstone")]
+#[derive(Clone)]
+pub struct PyQuery {
+    pub query: Query,
+}
+
+#[pymethods]
+impl PyQuery {
+    #[new]
+    #[pyo3(signature = (r#where=None, terms=None))]
+    fn new(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict>>) -> PyResult<PyQuery> {
+        Ok(PyQuery { query: terms::query(r#where, terms)? })
+    }
+
+    /// From text, as ``store.find`` takes it.
+    #[staticmethod]
+    fn parse(text: &str, txn: Option<&str>) -> PyResult<PyQuery> {
+        let mut query = fieldstone::catalog::query::text::parse(text).or_raise()?;
+        if let Some(id) = transaction(txn)? {
+            query.transaction = Some(id);
+        }
+        Ok(PyQuery { query })
+    }
+
+    /// The same with another limit.
+    fn limited(&self, limit: Option<u64>) -> PyQuery {
+        PyQuery { query: Query { limit, ..self.query.clone() } }
+    }
+
+    /// As text that reads back.
+    fn __str__(&self) -> String {
+        self.query.to_string()
+    }
+
+    /// Its limit, if it has one.
+    #[getter]
+    fn limit(&self) -> Option<u64> {
+        self.query.limit
+    }
+
+    /// The transaction whose content it sees.
+    #[getter]
+    fn txn(&self) -> Option<String> {
+        self.query.transaction.map(|id| id.to_string())
+    }
+}
+
+#[pymethods]
+impl PyCatalog {
+    fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
+        let query = &query.get().query;
+        let table = py.detach(|| self.catalog.attributes(query)).or_raise()?;
+        Ok(PyHitTable { table: Arc::new(table) })
+    }
+
+    fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
+        let query = query.get();
+        let hits = py.detach(|| self.catalog.stream(&query.query)).or_raise()?;
+        Ok(HitStream::new(hits, Arc::new(Source { store: self.store.clone_ref(py), txn: query.txn() })))
+    }
+
+    fn count(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<u64> {
+        let query = &query.get().query;
+        py.detach(|| self.catalog.count(query)).or_raise()
+    }
+
+    fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Vec<String>) -> PyResult<Table> {
+        let groups = by.iter().map(|word| match &**word {
+            "run" => Ok(By::Run),
+            "step" => Ok(By::Step),
+            "variable" => Ok(By::Variable),
+            "tag" => Ok(By::Tag),
+            other => Err(invalid(format!("by={other:?}"), "group by run, step, variable and tag")),
+        });
+        let (groups, query) = (groups.collect::<PyResult<Vec<_>>>()?, &query.get().query);
+        let found = py.detach(|| self.catalog.aggregate(query, &groups)).or_raise()?;
+        Ok(rows::aggregates(found, &groups))
+    }
+
+    fn boxes(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
+        let query = &query.get().query;
+        Ok(rows::boxes(py.detach(|| self.catalog.boxes(query)).or_raise()?))
+    }
+
+    /// A dict for each run.
+    fn runs<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
+        let query = &query.get().query;
+        let found = py.detach(|| self.catalog.runs(query)).or_raise()?;
+        let found = found.iter().map(|run| rows::run(py, run)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, found)
+    }
+
+    fn steps(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
+        let query = &query.get().query;
+        Ok(rows::steps(py.detach(|| self.catalog.steps(query)).or_raise()?))
+    }
+
+    /// A dict for each variable.
+    fn variables<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
+        let query = &query.get().query;
+        let found = py.detach(|| self.catalog.variables(query)).or_raise()?;
+        let found =
+            found.iter().map(|variable| rows::variable(py, variable)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, found)
+    }
+
+    /// Name, version asked for, type, unit and version to show of each tag.
+    fn tags(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyQuery>,
+    ) -> PyResult<Vec<(String, i64, String, String, i64)>> {
+        let query = &query.get().query;
+        let found = py.detach(|| self.catalog.tags(query)).or_raise()?;
+        Ok(found.into_iter().map(rows::tag_row).collect())
+    }
+
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        project: Option<&str>,
+        name: &str,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let txn = transaction(txn)?;
+        let found = py.detach(|| self.catalog.run(project, name, txn)).or_raise()?;
+        rows::run(py, &found)
+    }
+
+    fn variable<'py>(
+        &self,
+        py: Python<'py>,
+        run: RunPair,
+        name: &str,
+        version: Option<i64>,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (run, txn) = (run_name(run), transaction(txn)?);
+        let found = py.detach(|| self.catalog.variable(&run, name, version, txn)).or_raise()?;
+        rows::variable(py, &found)
+    }
+
+    fn key_of<'py>(
+        &self,
+        py: Python<'py>,
+        run: RunPair,
+        variable: Option<&str>,
+        step: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        key_of(py, self.store.get(), &run_name(run), variable, step)
+    }
+
+    /// Logs, commits, attributes, fields, and where the engine is.
+    fn rebuild(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, String)> {
+        let done = py.detach(|| self.catalog.rebuild()).or_raise()?;
+        Ok((done.logs, done.commits, done.attributes, done.fields, done.engine))
+    }
+
+    fn sql(&self, py: Python<'_>, statement: &str) -> PyResult<Table> {
+        let (names, found) = py.detach(|| self.catalog.sql(statement)).or_raise()?;
+        let rows = found.len();
+        let mut columns: Vec<Vec<Value>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
+        for row in found {
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+        let columns = columns.into_iter().map(|column| Column::Value(ValueColumn::new(column)));
+        Ok(Table::new(names.into_iter().zip(columns).collect(), rows))
+    }
+
+    fn explain(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<String> {
+        let query = &query.get().query;
+        py.detach(|| self.catalog.explain(query)).or_raise()
+    }
+
+    fn conflicts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.catalog.conflicts()).or_raise()
+    }
+
+    /// A box as (dimension, whether in coordinates, (from, to)).
+    #[staticmethod]
+    fn ranges<'py>(py: Python<'py>, region: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        boxes::listed(py, &boxes::ranges(region)?)
+    }
+
+    /// A table of columns of values; None is absent.
+    #[staticmethod]
+    fn table(names: Vec<String>, columns: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Table> {
+        let rows = columns.first().map_or(0, Vec::len);
+        let columns = columns.iter().map(|column| {
+            let cells = column.iter().map(|cell| match cell.is_none() {
+                true => Ok(Value::Null),
+                false => values::infer(cell, "a cell"),
+            });
+            Ok(Column::Value(ValueColumn::new(cells.collect::<PyResult<_>>()?)))
+        });
+        Ok(Table::new(names.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
+    }
+}

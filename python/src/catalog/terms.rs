@@ -1,0 +1,341 @@
+//! Keywords of a query, turned into the query model.
+
+use fieldstone::catalog::query::{Expr, Key, Pick, Query, Scope, Term, Where, text};
+use fieldstone::catalog::value::{Test, Value};
+use fieldstone::nearest;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
+
+use super::{boxes, names, steps, tests, values};
+use crate::errors::{Raise, invalid};
+use crate::request::type_name;
+
+/// Terms that say what must hold.
+const FILTERS: [&str; 20] = [
+    "run",
+    "project",
+    "job",
+    "params",
+    "created",
+    "step",
+    "time",
+    "variable",
+    "version",
+    "tag",
+    "tag_version",
+    "unit",
+    "value",
+    "scope",
+    "box",
+    "extent",
+    "volume",
+    "also",
+    "without",
+    "where",
+];
+/// Terms that say what is shown of it.
+const SHOWN: [&str; 4] = ["txn", "order", "limit", "pick"];
+
+/// An expression over terms. Made by ``fieldstone.where(…)``; ``a & b``, ``a | b`` and ``~a`` combine them.
+#[pyclass(frozen, name = "Where", module = "fieldstone")]
+#[derive(Clone)]
+pub struct PyWhere(pub Expr);
+
+#[pymethods]
+impl PyWhere {
+    #[new]
+    #[pyo3(signature = (r#where=None, /, **terms))]
+    fn new(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict>>) -> PyResult<PyWhere> {
+        let mut all = Vec::new();
+        extend(&mut all, r#where)?;
+        for (name, value) in terms.into_iter().flat_map(|terms| terms.iter()) {
+            let name = name.cast::<PyString>()?.to_str()?.to_owned();
+            if SHOWN.contains(&&*name) {
+                let hint = "give it to the call that asks: attributes, runs, steps, variables or tags";
+                return Err(invalid(format!("{name}= is no condition"), hint));
+            }
+            if !value.is_none() {
+                all.push(filter(&name, &value)?);
+            }
+        }
+        Ok(PyWhere(one(all)))
+    }
+
+    fn __and__(&self, other: &Bound<'_, PyWhere>) -> PyWhere {
+        PyWhere(Expr::All(vec![self.0.clone(), other.get().0.clone()]))
+    }
+
+    fn __or__(&self, other: &Bound<'_, PyWhere>) -> PyWhere {
+        PyWhere(Expr::Any(vec![self.0.clone(), other.get().0.clone()]))
+    }
+
+    fn __invert__(&self) -> PyWhere {
+        PyWhere(Expr::Not(Box::new(self.0.clone())))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<fieldstone.Where {}>", shown(&self.0))
+    }
+}
+
+/// Another attribute that must be there, or must not. Made by ``fieldstone.related``.
+#[pyclass(frozen, name = "Related", module = "fieldstone")]
+pub struct PyRelated(pub Expr);
+
+#[pymethods]
+impl PyRelated {
+    #[new]
+    fn new(place: &str, r#where: &Bound<'_, PyWhere>) -> PyResult<PyRelated> {
+        let place = match place {
+            "same run" => Where::SameRun,
+            "same step" => Where::SameStep,
+            "same variable" => Where::SameVariable,
+            "overlapping" => Where::Overlapping,
+            other => {
+                let hint = "use \"same run\", \"same step\", \"same variable\" or \"overlapping\"";
+                return Err(invalid(format!("{other:?} is no place of a related attribute"), hint));
+            }
+        };
+        Ok(PyRelated(Expr::Related(place, Box::new(r#where.get().0.clone()))))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<fieldstone.Related {}>", shown(&self.0))
+    }
+}
+
+/// An expression as text, cut where it is long.
+fn shown(expr: &Expr) -> String {
+    let text = expr.to_string();
+    match text.char_indices().nth(200) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+/// All of several.
+pub fn one(mut all: Vec<Expr>) -> Expr {
+    match (all.len(), all.pop()) {
+        (1, Some(only)) => only,
+        (_, Some(last)) => {
+            all.push(last);
+            Expr::All(all)
+        }
+        (_, None) => Expr::All(all),
+    }
+}
+
+/// Takes what `where=` holds: expressions of ours, text, or a list of these, all of which must hold.
+fn extend(all: &mut Vec<Expr>, r#where: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let Some(given) = r#where.filter(|given| !given.is_none()) else { return Ok(()) };
+    if let Ok(expr) = given.cast::<PyWhere>() {
+        all.push(expr.get().0.clone());
+    } else if let Ok(text) = given.cast::<PyString>() {
+        all.push(text::parse_expr(text.to_str()?).or_raise()?);
+    } else if given.is_instance_of::<PyList>() {
+        for item in given.try_iter()? {
+            extend(all, Some(&item?))?;
+        }
+    } else {
+        let hint = "give fst.where(…), text as store.find takes it, or a list of these";
+        return Err(invalid(format!("{} is no condition", type_name(given)), hint));
+    }
+    Ok(())
+}
+
+/// The query of a call: a condition and keywords.
+pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+    let mut all = Vec::new();
+    let mut query = Query::all();
+    extend(&mut all, r#where)?;
+    for (name, value) in terms.into_iter().flat_map(|terms| terms.iter()) {
+        if value.is_none() {
+            continue;
+        }
+        let name = name.cast::<PyString>()?;
+        match name.to_str()? {
+            "txn" => query.transaction = crate::store::transaction(Some(value.extract()?))?,
+            "order" => query.order = order(&value)?,
+            "limit" => {
+                let wrong = |_| invalid(format!("limit={value}"), "give a whole number from 0 on");
+                query.limit = Some(value.extract().map_err(wrong)?);
+            }
+            "pick" => query.pick = Some(pick(&value)?),
+            name => all.push(filter(name, &value)?),
+        }
+    }
+    query.expr = one(all);
+    Ok(query)
+}
+
+fn order(given: &Bound<'_, PyAny>) -> PyResult<Vec<(Key, bool)>> {
+    let key = |text: &Bound<'_, PyAny>| -> PyResult<(Key, bool)> {
+        let word: String = text.extract().map_err(|_| unordered(&type_name(text)))?;
+        let (name, descending) = match word.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (&*word, false),
+        };
+        let key = match name {
+            "run" => Key::Run,
+            "created" => Key::Created,
+            "step" => Key::Step,
+            "time" => Key::Time,
+            "variable" => Key::Variable,
+            "tag" => Key::Tag,
+            "value" => Key::Value,
+            "volume" => Key::Volume,
+            _ => return Err(unordered(&word)),
+        };
+        Ok((key, descending))
+    };
+    match given.is_instance_of::<PyString>() {
+        true => Ok(vec![key(given)?]),
+        false => given.try_iter()?.map(|text| key(&text?)).collect(),
+    }
+}
+
+fn unordered(word: &str) -> PyErr {
+    invalid(
+        format!("order={word:?}"),
+        "order by run, created, step, time, variable, tag, value or volume; \"-value\" is descending",
+    )
+}
+
+fn pick(given: &Bound<'_, PyAny>) -> PyResult<Pick> {
+    match given.extract::<String>().as_deref() {
+        Ok("first") => Ok(Pick::First),
+        Ok("last") => Ok(Pick::Last),
+        _ => Err(invalid(
+            format!("pick={given}"),
+            "pick \"first\" or \"last\": only the first or last step per run, variable and tag",
+        )),
+    }
+}
+
+fn unknown(name: &str) -> PyErr {
+    let known = FILTERS.iter().chain(&SHOWN).copied();
+    let near = nearest::did_you_mean(name, known.clone());
+    let all = || format!("terms are {}", known.collect::<Vec<_>>().join(" "));
+    invalid(format!("there is no term {name}="), &near.unwrap_or_else(all))
+}
+
+/// The condition of one keyword.
+fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    match name {
+        "run" => names::named(value, name, Term::Run, names::project_of),
+        "project" => names::named(value, name, Term::Project, names::nothing_more),
+        "job" => names::named(value, name, Term::Job, names::nothing_more),
+        "variable" => names::named(value, name, Term::Variable, |object| {
+            names::version_of(object, Term::VariableVersion)
+        }),
+        "tag" => names::named(value, name, Term::Tag, |object| names::version_of(object, Term::TagVersion)),
+        "unit" => names::named(value, name, Term::Unit, names::nothing_more),
+        "params" => {
+            let params = value.cast::<PyDict>().map_err(|_| {
+                invalid(format!("params={}", type_name(value)), "give a dict: {\"nx\": fst.above(100)}")
+            })?;
+            let tests = params.iter().map(|(key, test)| {
+                let key: String = key.extract()?;
+                let test = tests::test(&test, &format!("params[{key:?}]"))?;
+                Ok(Expr::Term(Term::Param(key, test)))
+            });
+            Ok(one(tests.collect::<PyResult<_>>()?))
+        }
+        "created" => Ok(Expr::Term(Term::Created(moments(created(value)?)?))),
+        "step" => steps::expr(value),
+        "time" => Ok(Expr::Term(Term::Time(tests::test(value, name)?))),
+        "version" => Ok(Expr::Term(Term::VariableVersion(numbers(value, name)?))),
+        "tag_version" => Ok(Expr::Term(Term::TagVersion(numbers(value, name)?))),
+        "value" => Ok(Expr::Term(Term::Value(tests::test(value, name)?))),
+        "scope" => match value.extract::<String>().as_deref() {
+            Ok("run") => Ok(Expr::Term(Term::Scope(Scope::Run))),
+            Ok("step") => Ok(Expr::Term(Term::Scope(Scope::Step))),
+            Ok("variable") => Ok(Expr::Term(Term::Scope(Scope::Variable))),
+            _ => Err(invalid(format!("scope={value}"), "attributes stand on a run, a step or a variable")),
+        },
+        "box" => boxes::expr(value),
+        "extent" => {
+            let extents = value.cast::<PyDict>().map_err(|_| {
+                invalid(format!("extent={}", type_name(value)), "give a dict: {\"z\": fst.above(5)}")
+            })?;
+            let tests = extents.iter().map(|(dim, test)| {
+                Ok(Expr::Term(Term::Extent(boxes::dim(&dim)?, tests::test(&test, "an extent")?)))
+            });
+            Ok(one(tests.collect::<PyResult<_>>()?))
+        }
+        "volume" => Ok(Expr::Term(Term::Volume(tests::test(value, name)?))),
+        "also" => related(value).map(one),
+        "without" => {
+            Ok(one(related(value)?.into_iter().map(|related| Expr::Not(Box::new(related))).collect()))
+        }
+        "where" => {
+            let mut all = Vec::new();
+            extend(&mut all, Some(value))?;
+            Ok(one(all))
+        }
+        name => Err(unknown(name)),
+    }
+}
+
+fn related(value: &Bound<'_, PyAny>) -> PyResult<Vec<Expr>> {
+    if let Ok(related) = value.cast::<PyRelated>() {
+        return Ok(vec![related.get().0.clone()]);
+    }
+    let wrong = || {
+        let hint = "give fst.related(\"same step\", tag=…), or a list of these";
+        invalid(format!("{} is no related attribute", type_name(value)), hint)
+    };
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        return Err(wrong());
+    }
+    let all = value
+        .try_iter()?
+        .map(|item| item?.cast::<PyRelated>().map(|related| related.get().0.clone()).map_err(|_| wrong()));
+    all.collect()
+}
+
+/// Whole numbers: one, or several.
+fn numbers(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<i64>> {
+    let wrong = |_| invalid(format!("{name}={value}"), "give a whole number, or a list of these");
+    match value.extract::<i64>() {
+        Ok(number) if !value.is_instance_of::<PyBool>() => Ok(vec![number]),
+        _ => value.extract::<Vec<i64>>().map_err(wrong),
+    }
+}
+
+/// The test of a moment, whose values may be texts still. A slice has the hint that fits it.
+fn created(value: &Bound<'_, PyAny>) -> PyResult<Test> {
+    tests::test(value, "created")
+}
+
+/// A test of moments: texts are read as ISO 8601 has them.
+fn moments(test: Test) -> PyResult<Test> {
+    let moment = |value: Value| -> PyResult<Value> {
+        match value {
+            Value::DateTime(_) => Ok(value),
+            Value::Text(text) => Python::attach(|py| values::nanoseconds(PyString::new(py, &text).as_any()))
+                .map(Value::DateTime),
+            other => Err(invalid(
+                format!("created is {other}, which is no moment"),
+                "give a datetime, or text such as \"2026-11-21\"",
+            )),
+        }
+    };
+    let several = |tests: Vec<Test>| tests.into_iter().map(moments).collect::<PyResult<Vec<_>>>();
+    Ok(match test {
+        Test::Above(x) => Test::Above(moment(x)?),
+        Test::AtLeast(x) => Test::AtLeast(moment(x)?),
+        Test::Below(x) => Test::Below(moment(x)?),
+        Test::AtMost(x) => Test::AtMost(moment(x)?),
+        Test::Between(a, b) => Test::Between(moment(a)?, moment(b)?),
+        Test::Equal(x) => Test::Equal(moment(x)?),
+        Test::IsIn(xs) => Test::IsIn(xs.into_iter().map(moment).collect::<PyResult<_>>()?),
+        Test::All(tests) => Test::All(several(tests)?),
+        Test::Any(tests) => Test::Any(several(tests)?),
+        Test::Not(test) => Test::Not(Box::new(moments(*test)?)),
+        Test::Exists => Test::Exists,
+        Test::Contains(_) | Test::Glob(_) => {
+            return Err(invalid("created is a moment, not a text", "give fst.between(a, b), above or below"));
+        }
+    })
+}

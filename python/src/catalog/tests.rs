@@ -1,0 +1,173 @@
+//! The class `Test`: what `fst.above` and its like make.
+
+use fieldstone::catalog::value::{Test, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use super::values;
+use crate::errors::invalid;
+
+/// A test of a value, a name, a time, an extent: what a term of a query asks.
+///
+/// Made by ``fieldstone.above(x)``, ``at_least``, ``below``, ``at_most``, ``between``, ``equal``,
+/// ``isin``, ``contains``, ``glob`` and ``exists``. ``a & b``, ``a | b`` and ``~a`` combine them, and
+/// ``above(1).below(5)`` is ``above(1) & below(5)``.
+#[pyclass(frozen, name = "Test", module = "fieldstone")]
+#[derive(Clone)]
+pub struct PyTest(pub Test);
+
+impl PyTest {
+    fn and(&self, test: Test) -> PyTest {
+        let mut tests = match &self.0 {
+            Test::All(tests) => tests.clone(),
+            test => vec![test.clone()],
+        };
+        match (test, tests.is_empty()) {
+            (test, true) => PyTest(test),
+            (Test::All(more), false) => {
+                tests.extend(more);
+                PyTest(Test::All(tests))
+            }
+            (test, false) => {
+                tests.push(test);
+                PyTest(Test::All(tests))
+            }
+        }
+    }
+}
+
+/// The value that a test compares with.
+fn value(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    if object.is_instance_of::<PySlice>() {
+        return Err(no_slice(what));
+    }
+    values::infer(object, what)
+}
+
+/// Refuses a slice where the values are no integers.
+pub fn no_slice(what: &str) -> PyErr {
+    invalid(
+        format!("{what} is a slice; Python slices are for integers only, and half-open"),
+        "give fst.between(a, b), which includes both ends",
+    )
+}
+
+/// The test of an argument: one of ours, a list of values to be equal to, or a value.
+pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
+    if let Ok(test) = object.cast::<PyTest>() {
+        return Ok(test.get().0.clone());
+    }
+    match value(object, what)? {
+        Value::List(values) => Ok(Test::IsIn(values)),
+        value => Ok(Test::Equal(value)),
+    }
+}
+
+#[pymethods]
+impl PyTest {
+    /// A test that every value passes.
+    #[new]
+    fn new() -> PyTest {
+        PyTest(Test::All(Vec::new()))
+    }
+
+    /// And greater than `x`.
+    fn above(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::Above(value(x, "x")?)))
+    }
+
+    /// And at least `x`.
+    fn at_least(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::AtLeast(value(x, "x")?)))
+    }
+
+    /// And less than `x`.
+    fn below(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::Below(value(x, "x")?)))
+    }
+
+    /// And at most `x`.
+    fn at_most(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::AtMost(value(x, "x")?)))
+    }
+
+    /// And from `a` to `b`, both included; of a range: it overlaps them.
+    fn between(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::Between(value(a, "a")?, value(b, "b")?)))
+    }
+
+    /// And equal to `x`.
+    fn equal(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::Equal(value(x, "x")?)))
+    }
+
+    /// And equal to one of `xs`.
+    fn isin(&self, xs: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        let xs = xs.try_iter()?.map(|x| value(&x?, "an element of xs"));
+        Ok(self.and(Test::IsIn(xs.collect::<PyResult<_>>()?)))
+    }
+
+    /// And a range that holds `x`, a text with the substring `x`, or an array with the element `x`.
+    fn contains(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
+        Ok(self.and(Test::Contains(value(x, "x")?)))
+    }
+
+    /// And a text that matches `pattern`: ``*``, ``?``, ``[…]``; with case.
+    fn glob(&self, pattern: &str) -> PyTest {
+        self.and(Test::Glob(pattern.to_owned()))
+    }
+
+    /// And there is a value, whatever it is, NaN too.
+    fn exists(&self) -> PyTest {
+        self.and(Test::Exists)
+    }
+
+    fn __and__(&self, other: &Bound<'_, PyTest>) -> PyTest {
+        self.and(other.get().0.clone())
+    }
+
+    fn __or__(&self, other: &Bound<'_, PyTest>) -> PyTest {
+        let mut tests = match &self.0 {
+            Test::Any(tests) => tests.clone(),
+            test => vec![test.clone()],
+        };
+        tests.push(other.get().0.clone());
+        PyTest(Test::Any(tests))
+    }
+
+    fn __invert__(&self) -> PyTest {
+        PyTest(Test::Not(Box::new(self.0.clone())))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<fieldstone.Test {}>", text(py, &self.0)?))
+    }
+}
+
+/// A test as it is written in Python, without `fst.`.
+fn text(py: Python<'_>, test: &Test) -> PyResult<String> {
+    let shown = |value: &Value| -> PyResult<String> { Ok(values::object(py, value)?.repr()?.to_string()) };
+    let joined = |tests: &[Test], sign: &str| -> PyResult<String> {
+        let texts = tests.iter().map(|test| text(py, test)).collect::<PyResult<Vec<_>>>()?;
+        Ok(format!("({})", texts.join(sign)))
+    };
+    Ok(match test {
+        Test::Exists => "exists()".to_owned(),
+        Test::Above(x) => format!("above({})", shown(x)?),
+        Test::AtLeast(x) => format!("at_least({})", shown(x)?),
+        Test::Below(x) => format!("below({})", shown(x)?),
+        Test::AtMost(x) => format!("at_most({})", shown(x)?),
+        Test::Between(a, b) => format!("between({}, {})", shown(a)?, shown(b)?),
+        Test::Equal(x) => format!("equal({})", shown(x)?),
+        Test::IsIn(xs) => {
+            let xs = xs.iter().take(5).map(shown).collect::<PyResult<Vec<_>>>()?;
+            format!("isin([{}])", xs.join(", "))
+        }
+        Test::Contains(x) => format!("contains({})", shown(x)?),
+        Test::Glob(pattern) => format!("glob({})", PyTuple::new(py, [pattern])?.get_item(0)?.repr()?),
+        Test::All(tests) if tests.is_empty() => "anything".to_owned(),
+        Test::All(tests) => joined(tests, " & ")?,
+        Test::Any(tests) => joined(tests, " | ")?,
+        Test::Not(test) => format!("~{}", text(py, test)?),
+    })
+}

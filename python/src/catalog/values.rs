@@ -1,0 +1,311 @@
+//! Values of metadata between Python and the catalog: what a Python object is, and what it comes back as.
+//!
+//! | Python | value |
+//! |---|---|
+//! | bool, int, float, str, bytes, numpy's scalars | bool, int (uint beyond 2^63 - 1), float, text, bytes |
+//! | datetime, date, numpy.datetime64 | datetime |
+//! | range of step 1, fst.int_range, fst.float_range | range, both ends included |
+//! | numpy array of one dimension | array |
+//! | list, tuple; dict | list; map |
+//!
+//! A tag's type decides where an object can be two things: a pair is a range for a tag of ranges, a list
+//! an array for a tag of arrays.
+
+use fieldstone::catalog::value::{Value, ValueType};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
+};
+
+use crate::errors::invalid;
+use crate::listing::time_object;
+use crate::request::type_name;
+
+/// Classes that values are recognised by; numpy's and the calendar's are looked up once.
+struct Classes {
+    int_range: Py<PyAny>,
+    float_range: Py<PyAny>,
+    generic: Py<PyAny>,
+    ndarray: Py<PyAny>,
+    datetime64: Py<PyAny>,
+    date: Py<PyAny>,
+    datetime_ns: Py<PyAny>,
+    asarray: Py<PyAny>,
+}
+
+static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+
+fn classes(py: Python<'_>) -> PyResult<&Classes> {
+    CLASSES.get_or_try_init(py, || {
+        let ours = py.import("fieldstone._values")?;
+        let numpy = py.import("numpy")?;
+        Ok(Classes {
+            int_range: ours.getattr("IntRange")?.unbind(),
+            float_range: ours.getattr("FloatRange")?.unbind(),
+            generic: numpy.getattr("generic")?.unbind(),
+            ndarray: numpy.getattr("ndarray")?.unbind(),
+            datetime64: numpy.getattr("datetime64")?.unbind(),
+            date: py.import("datetime")?.getattr("date")?.unbind(),
+            datetime_ns: ours.getattr("datetime_ns")?.unbind(),
+            asarray: numpy.getattr("asarray")?.unbind(),
+        })
+    })
+}
+
+/// Whether an object is a numpy array with at least one dimension.
+pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let classes = classes(object.py())?;
+    Ok(object.is_instance(classes.ndarray.bind(object.py()))? && !object.getattr("ndim")?.eq(0)?)
+}
+
+/// What a numpy array, or what turns into one, is as an array.
+pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    classes(object.py())?.asarray.bind(object.py()).call1((object,))
+}
+
+/// Nanoseconds since 1970 of a moment; text is read as ISO 8601 has it.
+pub fn nanoseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    classes(object.py())?.datetime_ns.bind(object.py()).call1((object,))?.extract()
+}
+
+const TAKEN: &str = "give a bool, number, text, bytes, datetime, range, small array, list or dict";
+
+/// The value that an object is. `what` names it in errors.
+pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    match read(object, what)? {
+        Value::Null => Err(invalid(
+            format!("{what} is None"),
+            "leave it out; None is a value inside lists and dicts only",
+        )),
+        value => Ok(value),
+    }
+}
+
+fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    if object.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(flag) = object.cast::<PyBool>() {
+        return Ok(Value::Bool(flag.is_true()));
+    }
+    if let Ok(number) = object.cast_exact::<PyFloat>() {
+        return Ok(Value::Float(number.value()));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return int(object, what);
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(Value::Text(text.to_str().map_err(|_| not_utf8(what))?.to_owned()));
+    }
+    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        return Ok(Value::Bytes(object.extract()?));
+    }
+    if object.is_instance_of::<PyMemoryView>() {
+        return Ok(Value::Bytes(object.call_method0("tobytes")?.extract()?));
+    }
+    if let Ok(map) = object.cast::<PyDict>() {
+        return pairs(map, what).map(Value::Map);
+    }
+    let (py, classes) = (object.py(), classes(object.py())?);
+    if object.is_instance(classes.int_range.bind(py))? {
+        let (low, high) = object.extract()?;
+        return Ok(Value::IntRange(low, high));
+    }
+    if object.is_instance(classes.float_range.bind(py))? {
+        let (low, high) = object.extract()?;
+        return Ok(Value::FloatRange(low, high));
+    }
+    if object.is_instance_of::<PyRange>() {
+        return int_range(object, what);
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        let items = object.try_iter()?.map(|item| read(&item?, what));
+        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+    }
+    if object.is_instance(classes.date.bind(py))? || object.is_instance(classes.datetime64.bind(py))? {
+        return nanoseconds(object).map(Value::DateTime);
+    }
+    if object.is_instance(classes.generic.bind(py))? {
+        return scalar(object, what);
+    }
+    if object.is_instance(classes.ndarray.bind(py))? {
+        return array(object, what);
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(object.extract()?));
+    }
+    Err(invalid(format!("{what} is {}, which is no value of metadata", type_name(object)), TAKEN))
+}
+
+fn not_utf8(what: &str) -> PyErr {
+    invalid(format!("{what} is text that UTF-8 cannot hold"), "give bytes, or text without lone surrogates")
+}
+
+fn int(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    if let Ok(small) = object.extract::<i64>() {
+        return Ok(Value::Int(small));
+    }
+    object.extract::<u64>().map(Value::UInt).map_err(|_| {
+        invalid(format!("{what} is {object}, which 64 bits do not hold"), "give it as text, or as a float")
+    })
+}
+
+fn int_range(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    let part = |name: &str| object.getattr(name)?.extract::<i64>();
+    let (start, stop, step) = (part("start")?, part("stop")?, part("step")?);
+    if step != 1 || start >= stop {
+        let why = if step != 1 { "has a step" } else { "is empty" };
+        return Err(invalid(format!("{what}: {object} {why}"), "a range of integers has a first and a last"));
+    }
+    Ok(Value::IntRange(start, stop - 1))
+}
+
+/// One of numpy's scalars.
+fn scalar(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    let dtype = object.getattr("dtype")?;
+    let kind: String = dtype.getattr("kind")?.extract()?;
+    let size: usize = dtype.getattr("itemsize")?.extract()?;
+    match (&*kind, size) {
+        ("b" | "i" | "u" | "f" | "U" | "S", ..=8) | ("U" | "S", _) => {
+            read(&object.call_method0("item")?, what)
+        }
+        _ => Err(invalid(format!("{what} has dtype {dtype}, which is no value of metadata"), TAKEN)),
+    }
+}
+
+fn array(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    let dimensions: usize = object.getattr("ndim")?.extract()?;
+    match dimensions {
+        0 => scalar(&object.get_item(PyTuple::empty(object.py()))?, what),
+        1 => {
+            let list = object.call_method0("tolist")?;
+            let dtype = object.getattr("dtype")?;
+            let kind: String = dtype.getattr("kind")?.extract()?;
+            let elements = list.try_iter()?.enumerate().map(|(i, item)| match &*kind {
+                "M" => Ok(Value::DateTime(nanoseconds(&object.get_item(i)?)?)),
+                "u" => Ok(Value::UInt(item?.extract()?)),
+                "b" | "i" | "f" | "U" | "S" | "O" => infer(&item?, what),
+                _ => Err(invalid(format!("{what} is an array of dtype {dtype}"), TAKEN)),
+            });
+            uniform(elements.collect::<PyResult<_>>()?, what)
+        }
+        n => Err(invalid(
+            format!("{what} is an array of {n} dimensions"),
+            "give array.ravel(), or array.tolist() for a tag of type json; large arrays are fields",
+        )),
+    }
+}
+
+/// An array, whose elements are of one type; integers become floats where others are.
+fn uniform(elements: Vec<Value>, what: &str) -> PyResult<Value> {
+    Value::List(elements).fits(ValueType::Array).ok_or_else(|| {
+        invalid(
+            format!("{what} is an array of several types, or of no simple one"),
+            "give numbers, texts, bools or datetimes of one type, or a list for a tag of type json",
+        )
+    })
+}
+
+/// Keys and values of a dict.
+pub fn pairs(map: &Bound<'_, PyDict>, what: &str) -> PyResult<Vec<(String, Value)>> {
+    map.iter()
+        .map(|(key, value)| {
+            let key = key
+                .cast::<PyString>()
+                .map_err(|_| invalid(format!("{what} has {} as a key", type_name(&key)), "keys are text"))?;
+            let key = key.to_str().map_err(|_| not_utf8(what))?;
+            Ok((key.to_owned(), read(&value, &format!("{what}[{key:?}]"))?))
+        })
+        .collect()
+}
+
+/// A dict of values, where no value is None.
+pub fn named(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Vec<(String, Value)>> {
+    let all = map.map_or_else(|| Ok(Vec::new()), |map| pairs(map, what))?;
+    match all.iter().find(|(_, value)| matches!(value, Value::Null)) {
+        Some((key, _)) => Err(invalid(format!("{what}[{key:?}] is None"), "leave it out")),
+        None => Ok(all),
+    }
+}
+
+/// What objects are for a tag of type `kind`: as [`infer`] says, and then exactly widened.
+pub fn of_kind(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyResult<Value> {
+    let sequence = object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>();
+    match kind {
+        ValueType::IntRange if sequence => {
+            let (low, high) = object.extract().map_err(|_| unfit(object, kind, what))?;
+            Ok(Value::IntRange(low, high))
+        }
+        ValueType::FloatRange if sequence => {
+            let (low, high) = object.extract().map_err(|_| unfit(object, kind, what))?;
+            Ok(Value::FloatRange(low, high))
+        }
+        ValueType::Array if sequence => {
+            let elements = object.try_iter()?.map(|element| infer(&element?, what));
+            uniform(elements.collect::<PyResult<_>>()?, what)
+        }
+        _ => fit(infer(object, what)?, kind, what),
+    }
+}
+
+fn unfit(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyErr {
+    let shown: String = object.repr().map_or_else(|_| type_name(object), |text| text.to_string());
+    let shown: String = shown.chars().take(60).collect();
+    invalid(format!("{what}: {shown} is no {}", kind.name()), "give its first and last, both included")
+}
+
+/// A value as one of a type: the same, or widened where that is exact.
+pub fn fit(value: Value, kind: ValueType, what: &str) -> PyResult<Value> {
+    if value.kind() == kind {
+        return Ok(value);
+    }
+    value.fits(kind).ok_or_else(|| {
+        let shown: String = value.to_string().chars().take(60).collect();
+        invalid(
+            format!("{what} is {shown}, {} and not {}", value.kind().name(), kind.name()),
+            "give a value of the tag's type, or make another tag (a version) of this type",
+        )
+    })
+}
+
+/// A value as Python has it. A datetime is in UTC; one that a `datetime` cannot hold exactly is a
+/// numpy.datetime64.
+pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Null => Ok(py.None().into_bound(py)),
+        Value::Bool(flag) => flag.into_bound_py_any(py),
+        Value::Int(number) => number.into_bound_py_any(py),
+        Value::UInt(number) => number.into_bound_py_any(py),
+        Value::Float(number) => number.into_bound_py_any(py),
+        Value::Text(text) => text.into_bound_py_any(py),
+        Value::Bytes(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
+        Value::DateTime(moment) if moment % 1000 == 0 => time_object(py, *moment),
+        Value::DateTime(moment) => classes(py)?.datetime64.bind(py).call1((*moment, "ns")),
+        Value::IntRange(low, high) => classes(py)?.int_range.bind(py).call1((*low, *high)),
+        Value::FloatRange(low, high) => classes(py)?.float_range.bind(py).call1((*low, *high)),
+        Value::Array(elements) => asarray(&list(py, elements)?),
+        Value::List(elements) => list(py, elements),
+        Value::Map(pairs) => {
+            let map = PyDict::new(py);
+            for (key, value) in pairs {
+                map.set_item(key, nested(py, value)?)?;
+            }
+            Ok(map.into_any())
+        }
+    }
+}
+
+fn list<'py>(py: Python<'py>, elements: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+    let elements = elements.iter().map(|element| nested(py, element));
+    Ok(PyList::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any())
+}
+
+/// Arrays inside lists and maps are lists.
+fn nested<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Array(elements) => list(py, elements),
+        value => object(py, value),
+    }
+}

@@ -1,0 +1,321 @@
+//! What is written into the catalog: each call converts its arguments, releases the interpreter's lock and
+//! calls the facade.
+
+use fieldstone::catalog::Deletion;
+use fieldstone::catalog::records::{
+    AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl, VariableName,
+};
+use fieldstone::catalog::value::{Value, ValueType};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::columns::{self, Cells};
+use super::read::PyQuery;
+use super::{PyCatalog, RunPair, places, run_name, values};
+use crate::data;
+use crate::errors::{Raise, invalid};
+use crate::request::type_name;
+use crate::store::transaction;
+
+/// Name, version, dtype, shape, dims, attributes, coordinates, decomposition and finders of a variable.
+type VariableRow<'py> = (
+    String,
+    i64,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyAny>>,
+    Option<Vec<String>>,
+    Option<Bound<'py, PyDict>>,
+    Vec<(u32, Bound<'py, PyAny>)>,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyAny>>,
+);
+
+/// Name, version asked for, type and unit of a tag.
+type TagRow = (String, i64, String, String);
+
+fn optional<'a, 'py>(object: &'a Option<Bound<'py, PyAny>>) -> Option<&'a Bound<'py, PyAny>> {
+    object.as_ref().filter(|object| !object.is_none())
+}
+
+/// Coordinates along a dimension: (first, spacing), the name of another kind of grid, or one an element.
+fn coordinate(object: &Bound<'_, PyAny>) -> PyResult<Coordinate> {
+    if let Ok(name) = object.cast::<PyString>() {
+        return Ok(Coordinate::Other(name.to_str()?.to_owned()));
+    }
+    if object.is_instance_of::<PyTuple>() && object.hasattr("spacing")? {
+        let (first, spacing) = object.extract()?;
+        return Ok(Coordinate::Uniform { first, spacing });
+    }
+    places::floats(object, "coords").map(Coordinate::Rectilinear)
+}
+
+fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
+    let (name, version, dtype, shape, dims, attrs, coords, decomposition, finders) = row;
+    let attrs = values::named(attrs.as_ref(), "attrs")?;
+    let coords = coords.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
+    Ok(VariableDecl {
+        dtype: optional(&dtype).map(data::parse_dtype).transpose()?,
+        shape: data::numbers("shape", optional(&shape))?,
+        dims: dims.unwrap_or_default(),
+        attrs,
+        coords: coords.collect::<PyResult<_>>()?,
+        decomposition: data::numbers("decomposition", optional(&decomposition))?,
+        finders: optional(&finders).map(|object| values::infer(object, "find")).transpose()?,
+        variable: VariableName { name, version },
+    })
+}
+
+/// The values of a batch in a tag of type `kind`: one for all rows, or one a row.
+fn batch_values(
+    value: &Bound<'_, PyAny>,
+    cells: Option<Cells>,
+    kind: ValueType,
+    tag: &str,
+) -> PyResult<(Values, bool)> {
+    let what = format!("the value of tag {tag}");
+    match cells {
+        Some(cells) => Ok((columns::values(cells, kind, &what)?, false)),
+        None => Ok((columns::typed(vec![values::of_kind(value, kind, &what)?], kind, &what)?, true)),
+    }
+}
+
+/// The number of rows that columns agree on; 1 where each is one value.
+fn agreed(columns: &[(&str, Option<usize>)]) -> PyResult<usize> {
+    let mut first: Option<(&str, usize)> = None;
+    for (name, rows) in columns {
+        match (first, rows) {
+            (Some((other, n)), Some(rows)) if n != *rows => {
+                return Err(invalid(
+                    format!("{other} has {n} rows and {name} has {rows}"),
+                    "give columns of equal length, or one value for all rows",
+                ));
+            }
+            (None, Some(rows)) => first = Some((name, *rows)),
+            _ => {}
+        }
+    }
+    Ok(first.map_or(1, |(_, rows)| rows))
+}
+
+fn each<T>(column: &Column<T>) -> Option<usize> {
+    match column {
+        Column::One(_) => None,
+        Column::Each(cells) => Some(cells.len()),
+    }
+}
+
+#[pymethods]
+impl PyCatalog {
+    #[allow(clippy::too_many_arguments, reason = "what a run is made of")]
+    fn create_run(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        params: Option<&Bound<'_, PyDict>>,
+        job: Option<String>,
+        created: i64,
+        grid: Option<&Bound<'_, PyAny>>,
+        notes: Option<String>,
+        outside: Option<&Bound<'_, PyAny>>,
+        exist_ok: bool,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let decl = RunDecl {
+            run: run_name(run),
+            job,
+            params: values::named(params, "params")?,
+            created,
+            grid: grid.map(|grid| values::infer(grid, "grid")).transpose()?,
+            notes,
+            outside: outside.map(|outside| values::infer(outside, "outside")).transpose()?,
+        };
+        let txn = transaction(txn)?;
+        py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
+    }
+
+    fn create_variables(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        rows: Vec<VariableRow<'_>>,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let variables = rows.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
+        let (run, txn) = (run_name(run), transaction(txn)?);
+        py.detach(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
+    }
+
+    fn create_steps(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        numbers: &Bound<'_, PyAny>,
+        times: Option<&Bound<'_, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let numbers = match places::integers(numbers, "numbers")? {
+            Column::One(number) => vec![number],
+            Column::Each(numbers) => numbers,
+        };
+        let times = times.map(|times| places::floats(times, "times")).transpose()?;
+        agreed(&[("numbers", Some(numbers.len())), ("times", times.as_ref().map(Vec::len))])?;
+        let step =
+            |(i, number): (usize, i64)| StepDecl { number, time: times.as_ref().map(|times| times[i]) };
+        let steps = numbers.into_iter().enumerate().map(step).collect();
+        let (run, txn) = (run_name(run), transaction(txn)?);
+        py.detach(|| self.catalog.create_steps(&run, steps, txn)).or_raise()
+    }
+
+    /// The tags as they are shown: name, version asked for, type, unit, version to show.
+    fn create_tags(
+        &self,
+        py: Python<'_>,
+        rows: Vec<TagRow>,
+        txn: Option<&str>,
+    ) -> PyResult<Vec<(String, i64, String, String, i64)>> {
+        let tags = rows.into_iter().map(|(name, version, kind, unit)| {
+            Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
+        });
+        let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);
+        let made = py.detach(|| self.catalog.create_tags(tags, txn)).or_raise()?;
+        Ok(made.into_iter().map(super::rows::tag_row).collect())
+    }
+
+    /// Takes attributes; `tag` is a name, (name, version), or all of a tag's row.
+    #[allow(clippy::too_many_arguments, reason = "what an attribute is made of")]
+    fn annotate(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        tag: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        variable: Option<&Bound<'_, PyAny>>,
+        version: i64,
+        step: Option<&Bound<'_, PyAny>>,
+        start: Option<&Bound<'_, PyAny>>,
+        count: Option<&Bound<'_, PyAny>>,
+        many: bool,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let txn = transaction(txn)?;
+        let name = tag_name(tag)?;
+        let given = match many {
+            true => columns::cells(value, &format!("the values of tag {name}"))?,
+            false => None,
+        };
+        let tag = match tag.extract::<TagRow>() {
+            Ok((name, version, kind, unit)) => {
+                TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit }
+            }
+            Err(_) => {
+                let version = match tag.cast::<PyString>() {
+                    Ok(_) => None,
+                    Err(_) => Some(tag.get_item(1)?.extract::<i64>()?),
+                };
+                let kind = match &given {
+                    Some(cells) => cells.kind(),
+                    None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
+                };
+                py.detach(|| self.catalog.tag_for(&name, version, kind)).or_raise()?
+            }
+        };
+        let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
+        let (values, one_value) = batch_values(value, given.filter(|_| !one_array), tag.kind, &tag.name)?;
+        let step = step.map(|step| places::integers(step, "step")).transpose()?;
+        let (names, variable) = match variable {
+            Some(variable) => places::names(variable, "variable")?,
+            None => (Vec::new(), Column::One(0)),
+        };
+        let boxes = places::boxes(start, count)?;
+        if !many {
+            let one = [
+                ("step", step.as_ref().and_then(each)),
+                ("variable", each(&variable)),
+                ("start", boxes.as_ref().and_then(|(_, rows)| *rows)),
+            ];
+            if let Some((name, _)) = one.iter().find(|(_, rows)| rows.is_some()) {
+                let hint = "annotate takes one attribute; annotate_many takes columns";
+                return Err(invalid(format!("{name} is a column"), hint));
+            }
+        }
+        let rows = agreed(&[
+            ("values", (!one_value).then(|| values.len())),
+            ("step", step.as_ref().and_then(each)),
+            ("variable", each(&variable)),
+            ("start", boxes.as_ref().and_then(|(_, rows)| *rows)),
+        ])?;
+        if rows == 0 {
+            return Ok(());
+        }
+        let batch = AttributeBatch {
+            run: run_name(run),
+            tag,
+            rows,
+            step,
+            variables: names.into_iter().map(|name| VariableName { name, version }).collect(),
+            variable,
+            boxes: boxes.map(|(boxes, _)| boxes),
+            values,
+            one_value,
+            continues: false,
+            singles: !many,
+        };
+        py.detach(|| self.catalog.annotate(batch, txn)).or_raise()
+    }
+
+    /// Counts of what was deleted, or would be: runs, steps, variables, tags, attributes, fields.
+    fn delete(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        query: &Bound<'_, PyQuery>,
+        fields: bool,
+        doit: bool,
+        txn: Option<&str>,
+    ) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
+        let query = query.get().query.clone();
+        let what = match kind {
+            "runs" => Deletion::Runs(query),
+            "steps" => Deletion::Steps(query),
+            "variables" => Deletion::Variables(query),
+            "tags" => Deletion::Tags(query),
+            _ => Deletion::Attributes(query),
+        };
+        let txn = transaction(txn)?;
+        let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
+        let fieldstone::catalog::DeleteReport { runs, steps, variables, tags, attributes, fields, done } =
+            report;
+        Ok((runs, steps, variables, tags, attributes, fields, done))
+    }
+}
+
+/// The type of a value as it was given: lists and maps are json.
+fn kind_of(value: Value) -> ValueType {
+    match value {
+        Value::List(_) | Value::Map(_) => ValueType::Json,
+        value => value.kind(),
+    }
+}
+
+fn tag_name(tag: &Bound<'_, PyAny>) -> PyResult<String> {
+    let wrong = |_| {
+        let hint = "give its name, (name, version), or what create_tag returned";
+        invalid(format!("{} is no tag", type_name(tag)), hint)
+    };
+    match tag.cast::<PyString>() {
+        Ok(name) => Ok(name.to_str()?.to_owned()),
+        Err(_) => tag
+            .extract::<(String, i64)>()
+            .map(|(name, _)| name)
+            .or_else(|_| tag.extract::<TagRow>().map(|(name, ..)| name).map_err(wrong)),
+    }
+}
+
+/// Whether what was given as a column is one array: numbers or texts, and no lists of these.
+fn is_flat(value: &Bound<'_, PyAny>, cells: Option<&Cells>) -> PyResult<bool> {
+    Ok(match cells {
+        Some(Cells::Any(cells)) => !cells.iter().all(|cell| matches!(cell, Value::List(_) | Value::Array(_))),
+        Some(_) => values::is_array(value)?,
+        None => false,
+    })
+}
