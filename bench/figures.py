@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import steps
 from catalog_figures import CATALOG
+from hits_figures import HITS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
 _ARCHIVE_ROWS = (
@@ -277,4 +278,5 @@ FIGURES = (
         data={"runs": "long"},
     ),
     *CATALOG,
+    *HITS,
 )

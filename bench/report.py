@@ -21,6 +21,7 @@ NAMES = {
     "catalog_sqlite": "SQLite, clustered",
     "catalog_sqlite_curve": "SQLite, curve index",
     "copy": "bare COPY",
+    "hits_hdf5": "HDF5, arrays",
 }
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import catalog
+import hits
 import report
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
@@ -41,6 +42,7 @@ PEERS = {
     "sqlite": catalog.CLUSTERED,
     "sqlite-curve": catalog.CURVE,
     "copy": catalog.COPY,
+    "hdf5-arrays": hits.HDF5,
 }
 
 
@@ -63,7 +65,7 @@ def arguments() -> argparse.Namespace:
         "--work",
         type=Path,
         default=Path(tempfile.gettempdir()) / "fieldstone-bench",
-        help="folder on the disk to measure; needs 8 GB",
+        help="folder on the disk to measure; needs 12 GB",
     )
     ap.add_argument("--patience", type=float, default=300, help="seconds to wait for a load below 1.5")
     return ap.parse_args()

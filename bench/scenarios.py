@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import catalog
+import hits
 import workload
 from measure import Result, Span, children_cpu, percentile, tree_size
 from peers import Peer, Runs
@@ -204,7 +205,8 @@ def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 def main() -> None:
     call = json.loads(sys.argv[1])
     module = importlib.import_module(f"peers.{call['peer']}")
-    what = getattr(catalog, call["what"], None) or globals()[call["what"]]
+    found = (getattr(place, call["what"], None) for place in (catalog, hits))
+    what = next(filter(None, found), None) or globals()[call["what"]]
     peer = module.Runs if call["what"].endswith("_runs") else module.Store
     print(json.dumps(what(peer, Path(call["root"]), **call["arguments"])))
 
