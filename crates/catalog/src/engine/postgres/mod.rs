@@ -9,7 +9,8 @@
 //!   or `rollback`, and a connection that ends gives it back;
 //! * a commit need not wait for the server's disk (`synchronous_commit = off`): what a crash of the server
 //!   takes back is applied again, as the watermarks go back with the rows;
-//! * a connection that was lost fails the transaction with Unavailable; the next `begin` connects anew;
+//! * a connection that was lost makes one call Unavailable, the first that meets it; the next `begin` connects
+//!   anew;
 //! * rows are streamed: a result of any size needs the memory of some thousands of rows.
 //!
 //! ```no_run
@@ -34,7 +35,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use postgres::config::{Host, SslMode};
 use postgres::types::ToSql;
@@ -177,25 +178,32 @@ impl Postgres {
         Ok(())
     }
 
-    /// The connection, and the place for messages; it is made anew outside of a transaction only.
+    /// The connection. One that was lost is told of once, so that nobody goes on with what he knew of the
+    /// tables before; outside of a transaction the next call connects anew.
     fn client(&mut self) -> Result<&mut Client> {
-        if self.client.as_ref().is_none_or(Client::is_closed) {
-            if self.within {
-                return Err(Error::unavailable(format!(
-                    "PostgreSQL at {}: the connection was lost within a transaction",
-                    self.place
-                ))
-                .with_hint("see whether the server runs, then try again"));
+        match &self.client {
+            Some(client) if !client.is_closed() => {}
+            None if !self.within => self.connect()?,
+            _ => {
+                self.client = None;
+                return Err(self.lost());
             }
-            self.connect()?;
         }
         self.client.as_mut().ok_or_else(|| Error::internal("a connection that was just made is absent"))
     }
 
+    fn lost(&self) -> Error {
+        Error::unavailable(format!("PostgreSQL at {}: the connection was lost", self.place))
+            .with_hint("see whether the server runs, then try again")
+    }
+
     /// Sorts an error; where tables are gone, nothing prepared holds any longer.
     fn failed(&mut self, action: &str, cause: postgres::Error) -> Error {
+        if self.client.as_ref().is_some_and(Client::is_closed) {
+            self.client = None;
+        }
         let error = errors::sorted(action, &self.place, cause);
-        if error.kind() == fieldstone_core::ErrorKind::Corrupt {
+        if error.kind() == ErrorKind::Corrupt {
             self.statements.clear();
         }
         error
@@ -232,7 +240,7 @@ impl Postgres {
             return Err(Error::internal(format!("{sql} outside of a transaction")));
         }
         let Some(client) = self.client.as_mut() else {
-            return Err(Error::internal(format!("{sql} without a connection")));
+            return Err(self.lost());
         };
         match client.batch_execute(sql) {
             Ok(()) => Ok(()),
