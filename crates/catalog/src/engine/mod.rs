@@ -11,12 +11,23 @@
 //! Indexes on attr: (run, tag, num) where num is there; (run, tag, text) where the value is text.
 //! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
 
+mod apply;
+mod attributes;
 mod cell;
 pub mod curve;
+mod declare;
+mod dump;
+mod fields;
+mod index;
+mod names;
+mod order;
 mod postgres;
+mod read;
+mod remove;
 pub mod schema;
 mod sqlite;
 pub mod stored;
+mod summary;
 mod views;
 
 use std::ops::RangeInclusive;
@@ -26,6 +37,9 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
+pub use fields::{FieldRow, HeldPlace};
+pub use index::Index;
+pub use order::{CommitRef, Decided, Decision, Visible};
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 
@@ -151,7 +165,7 @@ pub enum Dialect {
     Postgres,
 }
 
-/// One connection to a database. SQL has parameters `$1`, `$2` … in the order of their first use.
+/// One connection to a database. SQL has parameters `$1`, `$2` ….
 pub trait Database: Send + std::fmt::Debug {
     /// Which SQL it speaks.
     fn dialect(&self) -> Dialect;

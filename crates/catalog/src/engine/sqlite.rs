@@ -279,7 +279,7 @@ impl Database for Sqlite {
 
     fn execute(&mut self, sql: &str, parameters: &[Cell<'_>]) -> Result<u64> {
         self.mapped("write to", |c| {
-            let mut statement = c.prepare_cached(sql)?;
+            let mut statement = c.prepare_cached(&numbered(sql))?;
             for (i, parameter) in parameters.iter().enumerate() {
                 statement.raw_bind_parameter(i + 1, *parameter)?;
             }
@@ -294,7 +294,7 @@ impl Database for Sqlite {
         row: &mut dyn FnMut(&[Cell<'_>]) -> Result<Flow>,
     ) -> Result<()> {
         let fail = |cause| error(self.path.as_deref(), "read", cause);
-        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
+        let mut statement = self.connection.prepare_cached(&numbered(sql)).map_err(fail)?;
         for (i, parameter) in parameters.iter().enumerate() {
             statement.raw_bind_parameter(i + 1, *parameter).map_err(fail)?;
         }
@@ -349,7 +349,7 @@ impl Database for Sqlite {
 
     fn explain(&mut self, sql: &str) -> Result<String> {
         self.mapped("explain in", |c| {
-            let mut statement = c.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut statement = c.prepare(&format!("EXPLAIN QUERY PLAN {}", numbered(sql)))?;
             let mut rows = statement.raw_query();
             let mut plan = String::new();
             while let Some(row) = rows.next()? {
@@ -389,7 +389,7 @@ impl Database for Sqlite {
 }
 
 fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<(Vec<String>, Vec<Vec<Value>>)> {
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -397,6 +397,11 @@ fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<(Vec<Str
         found.push(values.collect::<rusqlite::Result<_>>()?);
     }
     Ok((names, found))
+}
+
+/// To SQLite `$2` is a name, and names are numbered by where they first stand.
+fn numbered(sql: &str) -> String {
+    sql.replace('$', "?")
 }
 
 fn insert(rows: usize) -> String {

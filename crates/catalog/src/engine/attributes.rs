@@ -1,0 +1,466 @@
+//! Attributes of one record: their rows, what they correct, and what has deleted them already.
+//!
+//! An attribute's *spot* is its run, tag, step, variable and box. Of the calls that wrote to a spot the
+//! newest holds; the rows of one call all stay. What arrives late with an older place is not taken.
+
+use std::collections::{HashMap, HashSet};
+
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::{AttributeBatch, Values};
+
+use super::index::Index;
+use super::names::Batch;
+use super::order::Source;
+use super::remove::{RUN, STEP, TAG, VARIABLE};
+use super::stored::{Stored, encode_region};
+use super::summary::{Delta, Member};
+use super::{AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, TagId, curve};
+
+/// A row that is to be inserted.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    step: i64,
+    variable: i64,
+    curve: i64,
+    row: u32,
+    /// Where its box is in the buffer of boxes.
+    region: (u32, u32),
+    /// Greatest extent of the box.
+    extent: i64,
+}
+
+impl Line {
+    fn member(&self) -> Member {
+        (self.step, self.variable)
+    }
+
+    fn region<'a>(&self, regions: &'a [u8]) -> &'a [u8] {
+        &regions[self.region.0 as usize..self.region.1 as usize]
+    }
+}
+
+/// A row of the database that a new one meets.
+struct Met {
+    member: Member,
+    curve: i64,
+    batch: i64,
+    row: i64,
+    num: Option<f64>,
+    kind: ValueType,
+    /// Index of a line on the same spot.
+    line: usize,
+}
+
+type Spots<'a> = HashMap<(i64, i64, &'a [u8]), usize>;
+
+impl Index {
+    /// Applies one record of attributes.
+    pub(super) fn apply_attributes(
+        &mut self,
+        source: Source,
+        bit: u32,
+        batch: &AttributeBatch,
+    ) -> Result<()> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        let values = if batch.one_value { 1 } else { batch.rows };
+        if batch.values.len() < values || batch.rows > u32::MAX as usize {
+            return Err(Error::corrupt(format!(
+                "a record of attributes '{}' of run '{}' has {} values for {} rows",
+                batch.tag.name,
+                batch.run.name,
+                batch.values.len(),
+                batch.rows
+            )));
+        }
+        let run = self.names.run(&mut *self.db, &batch.run)?;
+        let tag = self.names.tag(&mut *self.db, &batch.tag)?;
+        let call = if batch.singles { source.record } else { source.call };
+        let info = Batch { place: source.place(call, 0), singles: batch.singles, txn: source.txn };
+        let (mut lines, regions) = self.lines(batch)?;
+        let (first, last) =
+            lines.iter().fold((i64::MAX, i64::MIN), |(a, b), line| (a.min(line.step), b.max(line.step)));
+        self.keep_living(run, tag, info, &mut lines)?;
+        if batch.singles {
+            newest(&mut lines, &regions);
+        }
+        let members = members(&lines);
+        self.load_series(run, tag, &members)?;
+        let buried = self.buried(source)?;
+        self.correct(run, tag, info, &mut lines, &regions, &buried)?;
+        let number = self.names.next(&mut *self.db, "batch", "SELECT MAX(batch) FROM batch")?;
+        self.names.keep_batch(number, info);
+        self.write_batch(number, source, call, bit, batch.singles, (run, tag, first, last))?;
+        if !buried.is_empty() {
+            for line in lines.iter().filter(|line| buried.contains(&i64::from(line.row))) {
+                let key = (run, tag, line.step, line.variable, line.curve);
+                self.bury(key, number, line.row.into(), line.region(&regions))?;
+                self.names.tangle(&mut *self.db, source.txn)?;
+            }
+            lines.retain(|line| !buried.contains(&i64::from(line.row)));
+        }
+        self.sum_lines(run, tag, batch, &lines)?;
+        self.insert_lines((run, tag, number), batch, &lines, &regions)?;
+        self.count_attributes(lines.len() as u64);
+        Ok(())
+    }
+
+    /// A line for each row, in the order of their keys, and the boxes they point to.
+    fn lines(&mut self, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec<u8>)> {
+        let mut variables = Vec::with_capacity(batch.variables.len());
+        for variable in &batch.variables {
+            variables.push(self.names.variable(&mut *self.db, variable)?);
+        }
+        let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
+        let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
+        let shared = batch.boxes.as_ref().is_some_and(|boxes| boxes.start.len() == boxes.rank);
+        for row in 0..batch.rows {
+            let (region, curve, extent) = match (batch.box_of(row), lines.first()) {
+                (Some(_), Some(line)) if shared => (line.region, line.curve, line.extent),
+                (Some((start, count)), _) => {
+                    let from = regions.len() as u32;
+                    encode_region(start, count, &mut regions);
+                    let extent = count.iter().copied().max().unwrap_or(0);
+                    ((from, regions.len() as u32), curve::key(start, count), extent)
+                }
+                (None, _) => ((0, 0), NO_CURVE, 0),
+            };
+            lines.push(Line {
+                step: batch.step_of(row).unwrap_or(NO_STEP),
+                variable: batch.variable_index(row).map_or(NO_VARIABLE, |index| variables[index]),
+                curve,
+                row: row as u32,
+                region,
+                extent,
+            });
+        }
+        let key = |line: &Line| (line.step, line.variable, line.curve, line.row);
+        if !lines.is_sorted_by_key(key) {
+            lines.sort_unstable_by_key(key);
+        }
+        Ok((lines, regions))
+    }
+
+    /// Drops lines that were deleted as a whole by what is newer.
+    fn keep_living(&mut self, run: RunId, tag: TagId, info: Batch, lines: &mut Vec<Line>) -> Result<()> {
+        if self.names.graves.is_empty() {
+            return Ok(());
+        }
+        let mut tangled = HashSet::new();
+        let graves = &self.names.graves;
+        lines.retain(|line| {
+            let keys = [(RUN, run, 0), (STEP, run, line.step), (VARIABLE, run, line.variable), (TAG, 0, tag)];
+            let place = info.place(line.row.into());
+            let newer = keys.iter().filter_map(|key| graves.get(key)).flatten().find(|g| g.place > place);
+            tangled.extend(newer.map(|grave| grave.txn));
+            newer.is_none()
+        });
+        if !tangled.is_empty() {
+            self.names.tangle(&mut *self.db, info.txn)?;
+        }
+        tangled.into_iter().try_for_each(|txn| self.names.tangle(&mut *self.db, txn))
+    }
+
+    /// Rows of this record that were deleted one by one.
+    fn buried(&mut self, source: Source) -> Result<HashSet<i64>> {
+        let mut rows = HashSet::new();
+        let cells = [Cell::Int(source.log), Cell::Int(source.sequence as i64), Cell::Int(source.record)];
+        let sql = "SELECT row FROM grave_id WHERE log = $1 AND sequence = $2 AND record = $3";
+        self.db.query(sql, &cells, &mut |row| {
+            rows.insert(row[0].int()?);
+            Ok(Flow::More)
+        })?;
+        Ok(rows)
+    }
+
+    /// Deletes rows that the lines replace, and drops lines that what is there replaces.
+    fn correct(
+        &mut self,
+        run: RunId,
+        tag: TagId,
+        info: Batch,
+        lines: &mut Vec<Line>,
+        regions: &[u8],
+        buried: &HashSet<i64>,
+    ) -> Result<()> {
+        let (probes, spots) = self.probes(run, tag, lines, regions);
+        let mut met = Vec::new();
+        if !probes.is_empty() {
+            self.db.scan(&probes, &mut |row| {
+                if let Some(&line) = spots.get(&(row.step, row.variable, row.region)) {
+                    met.push(Met {
+                        member: (row.step, row.variable),
+                        curve: row.curve,
+                        batch: row.batch,
+                        row: row.row,
+                        num: row.num,
+                        kind: row.kind,
+                        line,
+                    });
+                }
+                Ok(Flow::More)
+            })?;
+        }
+        let mut hidden = vec![false; lines.len()];
+        for met in &met {
+            let (line, theirs) = (lines[met.line], self.names.batch(&mut *self.db, met.batch)?);
+            let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
+            if ours == its {
+                continue;
+            }
+            self.names.tangle(&mut *self.db, info.txn)?;
+            self.names.tangle(&mut *self.db, theirs.txn)?;
+            if ours > its {
+                let alike = !buried.contains(&line.row.into());
+                self.delete_row(
+                    &AttrRow {
+                        run,
+                        tag,
+                        step: met.member.0,
+                        variable: met.member.1,
+                        curve: met.curve,
+                        batch: met.batch,
+                        row: met.row,
+                        kind: met.kind,
+                        num: met.num,
+                        payload: Cell::Null,
+                        region: &[],
+                    },
+                    alike,
+                )?;
+            } else {
+                hidden[met.line] = true;
+            }
+        }
+        self.tombs(run, tag, info, lines, regions, &mut hidden)?;
+        if hidden.contains(&true) {
+            // Lines on one spot share their fate.
+            let gone: HashSet<(i64, i64, &[u8])> = (lines.iter().zip(&hidden).filter(|(_, hidden)| **hidden))
+                .map(|(line, _)| (line.step, line.variable, line.region(regions)))
+                .collect();
+            lines.retain(|line| !gone.contains(&(line.step, line.variable, line.region(regions))));
+        }
+        Ok(())
+    }
+
+    /// What to read to meet every row on the spot of a line, and a line for each spot. Series that were
+    /// empty cost nothing.
+    fn probes<'a>(
+        &self,
+        run: RunId,
+        tag: TagId,
+        lines: &[Line],
+        regions: &'a [u8],
+    ) -> (Vec<Probe>, Spots<'a>) {
+        let (mut probes, mut spots) = (Vec::new(), Spots::new());
+        let mut at = 0;
+        for group in lines.chunk_by(|a, b| a.member() == b.member()) {
+            let from = at;
+            at += group.len();
+            let (step, variable) = group[0].member();
+            let n = self.series_rows(run, tag, (step, variable));
+            if n == 0 {
+                continue;
+            }
+            for (i, line) in group.iter().enumerate() {
+                spots.entry((step, variable, line.region(regions))).or_insert(from + i);
+            }
+            let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
+            if group.len() as i64 * 4 >= n {
+                probes.push(key(None));
+            } else {
+                let curves = group.chunk_by(|a, b| a.curve == b.curve).map(|same| same[0].curve);
+                probes.extend(curves.map(|curve| key(Some(curve..=curve))));
+            }
+        }
+        (probes, spots)
+    }
+
+    /// Hides lines where something newer stood and was deleted.
+    fn tombs(
+        &mut self,
+        run: RunId,
+        tag: TagId,
+        info: Batch,
+        lines: &[Line],
+        regions: &[u8],
+        hidden: &mut [bool],
+    ) -> Result<()> {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
+        let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.step), Cell::Int(last.step)];
+        let sql = "SELECT step, variable, region, batch, row FROM tomb \
+                   WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4";
+        let mut found = Vec::new();
+        self.db.query(sql, &cells, &mut |row| {
+            let spot = (row[0].int()?, row[1].int()?, row[2].bytes()?.to_vec());
+            found.push((spot, row[3].int()?, row[4].int()?));
+            Ok(Flow::More)
+        })?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut spots = Spots::new();
+        for (i, line) in lines.iter().enumerate() {
+            spots.entry((line.step, line.variable, line.region(regions))).or_insert(i);
+        }
+        for ((step, variable, region), batch, row) in found {
+            let Some(&line) = spots.get(&(step, variable, region.as_slice())) else { continue };
+            let theirs = self.names.batch(&mut *self.db, batch)?;
+            if theirs.place(row) > info.place(lines[line].row.into()) {
+                hidden[line] = true;
+                self.names.tangle(&mut *self.db, info.txn)?;
+                self.names.tangle(&mut *self.db, theirs.txn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes one row and takes it from its sums.
+    pub(super) fn delete_row(&mut self, row: &AttrRow<'_>, alike: bool) -> Result<()> {
+        self.take_row(row, alike)?;
+        let cells = [row.run, row.tag, row.step, row.variable, row.curve, row.batch, row.row].map(Cell::Int);
+        let sql = "DELETE FROM attr WHERE run = $1 AND tag = $2 AND step = $3 AND variable = $4 \
+                   AND curve = $5 AND batch = $6 AND row = $7";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    /// Says that something stood here, and when, so that what is older stays hidden.
+    pub(super) fn bury(
+        &mut self,
+        (run, tag, step, variable, curve): (RunId, TagId, i64, i64, i64),
+        batch: i64,
+        row: i64,
+        region: &[u8],
+    ) -> Result<()> {
+        let [run, tag, step, variable, curve, batch, row] =
+            [run, tag, step, variable, curve, batch, row].map(Cell::Int);
+        let cells = [run, tag, step, variable, curve, batch, row, Cell::Bytes(region)];
+        let sql = "INSERT INTO tomb (run, tag, step, variable, curve, batch, row, region) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    fn write_batch(
+        &mut self,
+        number: i64,
+        source: Source,
+        call: i64,
+        bit: u32,
+        singles: bool,
+        (run, tag, first, last): (RunId, TagId, i64, i64),
+    ) -> Result<()> {
+        let cells = [
+            number,
+            source.log,
+            source.sequence as i64,
+            source.record,
+            call,
+            singles.into(),
+            source.order.0 as i64,
+            source.decider,
+            source.own as i64,
+            source.txn,
+            bit.into(),
+            run,
+            tag,
+            first,
+            last,
+        ]
+        .map(Cell::Int);
+        let sql = "INSERT INTO batch (batch, log, sequence, record, call, singles, stamp, decider, own, txn, \
+                   bit, run, tag, first, last) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    fn sum_lines(&mut self, run: RunId, tag: TagId, batch: &AttributeBatch, lines: &[Line]) -> Result<()> {
+        for group in lines.chunk_by(|a, b| a.member() == b.member()) {
+            let mut delta = Delta { n: group.len() as i64, ..Delta::default() };
+            for line in group {
+                delta.number(number(batch, line.row as usize));
+                let rank = batch.boxes.as_ref().map_or(0, |boxes| boxes.rank);
+                delta.levels |= curve::levels_of_key(line.curve, rank);
+                if line.curve != NO_CURVE {
+                    delta.extent = delta.extent.max(line.extent);
+                }
+            }
+            let member = group[0].member();
+            if self.add_rows(run, tag, member, &delta)? {
+                self.dirty.used_step(run, member.0);
+                self.dirty.used_variable(run, member.1);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_lines(
+        &mut self,
+        (run, tag, number): (RunId, TagId, i64),
+        batch: &AttributeBatch,
+        lines: &[Line],
+        regions: &[u8],
+    ) -> Result<()> {
+        let kind = batch.tag.kind;
+        // Values without a column of their own need memory for their bytes.
+        let any: &[Value] = if let Values::Any(values) = &batch.values { values } else { &[] };
+        let mut buffers = vec![Vec::new(); any.len()];
+        let any: Vec<Stored<'_>> =
+            any.iter().zip(&mut buffers).map(|(value, buffer)| Stored::value(value, buffer)).collect();
+        let stored = |row: u32| {
+            let at = if batch.one_value { 0 } else { row as usize };
+            match &batch.values {
+                Values::Bool(values) => Stored::bool(values[at]),
+                Values::Int(values) => Stored::int(values[at], kind),
+                Values::UInt(values) => Stored::uint(values[at]),
+                Values::Float(values) => Stored::float(values[at]),
+                Values::Text(values) => Stored::text(&values[at]),
+                Values::Any(_) => any[at],
+            }
+        };
+        let mut rows = lines.iter().map(|line| {
+            let Stored { kind, num, payload } = stored(line.row);
+            AttrRow {
+                run,
+                tag,
+                step: line.step,
+                variable: line.variable,
+                curve: line.curve,
+                batch: number,
+                row: line.row.into(),
+                kind,
+                num,
+                payload,
+                region: line.region(regions),
+            }
+        });
+        self.db.insert_attrs(&mut rows).map(|_| ())
+    }
+}
+
+/// What orders a row's value among numbers.
+fn number(batch: &AttributeBatch, row: usize) -> Option<f64> {
+    let at = if batch.one_value { 0 } else { row };
+    match &batch.values {
+        Values::Bool(_) | Values::Text(_) => None,
+        Values::Int(values) => Some(values[at] as f64),
+        Values::UInt(values) => Some(values[at] as f64),
+        Values::Float(values) => Some(values[at]).filter(|value| !value.is_nan()),
+        Values::Any(values) => Stored::value(&values[at], &mut Vec::new()).num,
+    }
+}
+
+/// Of lines on one spot, each a call of its own, the last stays.
+fn newest(lines: &mut Vec<Line>, regions: &[u8]) {
+    let mut last: HashMap<(i64, i64, &[u8]), u32> = HashMap::with_capacity(lines.len());
+    for line in lines.iter() {
+        let row = last.entry((line.step, line.variable, line.region(regions))).or_insert(line.row);
+        *row = line.row.max(*row);
+    }
+    lines.retain(|line| last.get(&(line.step, line.variable, line.region(regions))) == Some(&line.row));
+}
+
+fn members(lines: &[Line]) -> Vec<Member> {
+    lines.chunk_by(|a, b| a.member() == b.member()).map(|group| group[0].member()).collect()
+}

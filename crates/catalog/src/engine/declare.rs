@@ -1,0 +1,479 @@
+//! Declarations of runs, steps, variables and tags.
+//!
+//! Every declaration that is visible and not deleted is kept in `decl`; the oldest of a name holds, and
+//! those of other content are conflicts. So the tables follow from the set of declarations, whatever the
+//! order in which they came. A row of `step` or `variable` is there too where a field or an attribute
+//! stands on it; a run and a tag are shown for the same reasons.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use fieldstone_core::Result;
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_format::catalog::{Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::log::SideRecord;
+
+use super::index::Index;
+use super::names::one_int;
+use super::order::{Place, Source};
+use super::remove::{RUN, STEP, TAG, VARIABLE};
+use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
+
+/// What must be derived again. `true`: something is known to stand on it.
+#[derive(Debug, Default)]
+pub(super) struct Dirty {
+    runs: BTreeSet<RunId>,
+    steps: BTreeMap<(RunId, i64), bool>,
+    variables: BTreeMap<(RunId, VariableId), bool>,
+    tags: BTreeSet<TagId>,
+    pub fields: super::fields::Newest,
+}
+
+impl Dirty {
+    /// Something changed on a step.
+    pub fn step(&mut self, run: RunId, step: i64) {
+        if step != NO_STEP {
+            self.steps.insert((run, step), false);
+        }
+    }
+
+    /// Something new stands on a step.
+    pub fn used_step(&mut self, run: RunId, step: i64) {
+        if step != NO_STEP {
+            self.steps.entry((run, step)).or_insert(true);
+        }
+    }
+
+    /// Something changed on a variable.
+    pub fn variable(&mut self, run: RunId, variable: VariableId) {
+        if variable != NO_VARIABLE {
+            self.variables.insert((run, variable), false);
+        }
+    }
+
+    /// Something new stands on a variable.
+    pub fn used_variable(&mut self, run: RunId, variable: VariableId) {
+        if variable != NO_VARIABLE {
+            self.variables.entry((run, variable)).or_insert(true);
+        }
+    }
+
+    /// Something changed on a tag.
+    pub fn tag(&mut self, tag: TagId) {
+        self.tags.insert(tag);
+    }
+
+    /// A declaration came or went.
+    pub fn declaration(&mut self, kind: i64, run: RunId, item: i64) {
+        match kind {
+            RUN => {
+                self.runs.insert(run);
+            }
+            STEP => self.step(run, item),
+            VARIABLE => self.variable(run, item),
+            _ => self.tag(item),
+        }
+    }
+}
+
+/// A declaration as it is kept.
+struct Kept {
+    place: Place,
+    content: Vec<u8>,
+}
+
+/// A record of one declaration, as bytes.
+fn content(record: &Record) -> Vec<u8> {
+    let side = record.encode();
+    [&side.kind.to_le_bytes()[..], &side.bytes].concat()
+}
+
+fn record(content: &[u8]) -> Result<Record> {
+    let (kind, bytes) = content.split_at(content.len().min(2));
+    let kind = kind.try_into().map(u16::from_le_bytes).unwrap_or(0);
+    Record::decode(&SideRecord { kind, bytes: bytes.into() })
+}
+
+/// A run's declaration, from its bytes.
+pub(super) fn run_decl(content: &[u8]) -> Result<Option<RunDecl>> {
+    Ok(match record(content)? {
+        Record::Runs(runs) => runs.into_iter().next(),
+        _ => None,
+    })
+}
+
+/// A variable's declaration, from its bytes.
+pub(super) fn variable_decl(content: &[u8]) -> Result<Option<VariableDecl>> {
+    Ok(match record(content)? {
+        Record::Variables(_, variables) => variables.into_iter().next(),
+        _ => None,
+    })
+}
+
+/// Pairs as the text of a map.
+fn map_text(pairs: &[(String, Value)]) -> String {
+    Value::Map(pairs.to_vec()).to_string()
+}
+
+pub(super) fn shape_text(shape: &[u64]) -> String {
+    let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
+    extents.join(",")
+}
+
+impl Index {
+    pub(super) fn declare_runs(&mut self, source: Source, runs: &[RunDecl]) -> Result<()> {
+        for (i, decl) in runs.iter().enumerate() {
+            let run = self.names.run(&mut *self.db, &decl.run)?;
+            self.declare(source, i, (RUN, run, 0), &content(&Record::Runs(vec![decl.clone()])))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_steps(&mut self, source: Source, run: &RunName, steps: &[StepDecl]) -> Result<()> {
+        let run = self.names.run(&mut *self.db, run)?;
+        for (i, step) in steps.iter().enumerate() {
+            let time = step.time.map(|time| time.to_bits().to_le_bytes().to_vec()).unwrap_or_default();
+            self.declare(source, i, (STEP, run, step.number), &time)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_variables(
+        &mut self,
+        source: Source,
+        name: &RunName,
+        variables: &[VariableDecl],
+    ) -> Result<()> {
+        let run = self.names.run(&mut *self.db, name)?;
+        for (i, decl) in variables.iter().enumerate() {
+            let variable = self.names.variable(&mut *self.db, &decl.variable)?;
+            // The run's name is left out: it is known, and would be stored again and again.
+            let nameless = RunName { project: String::new(), name: "-".to_owned() };
+            let bytes = content(&Record::Variables(nameless, vec![decl.clone()]));
+            self.declare(source, i, (VARIABLE, run, variable), &bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_tags(&mut self, source: Source, tags: &[TagDecl]) -> Result<()> {
+        for (i, decl) in tags.iter().enumerate() {
+            let tag = self.names.tag(&mut *self.db, decl)?;
+            self.declare(source, i, (TAG, 0, tag), &[])?;
+        }
+        Ok(())
+    }
+
+    fn declare(
+        &mut self,
+        source: Source,
+        i: usize,
+        (kind, run, item): (i64, i64, i64),
+        content: &[u8],
+    ) -> Result<()> {
+        let place = source.place(source.record, i as i64);
+        let graves = [(RUN, run, 0), (kind, run, item)];
+        let relevant = if kind == TAG { &graves[1..] } else { &graves[..] };
+        let newer = relevant.iter().filter_map(|key| self.names.graves.get(key)).flatten();
+        let newer: Option<i64> = newer.filter(|grave| grave.place > place).map(|grave| grave.txn).next();
+        if let Some(txn) = newer {
+            self.names.tangle(&mut *self.db, txn)?;
+            return self.names.tangle(&mut *self.db, source.txn);
+        }
+        let [a, b, c, d, e, f, g, h, j, k, l] = [
+            kind,
+            run,
+            item,
+            source.log,
+            source.sequence as i64,
+            source.record,
+            i as i64,
+            source.order.0 as i64,
+            source.decider,
+            source.own as i64,
+            source.txn,
+        ]
+        .map(Cell::Int);
+        let sql = "INSERT INTO decl (kind, run, item, log, sequence, record, place, stamp, decider, own, txn, \
+                   content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING";
+        self.db.execute(sql, &[a, b, c, d, e, f, g, h, j, k, l, Cell::Bytes(content)])?;
+        self.dirty.declaration(kind, run, item);
+        Ok(())
+    }
+
+    /// Declarations of one name, oldest first.
+    fn declared(&mut self, kind: i64, run: RunId, item: i64) -> Result<Vec<Kept>> {
+        let mut kept = Vec::new();
+        let names = &self.names;
+        let sql = "SELECT stamp, decider, own, log, sequence, record, place, content FROM decl \
+                   WHERE kind = $1 AND run = $2 AND item = $3";
+        self.db.query(sql, &[kind, run, item].map(Cell::Int), &mut |row| {
+            kept.push(Kept { place: names.place(&row[..7])?, content: row[7].bytes()?.to_vec() });
+            Ok(Flow::More)
+        })?;
+        kept.sort_by_key(|kept| kept.place);
+        Ok(kept)
+    }
+
+    /// Derives again what declarations, fields and attributes say together.
+    pub(super) fn recompute_declared(&mut self) -> Result<()> {
+        self.flush_fields()?;
+        let dirty = std::mem::take(&mut self.dirty);
+        for run in dirty.runs {
+            self.recompute_run(run)?;
+        }
+        for ((run, step), used) in dirty.steps {
+            self.recompute_step(run, step, used)?;
+        }
+        for ((run, variable), used) in dirty.variables {
+            self.recompute_variable(run, variable, used)?;
+        }
+        let mut names = BTreeSet::new();
+        for tag in dirty.tags {
+            self.db.query("SELECT name FROM tag WHERE tag = $1", &[Cell::Int(tag)], &mut |row| {
+                names.insert(row[0].text()?.to_owned());
+                Ok(Flow::Stop)
+            })?;
+        }
+        names.iter().try_for_each(|name| self.recompute_tags(name))
+    }
+
+    fn run_text(&mut self, run: RunId) -> Result<String> {
+        let mut text = String::new();
+        self.db.query("SELECT project, name FROM run WHERE run = $1", &[Cell::Int(run)], &mut |row| {
+            text = match row[0].text()? {
+                "" => format!("run '{}'", row[1].text()?),
+                project => format!("run '{}' of project '{project}'", row[1].text()?),
+            };
+            Ok(Flow::Stop)
+        })?;
+        Ok(text)
+    }
+
+    /// Writes the conflicts of a name anew: declarations that differ from the oldest.
+    fn note_conflicts(
+        &mut self,
+        (kind, run, item): (i64, i64, i64),
+        what: &str,
+        kept: &[Kept],
+        differ: impl Fn(&Kept, &Kept) -> Result<bool>,
+    ) -> Result<()> {
+        let key = [kind, run, item].map(Cell::Int);
+        self.db.execute("DELETE FROM conflict WHERE kind = $1 AND run = $2 AND item = $3", &key)?;
+        let Some((oldest, rest)) = kept.split_first() else { return Ok(()) };
+        for (i, other) in rest.iter().enumerate() {
+            if !differ(oldest, other)? {
+                continue;
+            }
+            let by = |place: &Place| format!("{} (commit {})", place.writer, place.sequence);
+            let message = format!(
+                "{what} is declared in two ways: that of writer {} holds, that of writer {} does not",
+                by(&oldest.place),
+                by(&other.place)
+            );
+            let [kind, run, item] = key;
+            let cells = [kind, run, item, Cell::Int(i as i64), Cell::Text(&message)];
+            let sql = "INSERT INTO conflict (kind, run, item, place, message) VALUES ($1, $2, $3, $4, $5)";
+            self.db.execute(sql, &cells)?;
+        }
+        Ok(())
+    }
+
+    fn recompute_run(&mut self, run: RunId) -> Result<()> {
+        let kept = self.declared(RUN, run, 0)?;
+        let what = if kept.len() > 1 { self.run_text(run)? } else { String::new() };
+        // Each process that makes sure that a run is there has a clock of its own.
+        let timeless = |kept: &Kept| {
+            let decl = run_decl(&kept.content)?.map(|decl| RunDecl { created: 0, ..decl });
+            Ok::<_, fieldstone_core::Error>(decl.map(|decl| content(&Record::Runs(vec![decl]))))
+        };
+        self.note_conflicts((RUN, run, 0), &what, &kept, |a, b| Ok(timeless(a)? != timeless(b)?))?;
+        let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
+        let (Some(decl), Some(kept)) = (decl, kept.first()) else {
+            let sql = "UPDATE run SET declared = 0, job = NULL, created = NULL, notes = NULL, grid = NULL, \
+                       params = NULL, content = NULL WHERE run = $1";
+            return self.db.execute(sql, &[Cell::Int(run)]).map(|_| ());
+        };
+        let (grid, params) = (decl.grid.as_ref().map(Value::to_string), map_text(&decl.params));
+        let cells = [
+            Cell::Int(run),
+            Cell::maybe_text(decl.job.as_deref()),
+            Cell::Int(decl.created),
+            Cell::maybe_text(decl.notes.as_deref()),
+            Cell::maybe_text(grid.as_deref()),
+            Cell::Text(&params),
+            Cell::Bytes(&kept.content),
+        ];
+        let sql = "UPDATE run SET declared = 1, job = $2, created = $3, notes = $4, grid = $5, params = $6, \
+                   content = $7 WHERE run = $1";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    fn recompute_step(&mut self, run: RunId, step: i64, used: bool) -> Result<()> {
+        let kept = self.declared(STEP, run, step)?;
+        let time =
+            |kept: &Kept| Some(f64::from_bits(u64::from_le_bytes(kept.content.as_slice().try_into().ok()?)));
+        let timed: Vec<Kept> = kept.iter().filter(|kept| time(kept).is_some()).map(Kept::again).collect();
+        let what = match timed.len() {
+            ..2 => String::new(),
+            _ => format!("step {step} of {}", self.run_text(run)?),
+        };
+        self.note_conflicts((STEP, run, step), &what, &timed, |a, b| Ok(a.content != b.content))?;
+        let key = [Cell::Int(run), Cell::Int(step)];
+        if kept.is_empty() && !used && !self.step_is_used(run, step)? {
+            return self.db.execute("DELETE FROM step WHERE run = $1 AND step = $2", &key).map(|_| ());
+        }
+        // NaN is no time: SQLite keeps none.
+        let time = timed.first().and_then(time).filter(|time| !time.is_nan());
+        let [run, step] = key;
+        let cells = [run, step, Cell::Int((!kept.is_empty()).into()), Cell::maybe_real(time)];
+        let sql = "INSERT INTO step (run, step, declared, time) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (run, step) DO UPDATE SET declared = excluded.declared, time = excluded.time";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    /// Tags that have attributes in a run.
+    pub(super) fn tags_of(&mut self, run: RunId) -> Result<Vec<TagId>> {
+        let mut tags = Vec::new();
+        self.db.query("SELECT tag FROM span WHERE run = $1", &[Cell::Int(run)], &mut |row| {
+            tags.push(row[0].int()?);
+            Ok(Flow::More)
+        })?;
+        Ok(tags)
+    }
+
+    fn variables_of(&mut self, run: RunId) -> Result<Vec<VariableId>> {
+        let mut variables = vec![NO_VARIABLE];
+        self.db.query("SELECT variable FROM variable WHERE run = $1", &[Cell::Int(run)], &mut |row| {
+            variables.push(row[0].int()?);
+            Ok(Flow::More)
+        })?;
+        Ok(variables)
+    }
+
+    fn step_is_used(&mut self, run: RunId, step: i64) -> Result<bool> {
+        for variable in self.variables_of(run)? {
+            let sql = "SELECT step FROM held WHERE run = $1 AND variable = $2 AND step = $3";
+            if one_int(&mut *self.db, sql, &[run, variable, step].map(Cell::Int))?.is_some() {
+                return Ok(true);
+            }
+        }
+        for tag in self.tags_of(run)? {
+            let sql = "SELECT step FROM series WHERE run = $1 AND tag = $2 AND step = $3 LIMIT 1";
+            if one_int(&mut *self.db, sql, &[run, tag, step].map(Cell::Int))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn variable_is_used(&mut self, run: RunId, variable: VariableId) -> Result<bool> {
+        let sql = "SELECT step FROM held WHERE run = $1 AND variable = $2 LIMIT 1";
+        if one_int(&mut *self.db, sql, &[run, variable].map(Cell::Int))?.is_some() {
+            return Ok(true);
+        }
+        for tag in self.tags_of(run)? {
+            let sql = "SELECT step FROM series WHERE run = $1 AND tag = $2 AND variable = $3 LIMIT 1";
+            if one_int(&mut *self.db, sql, &[run, tag, variable].map(Cell::Int))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn recompute_variable(&mut self, run: RunId, variable: VariableId, used: bool) -> Result<()> {
+        let kept = self.declared(VARIABLE, run, variable)?;
+        let key = [Cell::Int(run), Cell::Int(variable)];
+        let mut what = String::new();
+        if kept.len() > 1 {
+            let sql = "SELECT name FROM variable_name WHERE variable = $1";
+            self.db.query(sql, &key[1..], &mut |row| {
+                what = format!("variable '{}' of ", row[0].text()?);
+                Ok(Flow::Stop)
+            })?;
+            what += &self.run_text(run)?;
+        }
+        let differ = |a: &Kept, b: &Kept| Ok(a.content != b.content);
+        self.note_conflicts((VARIABLE, run, variable), &what, &kept, differ)?;
+        if kept.is_empty() && !used && !self.variable_is_used(run, variable)? {
+            let sql = "DELETE FROM variable WHERE run = $1 AND variable = $2";
+            return self.db.execute(sql, &key).map(|_| ());
+        }
+        let decl = kept.first().map(|kept| variable_decl(&kept.content)).transpose()?.flatten();
+        let dtype = decl.as_ref().and_then(|decl| decl.dtype).map(|dtype| dtype.to_string());
+        let shape = decl.as_ref().and_then(|decl| decl.shape.as_deref()).map(shape_text);
+        let dims = decl.as_ref().filter(|decl| !decl.dims.is_empty()).map(|decl| decl.dims.join(","));
+        let attrs = decl.as_ref().map(|decl| map_text(&decl.attrs));
+        let bytes = kept.first().map_or(Cell::Null, |kept| Cell::Bytes(&kept.content));
+        let [run, variable] = key;
+        let cells = [
+            run,
+            variable,
+            Cell::Int(decl.is_some().into()),
+            Cell::maybe_text(dtype.as_deref()),
+            Cell::maybe_text(shape.as_deref()),
+            Cell::maybe_text(dims.as_deref()),
+            Cell::maybe_text(attrs.as_deref()),
+            bytes,
+        ];
+        let sql = "INSERT INTO variable (run, variable, declared, dtype, shape, dims, attrs, content) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (run, variable) DO UPDATE SET \
+                   declared = excluded.declared, dtype = excluded.dtype, shape = excluded.shape, \
+                   dims = excluded.dims, attrs = excluded.attrs, content = excluded.content";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    /// Gives the tags of one name the versions that are shown: a tag has the one it asked for, unless an
+    /// older tag asked for the same; those that are left, oldest first, get the next free one each.
+    fn recompute_tags(&mut self, name: &str) -> Result<()> {
+        let mut tags = Vec::new();
+        let sql = "SELECT tag, version, kind, unit FROM tag WHERE name = $1";
+        self.db.query(sql, &[Cell::Text(name)], &mut |row| {
+            tags.push((row[0].int()?, row[1].int()?, row[2].int()?, row[3].text()?.to_owned()));
+            Ok(Flow::More)
+        })?;
+        let mut living = Vec::new();
+        for (tag, version, kind, unit) in tags {
+            let oldest = self.declared(TAG, 0, tag)?.first().map(|kept| kept.place);
+            let sql = "SELECT tag FROM span WHERE tag = $1 LIMIT 1";
+            let used = one_int(&mut *self.db, sql, &[Cell::Int(tag)])?.is_some();
+            self.set_shown(tag, version, oldest.is_some())?;
+            if oldest.is_some() || used {
+                living.push((oldest.is_none(), oldest, version, kind, unit, tag));
+            }
+        }
+        living.sort();
+        let mut shown: HashMap<i64, i64> = HashMap::new();
+        for (.., version, _, _, tag) in &living {
+            shown.entry(*version).or_insert(*tag);
+        }
+        for (undeclared, _, version, _, _, tag) in &living {
+            if shown.get(version) == Some(tag) {
+                continue;
+            }
+            let free = (version.saturating_add(1)..=i64::MAX).find(|next| !shown.contains_key(next));
+            let free = free.unwrap_or(*version);
+            shown.insert(free, *tag);
+            self.set_shown(*tag, free, !undeclared)?;
+        }
+        Ok(())
+    }
+
+    fn set_shown(&mut self, tag: TagId, shown: i64, declared: bool) -> Result<()> {
+        let cells = [tag, shown, declared.into()].map(Cell::Int);
+        self.db.execute("UPDATE tag SET shown = $2, declared = $3 WHERE tag = $1", &cells).map(|_| ())
+    }
+}
+
+impl Kept {
+    fn again(&self) -> Kept {
+        Kept { place: self.place, content: self.content.clone() }
+    }
+}
+
+/// A type of values, from its number.
+pub(super) fn value_type(number: i64) -> Result<ValueType> {
+    let kind = u8::try_from(number).ok().and_then(ValueType::from_u8);
+    kind.ok_or_else(|| {
+        fieldstone_core::Error::corrupt(format!("the catalog's engine holds a type of values {number}"))
+            .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+    })
+}

@@ -1,0 +1,285 @@
+//! The index: applies commits to the tables of a database, and reads them.
+//!
+//! ```text
+//! begin_apply
+//!   apply_decisions        all that changed; first, so that what is decided is applied once
+//!   per log: apply_commit … ascending, apply_entries …, set_watermark
+//!   recheck                places where a field was removed
+//! end_apply                one transaction of the database: rows and watermarks together
+//!
+//! begin_read, or overlay (what is not visible to all: rolled back by end_read)
+//!   Tables …
+//! end_read
+//! ```
+//!
+//! Invariants:
+//! * a commit at or below its log's watermark is passed over, so applying again changes nothing;
+//! * the tables depend on which commits were applied and what is decided, not on the order of logs;
+//! * after an error the transaction must be given up with [`Index::abort`].
+
+use std::collections::HashMap;
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+
+use super::names::Names;
+use super::order::Decision;
+use super::summary::Sums;
+use super::{Cell, Database, Flow, Wait, schema, views};
+
+/// What the index is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Nothing.
+    Nothing,
+    /// Applying; ends with a commit.
+    Applying,
+    /// Reading.
+    Reading,
+    /// Reading what is not visible to all: applied, and rolled back. With the transaction that is named.
+    Overlay(Option<Id>),
+}
+
+/// The catalog's tables in a database. See the module.
+#[derive(Debug)]
+pub struct Index {
+    pub(super) db: Box<dyn Database>,
+    store: Id,
+    pub(super) doing: Doing,
+    pub(super) names: Names,
+    pub(super) sums: Sums,
+    pub(super) decisions: HashMap<Id, Decision>,
+    pub(super) dirty: super::declare::Dirty,
+    pub(super) problems: Vec<Error>,
+    attributes: u64,
+}
+
+impl Index {
+    /// Opens the tables of a store, and makes them where there are none, or those of another store or
+    /// layout.
+    pub fn open(db: Box<dyn Database>, store: Id) -> Result<Index> {
+        let mut index = Index {
+            db,
+            store,
+            doing: Doing::Nothing,
+            names: Names::default(),
+            sums: Sums::default(),
+            decisions: HashMap::new(),
+            dirty: Default::default(),
+            problems: Vec::new(),
+            attributes: 0,
+        };
+        if !index.is_ours()? {
+            index.db.begin(true, Wait::Yes)?;
+            // Another process may have made them while this one waited.
+            let made = match index.ours_within() {
+                Ok(true) => Ok(()),
+                Ok(false) => index.create(),
+                Err(error) => Err(error),
+            };
+            match made {
+                Ok(()) => index.db.commit()?,
+                Err(error) => {
+                    let _ = index.db.rollback();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    /// Whether the tables are there, of our layout and store. Their absence is an error of the statement.
+    fn is_ours(&mut self) -> Result<bool> {
+        self.db.begin(false, Wait::Yes)?;
+        let found = self.meta();
+        self.db.rollback()?;
+        match found {
+            Ok(found) => Ok(found == self.expected()),
+            Err(error) => match error.kind() {
+                ErrorKind::Corrupt | ErrorKind::Denied | ErrorKind::Unavailable => Err(error),
+                _ => Ok(false),
+            },
+        }
+    }
+
+    fn ours_within(&mut self) -> Result<bool> {
+        self.db.batch("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);")?;
+        Ok(self.meta()? == self.expected())
+    }
+
+    fn expected(&self) -> (String, String) {
+        (schema::LAYOUT.to_owned(), self.store.to_string())
+    }
+
+    fn meta(&mut self) -> Result<(String, String)> {
+        let mut found = (String::new(), String::new());
+        self.db.query("SELECT name, value FROM meta", &[], &mut |row| {
+            match row[0].text()? {
+                "layout" => found.0 = row[1].text()?.to_owned(),
+                "store" => found.1 = row[1].text()?.to_owned(),
+                _ => {}
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    fn create(&mut self) -> Result<()> {
+        let dialect = self.db.dialect();
+        self.db.batch(&views::drop())?;
+        self.db.batch(&schema::drop())?;
+        self.db.batch(&schema::create(dialect))?;
+        self.db.batch(&views::create(dialect))?;
+        let (layout, store) = self.expected();
+        for (name, value) in [("layout", layout.as_str()), ("store", &store), ("generation", "0")] {
+            let cells = [Cell::Text(name), Cell::Text(value)];
+            self.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
+        }
+        Ok(())
+    }
+
+    /// The database.
+    pub fn database(&mut self) -> &mut dyn Database {
+        &mut *self.db
+    }
+
+    /// How far each log is applied.
+    pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
+        let mut found = HashMap::new();
+        self.db.query("SELECT writer, sequence FROM log", &[], &mut |row| {
+            found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    /// Begins to apply; `false` where another process does and `wait` is No.
+    pub fn begin_apply(&mut self, wait: Wait) -> Result<bool> {
+        self.begin_write(wait, Doing::Applying)
+    }
+
+    pub(super) fn begin_write(&mut self, wait: Wait, doing: Doing) -> Result<bool> {
+        if self.doing != Doing::Nothing {
+            return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
+        }
+        if !self.db.begin(true, wait)? {
+            return Ok(false);
+        }
+        self.doing = doing;
+        self.attributes = 0;
+        if let Err(error) = self.names.refresh(&mut *self.db) {
+            self.abort()?;
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    /// Says that a log is applied up to `sequence`: its commits and its entries.
+    pub fn set_watermark(&mut self, writer: Id, sequence: u64) -> Result<()> {
+        let log = self.names.log(&mut *self.db, writer)?;
+        let cells = [Cell::Int(log), Cell::Int(sequence as i64)];
+        self.db.execute("UPDATE log SET sequence = $2 WHERE log = $1 AND sequence < $2", &cells)?;
+        self.names.applied(writer, sequence);
+        Ok(())
+    }
+
+    /// Ends applying: all of it is there, or after an error nothing.
+    pub fn end_apply(&mut self) -> Result<()> {
+        let done = self.settle().and_then(|()| self.names.next_generation(&mut *self.db));
+        let done = done.and_then(|()| self.db.commit());
+        match done {
+            Ok(()) => {
+                self.doing = Doing::Nothing;
+                Ok(())
+            }
+            Err(error) => {
+                let _ = self.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings what is derived from rows up to date.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.flush_sums()?;
+        self.recompute_declared()
+    }
+
+    /// Gives up what was begun: nothing of it stays.
+    pub fn abort(&mut self) -> Result<()> {
+        self.forget();
+        if self.doing == Doing::Nothing {
+            return Ok(());
+        }
+        self.doing = Doing::Nothing;
+        self.db.rollback()
+    }
+
+    fn forget(&mut self) {
+        self.names = Names::default();
+        self.sums = Sums::default();
+        self.dirty = Default::default();
+    }
+
+    /// Begins to read one state of the tables.
+    pub fn begin_read(&mut self) -> Result<()> {
+        if self.doing != Doing::Nothing {
+            return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
+        }
+        self.db.begin(false, Wait::Yes)?;
+        self.doing = Doing::Reading;
+        Ok(())
+    }
+
+    /// Ends reading; what was laid over the tables is gone.
+    pub fn end_read(&mut self) -> Result<()> {
+        match self.doing {
+            Doing::Overlay(_) => self.abort(),
+            _ => {
+                self.doing = Doing::Nothing;
+                self.db.rollback()
+            }
+        }
+    }
+
+    /// Empties all tables, within `begin_apply`. Logs must be applied from their beginning.
+    pub fn clear(&mut self) -> Result<()> {
+        self.forget();
+        self.decisions.clear();
+        self.create()?;
+        self.names.refresh(&mut *self.db)
+    }
+
+    /// Attributes that were inserted since `begin_apply`.
+    pub fn attributes_applied(&self) -> u64 {
+        self.attributes
+    }
+
+    pub(super) fn count_attributes(&mut self, n: u64) {
+        self.attributes += n;
+    }
+
+    /// Records that could not be read since the last call: damaged, or of a later release.
+    pub fn take_problems(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.problems)
+    }
+
+    /// Rows of one statement of a user over the views: names of columns, then rows. Within a read.
+    pub fn sql(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        views::check(statement)?;
+        self.db.select(statement)
+    }
+
+    /// What contradicts what, in words.
+    pub fn conflicts(&mut self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let sql = "SELECT message FROM conflict ORDER BY kind, message";
+        self.db.query(sql, &[], &mut |row| {
+            found.push(row[0].text()?.to_owned());
+            Ok(Flow::More)
+        })?;
+        found.sort();
+        Ok(found)
+    }
+}

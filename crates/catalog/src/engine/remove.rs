@@ -1,0 +1,294 @@
+//! Deletions. A run, step, variable or tag takes with it all that stands below it and is older; a grave
+//! stays for what arrives later and is older. Attributes that are deleted one by one are named by where
+//! they were written; what they had replaced stays hidden.
+
+use std::collections::{BTreeMap, HashSet};
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{AttributeId, Removal};
+
+use super::index::Index;
+use super::names::Grave;
+use super::order::{Place, Source};
+use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
+
+/// Kinds of declarations and of what is deleted as a whole.
+pub(super) const RUN: i64 = 1;
+pub(super) const STEP: i64 = 2;
+pub(super) const VARIABLE: i64 = 3;
+pub(super) const TAG: i64 = 4;
+
+/// Key of a row of attr, its number, and its box where that is needed.
+struct Doomed {
+    step: i64,
+    variable: VariableId,
+    curve: i64,
+    batch: i64,
+    row: i64,
+    num: Option<f64>,
+    kind: fieldstone_core::value::ValueType,
+    region: Vec<u8>,
+}
+
+impl Doomed {
+    fn of(row: &AttrRow<'_>) -> Doomed {
+        let AttrRow { step, variable, curve, batch, row: number, num, kind, region, .. } = *row;
+        Doomed { step, variable, curve, batch, row: number, num, kind, region: region.to_vec() }
+    }
+
+    fn row(&self, run: RunId, tag: TagId) -> AttrRow<'_> {
+        AttrRow {
+            run,
+            tag,
+            step: self.step,
+            variable: self.variable,
+            curve: self.curve,
+            batch: self.batch,
+            row: self.row,
+            kind: self.kind,
+            num: self.num,
+            payload: Cell::Null,
+            region: &self.region,
+        }
+    }
+}
+
+impl Index {
+    /// Applies one record of deletions.
+    pub(super) fn apply_removals(&mut self, source: Source, removals: &[Removal]) -> Result<()> {
+        // What a transaction has deleted comes back only by replay.
+        self.names.tangle(&mut *self.db, source.txn)?;
+        for (i, removal) in removals.iter().enumerate() {
+            let place = source.place(source.record, i as i64);
+            match removal {
+                Removal::Run(run) => {
+                    let run = self.names.run(&mut *self.db, run)?;
+                    self.dig(source, place, (RUN, run, 0))?;
+                    for tag in self.tags_within(run)? {
+                        self.kill(run, tag, i64::MIN..=i64::MAX, None, place)?;
+                    }
+                }
+                Removal::Step(run, step) => {
+                    let run = self.names.run(&mut *self.db, run)?;
+                    self.dig(source, place, (STEP, run, *step))?;
+                    for tag in self.tags_within(run)? {
+                        self.kill(run, tag, *step..=*step, None, place)?;
+                    }
+                }
+                Removal::Variable(run, variable) => {
+                    let run = self.names.run(&mut *self.db, run)?;
+                    let variable = self.names.variable(&mut *self.db, variable)?;
+                    self.dig(source, place, (VARIABLE, run, variable))?;
+                    for tag in self.tags_within(run)? {
+                        self.kill(run, tag, i64::MIN..=i64::MAX, Some(variable), place)?;
+                    }
+                }
+                Removal::Tag(tag) => {
+                    let tag = self.names.tag(&mut *self.db, tag)?;
+                    self.dig(source, place, (TAG, 0, tag))?;
+                    self.flush_sums()?;
+                    let mut runs = Vec::new();
+                    self.db.query("SELECT run FROM span WHERE tag = $1", &[Cell::Int(tag)], &mut |row| {
+                        runs.push(row[0].int()?);
+                        Ok(Flow::More)
+                    })?;
+                    for run in runs {
+                        self.kill(run, tag, i64::MIN..=i64::MAX, None, place)?;
+                    }
+                }
+                Removal::Attributes(ids) => self.remove_ids(source, ids)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn tags_within(&mut self, run: RunId) -> Result<Vec<TagId>> {
+        self.flush_sums()?;
+        self.tags_of(run)
+    }
+
+    /// Leaves a grave, and deletes declarations below it that are older.
+    fn dig(&mut self, source: Source, place: Place, (kind, run, item): (i64, i64, i64)) -> Result<()> {
+        let cells = [
+            kind,
+            run,
+            item,
+            source.log,
+            source.sequence as i64,
+            source.record,
+            place.row,
+            source.order.0 as i64,
+            source.decider,
+            source.own as i64,
+            source.txn,
+        ]
+        .map(Cell::Int);
+        let sql = "INSERT INTO grave (kind, run, item, log, sequence, record, place, stamp, decider, own, txn) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
+        self.db.execute(sql, &cells)?;
+        self.names.graves.entry((kind, run, item)).or_default().push(Grave { place, txn: source.txn });
+        let below: &[i64] = if kind == RUN { &[RUN, STEP, VARIABLE] } else { std::slice::from_ref(&kind) };
+        for &kind in below {
+            let mut older: Vec<([i64; 7], i64)> = Vec::new();
+            let (names, which) = (&self.names, if below.len() > 1 { "" } else { " AND item = $3" });
+            let sql = format!(
+                "SELECT stamp, decider, own, log, sequence, record, place, item, txn FROM decl \
+                 WHERE kind = $1 AND run = $2{which}"
+            );
+            let cells = [kind, run, item].map(Cell::Int);
+            let cells = if below.len() > 1 { &cells[..2] } else { &cells[..] };
+            self.db.query(&sql, cells, &mut |row| {
+                if names.place(&row[..7])? < place {
+                    let key = [
+                        kind,
+                        run,
+                        row[7].int()?,
+                        row[3].int()?,
+                        row[4].int()?,
+                        row[5].int()?,
+                        row[6].int()?,
+                    ];
+                    older.push((key, row[8].int()?));
+                }
+                Ok(Flow::More)
+            })?;
+            for (key, txn) in older {
+                self.names.tangle(&mut *self.db, txn)?;
+                let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
+                           AND sequence = $5 AND record = $6 AND place = $7";
+                self.db.execute(sql, &key.map(Cell::Int))?;
+                self.dirty.declaration(kind, run, key[2]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes attributes within steps (and of one variable) that are older than `place`.
+    fn kill(
+        &mut self,
+        run: RunId,
+        tag: TagId,
+        steps: std::ops::RangeInclusive<i64>,
+        variable: Option<VariableId>,
+        place: Place,
+    ) -> Result<()> {
+        let mut probes = vec![Probe::Key { run, tag, steps: steps.clone(), variable: None, curve: None }];
+        if let Some(variable) = variable {
+            probes.clear();
+            let sql = "SELECT step FROM series WHERE run = $1 AND tag = $2 AND variable = $3";
+            self.db.query(sql, &[run, tag, variable].map(Cell::Int), &mut |row| {
+                let step = row[0].int()?;
+                let steps = step..=step;
+                probes.push(Probe::Key { run, tag, steps, variable: Some(variable), curve: None });
+                Ok(Flow::More)
+            })?;
+        }
+        let mut found = Vec::new();
+        self.db.scan(&probes, &mut |row| {
+            found.push(Doomed::of(row));
+            Ok(Flow::More)
+        })?;
+        for row in found {
+            let info = self.names.batch(&mut *self.db, row.batch)?;
+            if info.place(row.row) < place {
+                self.names.tangle(&mut *self.db, info.txn)?;
+                self.delete_row(&row.row(run, tag), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes attributes one by one.
+    fn remove_ids(&mut self, source: Source, ids: &[AttributeId]) -> Result<()> {
+        let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
+        for id in ids {
+            let log = self.names.log(&mut *self.db, id.writer)?;
+            of_record.entry((log, id.sequence, id.record)).or_default().insert(id.row.into());
+        }
+        for ((log, sequence, record), rows) in of_record {
+            let (log, sequence, record) = (log, sequence as i64, i64::from(record));
+            for row in &rows {
+                let cells = [log, sequence, record, *row, source.txn].map(Cell::Int);
+                let sql = "INSERT INTO grave_id (log, sequence, record, row, txn) \
+                           VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+                self.db.execute(sql, &cells)?;
+            }
+            let mut batch = None;
+            let sql = "SELECT batch, run, tag, first, last, txn FROM batch \
+                       WHERE log = $1 AND sequence = $2 AND record = $3";
+            self.db.query(sql, &[log, sequence, record].map(Cell::Int), &mut |row| {
+                batch = Some([0, 1, 2, 3, 4, 5].map(|i| row[i].int()));
+                Ok(Flow::Stop)
+            })?;
+            let Some([batch, run, tag, first, last, txn]) = batch else { continue };
+            self.names.tangle(&mut *self.db, txn?)?;
+            let doomed = self.rows_of_batch(batch?, run?, tag?, first?, last?, Some(&rows))?;
+            self.delete_rows(&doomed, true)?;
+        }
+        Ok(())
+    }
+
+    /// Rows of a batch that are there, or those asked for.
+    fn rows_of_batch(
+        &mut self,
+        batch: i64,
+        run: RunId,
+        tag: TagId,
+        first: i64,
+        last: i64,
+        rows: Option<&HashSet<i64>>,
+    ) -> Result<(RunId, TagId, Vec<Doomed>)> {
+        let mut doomed = Vec::new();
+        let probe = Probe::Key { run, tag, steps: first..=last, variable: None, curve: None };
+        self.db.scan(&[probe], &mut |row| {
+            if row.batch == batch && rows.is_none_or(|rows| rows.contains(&row.row)) {
+                doomed.push(Doomed::of(row));
+            }
+            Ok(Flow::More)
+        })?;
+        Ok((run, tag, doomed))
+    }
+
+    fn delete_rows(&mut self, (run, tag, rows): &(RunId, TagId, Vec<Doomed>), bury: bool) -> Result<()> {
+        for row in rows {
+            if bury {
+                let key = (*run, *tag, row.step, row.variable, row.curve);
+                self.bury(key, row.batch, row.row, &row.region)?;
+            }
+            self.delete_row(&row.row(*run, *tag), false)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what a record of a transaction said. Only for transactions that are not tangled.
+    pub(super) fn undo(&mut self, log: i64, sequence: i64, record: i64, txn: i64) -> Result<()> {
+        let source = [log, sequence, record].map(Cell::Int);
+        let mut batch = None;
+        let sql = "SELECT batch, run, tag, first, last FROM batch \
+                   WHERE log = $1 AND sequence = $2 AND record = $3";
+        self.db.query(sql, &source, &mut |row| {
+            batch = Some([0, 1, 2, 3, 4].map(|i| row[i].int()));
+            Ok(Flow::Stop)
+        })?;
+        if let Some([batch, run, tag, first, last]) = batch {
+            let batch = batch?;
+            let rows = self.rows_of_batch(batch, run?, tag?, first?, last?, None)?;
+            self.delete_rows(&rows, false)?;
+            self.db.execute("DELETE FROM batch WHERE batch = $1", &[Cell::Int(batch)])?;
+        }
+        let mut declared = Vec::new();
+        let sql =
+            "SELECT kind, run, item FROM decl WHERE txn = $1 AND log = $2 AND sequence = $3 AND record = $4";
+        self.db.query(sql, &[txn, log, sequence, record].map(Cell::Int), &mut |row| {
+            declared.push((row[0].int()?, row[1].int()?, row[2].int()?));
+            Ok(Flow::More)
+        })?;
+        for (kind, run, item) in declared {
+            let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
+                       AND sequence = $5 AND record = $6";
+            self.db.execute(sql, &[kind, run, item, log, sequence, record].map(Cell::Int))?;
+            self.dirty.declaration(kind, run, item);
+        }
+        Ok(())
+    }
+}
