@@ -87,14 +87,19 @@ impl Store {
         Ok((cubes, axes))
     }
 
-    /// The keywords that mean run, step and variable by the store's schema; None where it names none.
-    fn _roles(&self) -> PyResult<(Option<String>, Option<String>, Option<String>)> {
+    /// The keywords that mean project, run (one or several), step and variable by the store's schema; None
+    /// where it names none.
+    fn _roles(&self) -> PyResult<Roles> {
         let schema = self.handle()?.schema();
         let roles = schema.catalog_roles();
         let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
-        Ok((text(&roles.run), text(&roles.step), text(&roles.variable)))
+        let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
+        Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))
     }
 }
+
+/// Keywords of project, run, step and variable.
+type Roles = (Option<String>, Vec<String>, Option<String>, Option<String>);
 
 /// Makes Python's objects, equal ones once.
 struct Maker<'py> {

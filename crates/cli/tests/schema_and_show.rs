@@ -75,7 +75,10 @@ fn a_right_schema_is_shown_and_its_dead_rules_are_named() {
     assert!(t.run(["schema", "check", "my.schema"]).ok().out().ends_with(": right\n"));
     let schema = t.run(["schema", "show", "simulation", "--json"]).ok().json();
     assert_eq!((&schema["name"], &schema["text"]), (&json!("simulation"), &json!(shown)));
-    assert_eq!(schema["catalog"], json!({"run": "run", "step": "step", "variable": "variable"}));
+    assert_eq!(
+        schema["catalog"],
+        json!({"project": "project", "run": ["run"], "step": "step", "variable": "variable"})
+    );
     let level = &schema["rules"][0]["levels"][2];
     assert_eq!((&level["open"], &level["keywords"][0]["name"]), (&json!(true), &json!("step")));
     assert_eq!(

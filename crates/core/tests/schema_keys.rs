@@ -38,7 +38,8 @@ fn builtins_parse_and_know_their_names() {
     assert!(Schema::builtin("other").is_none());
     assert_eq!(Schema::parse("[a[b[c]]]").unwrap().name(), None);
     let roles = Schema::builtin("simulation").unwrap().catalog_roles().clone();
-    assert_eq!(roles.run.as_deref(), Some("run"));
+    assert_eq!(roles.run.iter().map(|keyword| &**keyword).collect::<Vec<_>>(), ["run"]);
+    assert_eq!(roles.project.as_deref(), Some("project"));
     assert_eq!(roles.step.as_deref(), Some("step"));
     assert_eq!(roles.variable.as_deref(), Some("variable"));
 }

@@ -38,9 +38,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which keywords mean run, step and variable, by the store's schema."""
+    """Which keywords mean project, run (one or several), step and variable, by the store's schema."""
 
-    run: str | None
+    project: str | None
+    run: list[str]
     step: str | None
     variable: str | None
 

@@ -20,10 +20,6 @@ from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
 
-PROJECT = "project"
-"""The keyword in front of the run."""
-
-
 def dataset(source: Source, request: Any, group: str | None) -> Parts:
     """All that a request selects, as one Dataset."""
     roles = Roles(*source.store._roles())
@@ -56,11 +52,11 @@ def tree(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
     if is_grib(source, request):
         yield from grib.groups(source, request)
         return
-    by = [k for k in (PROJECT, roles.run, roles.variable) if k]
+    by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
     shared, runs = Shared(order), by_run(cubes, roles)
     held: dict[Key, list[Key]] = {}
-    for key in headers(source, {str(cube.key.get(roles.run, "")) for cube in cubes}, roles):
+    for key in headers(source, {cube.key.get("run", "") for cube in cubes}, roles):
         held.setdefault(run_of(key, roles), []).append(key)
     files: dict[netcdf.File, netcdf.Found] | None = None
     for run, members in runs.items():
@@ -93,7 +89,7 @@ def of_run(
         if keyword == roles.step or not all(keyword in cube.axes for cube in odd):
             continue
         request = {k: [v] for k, v in dict(run).items()}
-        by = [k for k in (PROJECT, roles.run, roles.variable, keyword) if k]
+        by = [k for k in (roles.project, *roles.run, roles.variable, keyword) if k]
         parted, order = source.store._cubes(request, by=by)
         parted = [cube for cube in parted if cube.dtype is not None]
         if any(cube.odd for cube in parted):
@@ -116,7 +112,7 @@ def is_grib(source: Source, request: Any) -> bool:
 
 def files_and_arrays(source: Source, request: Any, roles: Roles) -> tuple[list[Key], list[str]]:
     """Headers of the netCDF files of the runs that a request selects, and the runs without one."""
-    runs = source.store.axes({} if request is None else request).get(roles.run or "", [])
+    runs = source.store.axes({} if request is None else request).get("run", []) if of_files(roles) else []
     held = headers(source, runs, roles)
     having = {key["run"] for key in held}
     return held, [run for run in runs if run not in having] if held else []
@@ -124,12 +120,17 @@ def files_and_arrays(source: Source, request: Any, roles: Roles) -> tuple[list[K
 
 def headers(source: Source, runs: Any, roles: Roles) -> list[Key]:
     """Headers of netCDF files; a schema of other words has none."""
-    return netcdf.headers(source, runs) if (roles.run, roles.variable) == ("run", "variable") else []
+    return netcdf.headers(source, runs) if of_files(roles) else []
+
+
+def of_files(roles: Roles) -> bool:
+    """Whether the schema has the words under which netCDF files are ingested."""
+    return (roles.run, roles.variable) == (["run"], "variable")
 
 
 def run_of(key: Mapping[str, str], roles: Roles) -> Any:
     """Project and run of a key."""
-    return tuple((k, key[k]) for k in (PROJECT, roles.run) if k and k in key)
+    return tuple((k, key[k]) for k in (roles.project, *roles.run) if k and k in key)
 
 
 def by_run(cubes: Sequence[Any], roles: Roles) -> dict[Any, list[Any]]:

@@ -203,6 +203,7 @@ fn show(schema: &Schema, out: &mut Out) -> Done {
         return out.text(if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") });
     }
     let roles = schema.catalog_roles();
+    let run: Vec<&str> = roles.run.iter().map(|keyword| &**keyword).collect();
     let values = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
     let rule = |rule: &RuleView| {
         let levels = rule.levels.iter().map(|level| {
@@ -224,7 +225,7 @@ fn show(schema: &Schema, out: &mut Out) -> Done {
     out.document(&json!({
         "name": schema.name(),
         "text": schema.text(),
-        "catalog": {"run": roles.run.as_deref(), "step": roles.step.as_deref(), "variable": roles.variable.as_deref()},
+        "catalog": {"project": roles.project.as_deref(), "run": run, "step": roles.step.as_deref(), "variable": roles.variable.as_deref()},
         "rules": schema.rules().iter().map(rule).collect::<Vec<_>>(),
     }))
 }

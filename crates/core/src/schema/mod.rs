@@ -15,7 +15,8 @@
 //! Inside: `types` turns text into canonical values (`number`, `calendar`, `step`, `param`), `range`
 //! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
 //! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
-//! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names.
+//! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names, `roles`
+//! says which run, variable and step a key is of.
 
 pub(crate) mod calendar;
 mod candidates;
@@ -27,6 +28,7 @@ mod param;
 mod parser;
 mod range;
 mod resolve;
+mod roles;
 mod rule;
 mod select;
 mod step;
@@ -40,6 +42,7 @@ use std::sync::{Arc, Mutex};
 pub use candidates::Keys;
 pub use describe::{KeywordView, LevelView, RuleView};
 pub use matcher::{Constraint, OneOf, ShapeMatcher};
+pub use roles::CatalogRoles;
 pub use select::Selection;
 pub use types::{KeywordType, Typed};
 pub use words::Vocabulary;
@@ -54,17 +57,6 @@ use rule::Rule;
 
 const SIMULATION: &str = include_str!("../../schemas/simulation.schema");
 const MARS: &str = include_str!("../../schemas/mars.schema");
-
-/// Which keywords play run, step and variable for a catalog.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CatalogRoles {
-    /// Keyword of the run.
-    pub run: Option<Arc<str>>,
-    /// Keyword of the step.
-    pub step: Option<Arc<str>>,
-    /// Keyword of the variable.
-    pub variable: Option<Arc<str>>,
-}
 
 /// A parsed schema. Cloning shares it.
 #[derive(Clone)]
@@ -134,11 +126,6 @@ impl Schema {
             rule.levels.iter().rev().flat_map(|l| &l.predicates).find(|p| &*p.name == keyword).map(|p| p.kind)
         });
         used.or_else(|| self.0.types.iter().find(|(name, _)| &**name == keyword).map(|(_, t)| *t))
-    }
-
-    /// Which keywords the schema names as run, step and variable (`catalog run = ...;`).
-    pub fn catalog_roles(&self) -> &CatalogRoles {
-        &self.0.roles
     }
 
     /// How the schema wants blocks to be compressed (`compression = zstd:3;`), where a call or the

@@ -3,7 +3,8 @@
 //! ```text
 //! schema    = { types | catalog | setting } rule { rule }
 //! types     = keyword ":" type ";"
-//! catalog   = "catalog" role "=" keyword ";" { role "=" keyword ";" }      role: run, step, variable
+//! catalog   = "catalog" role "=" keyword ";" { role "=" keyword ";" }      role: project, run, step, variable
+//!             a run may be several keywords of a rule's first level: keyword { "/" keyword }
 //! setting   = "compression" "=" ( "none" | "zstd" [ ":" level ] ) ";"
 //! rule      = "[" predicates { "[" predicates { "[" predicates "]" } "]" } "]"
 //! predicate = keyword [ ":" type ] [ "?" [ default ] | "-" [ value ] | "=" [ "!" ] value { "/" [ "!" ] value } ]
@@ -58,6 +59,12 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
             |k: &str| rules.iter().any(|r: &Rule| r.predicates().any(|p| &*p.name == k) || r.open.is_some());
         if !known(&keyword) {
             return Err(parser.error_at(place, &format!("`{keyword}` is in no rule")));
+        }
+        let first = rules.iter().any(|r: &Rule| r.levels[0].names.contains(&keyword));
+        if roles.run.len() > 1 && roles.run.contains(&keyword) && !first {
+            return Err(parser
+                .error_at(place, &format!("`{keyword}` is in the first level of no rule"))
+                .with_hint("a run of several keywords takes those of a rule's first level"));
         }
     }
     let mut params: Vec<Arc<str>> = Vec::new();
@@ -142,23 +149,7 @@ impl<'a> Parser<'a> {
         }
         if self.peek() == Some('=') {
             self.take('=')?;
-            let role = match &*word {
-                "run" => &mut roles.run,
-                "step" => &mut roles.step,
-                "variable" => &mut roles.variable,
-                other => {
-                    return Err(self
-                        .error_at(place, &format!("`{other}` is no role of a catalog"))
-                        .with_hint("the roles are run, step and variable"));
-                }
-            };
-            let keyword_place = self.place();
-            let keyword = self.keyword()?;
-            if role.replace(keyword.clone()).is_some() {
-                return Err(self.error_at(place, &format!("the role `{word}` is given twice")));
-            }
-            role_places.push((keyword_place, keyword));
-            return self.take(';');
+            return self.role(place, &word, roles, role_places);
         }
         self.take(':')?;
         let kind = self.kind()?;
@@ -166,6 +157,47 @@ impl<'a> Parser<'a> {
             return Err(self.error_at(place, &format!("`{word}` has two types")));
         }
         scope.push((word, kind));
+        self.take(';')
+    }
+
+    /// What stands behind `role =`.
+    fn role(
+        &mut self,
+        place: usize,
+        word: &str,
+        roles: &mut CatalogRoles,
+        role_places: &mut Vec<(usize, Arc<str>)>,
+    ) -> Result<()> {
+        let known = ["project", "run", "step", "variable"];
+        if !known.contains(&word) {
+            return Err(self
+                .error_at(place, &format!("`{word}` is no role of a catalog"))
+                .with_hint("the roles are project, run, step and variable"));
+        }
+        let mut keywords: Vec<Arc<str>> = Vec::new();
+        loop {
+            let keyword_place = self.place();
+            let keyword = self.keyword()?;
+            if keywords.contains(&keyword) {
+                return Err(self.error_at(keyword_place, &format!("`{keyword}` is named twice")));
+            }
+            keywords.push(keyword.clone());
+            role_places.push((keyword_place, keyword));
+            if word != "run" || self.peek() != Some('/') {
+                break;
+            }
+            self.take('/')?;
+        }
+        let one = keywords.first().cloned();
+        let before = match word {
+            "run" => !std::mem::replace(&mut roles.run, keywords).is_empty(),
+            "step" => std::mem::replace(&mut roles.step, one).is_some(),
+            "variable" => std::mem::replace(&mut roles.variable, one).is_some(),
+            _ => std::mem::replace(&mut roles.project, one).is_some(),
+        };
+        if before {
+            return Err(self.error_at(place, &format!("the role `{word}` is given twice")));
+        }
         self.take(';')
     }
 

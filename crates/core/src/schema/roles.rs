@@ -1,0 +1,163 @@
+//! Which keywords play project, run, variable and step, and what a key's run is called.
+//!
+//! A schema says it in its `catalog` line. A run may be several keywords of the first level, since MARS
+//! has no word for it; its name is then their values, joined by `/`:
+//!
+//! ```
+//! use fieldstone_core::schema::Schema;
+//! let schema = Schema::builtin("mars").ok_or(fieldstone_core::Error::internal("no mars"))?;
+//! let pairs = [("class", "od"), ("expver", "1"), ("stream", "oper"), ("date", "20240229"), ("time", "12"),
+//!     ("type", "fc"), ("levtype", "pl"), ("step", "6"), ("levelist", "500"), ("param", "130")];
+//! let key = schema.resolve(&pairs)?;
+//! let (project, run) = schema.run_of(&key).unwrap_or_default();
+//! assert_eq!((&*project, &*run), ("", "od/0001/oper/20240229/1200"));
+//! assert_eq!((schema.variable_of(&key).as_deref(), schema.step_of(&key)), (Some("130"), Some(6)));
+//! let back = schema.pairs_of("", &run)?;
+//! assert_eq!(back.iter().map(|(keyword, _)| &**keyword).collect::<Vec<_>>(),
+//!     ["class", "expver", "stream", "date", "time"]);
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+//!
+//! Rules for a name of several keywords: those count that the key's rule names in its first level, in the
+//! order of the `catalog` line. An absent one leaves its place empty (`od/0001/oper//`). In a value `%` is
+//! written `%25` and `/` is written `%2F`. So a name has one meaning, except where two rules have
+//! equally many of these keywords and take the same values: then the first of them is meant.
+//! A run of one keyword is called by its value as it is.
+
+use std::sync::Arc;
+
+use super::rule::{Presence, Rule};
+use super::{Inner, Schema};
+use crate::key::FieldKey;
+use crate::{Error, Result};
+
+/// Which keywords play project, run, variable and step for a catalog.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogRoles {
+    /// Keyword of the project.
+    pub project: Option<Arc<str>>,
+    /// Keywords of the run; empty where the schema names none.
+    pub run: Vec<Arc<str>>,
+    /// Keyword of the step.
+    pub step: Option<Arc<str>>,
+    /// Keyword of the variable.
+    pub variable: Option<Arc<str>>,
+}
+
+impl Schema {
+    /// Which keywords the schema names as project, run, variable and step (`catalog run = ...;`).
+    pub fn catalog_roles(&self) -> &CatalogRoles {
+        &self.0.roles
+    }
+
+    /// Project and name of the run that a key belongs to; the project is empty where the key has none.
+    /// `None` where the schema or the key has no run.
+    pub fn run_of(&self, key: &FieldKey) -> Option<(String, String)> {
+        let roles = &self.0.roles;
+        let project = roles.project.as_deref().and_then(|keyword| key.get(keyword));
+        let name = match &roles.run[..] {
+            [] => return None,
+            [keyword] => key.get(keyword)?.text().into_owned(),
+            keywords => {
+                let first = &key.levels[0];
+                let place = |keyword: &Arc<str>| first.names.iter().position(|name| name == keyword);
+                let values = keywords.iter().filter_map(place).map(|i| &first.values[i]);
+                let parts: Vec<String> = values.map(|value| escaped(&value.text())).collect();
+                if parts.iter().all(String::is_empty) {
+                    return None;
+                }
+                parts.join("/")
+            }
+        };
+        Some((project.map(|value| value.text().into_owned()).unwrap_or_default(), name))
+    }
+
+    /// Keywords and values of the keys that belong to a run: the way back from [`Schema::run_of`]. Invalid
+    /// where no key has such a run.
+    pub fn pairs_of(&self, project: &str, name: &str) -> Result<Vec<(Arc<str>, String)>> {
+        let roles = &self.0.roles;
+        let mut pairs = match (&roles.project, project) {
+            (_, "") => Vec::new(),
+            (Some(keyword), project) => vec![(keyword.clone(), project.to_owned())],
+            (None, project) => {
+                return Err(Error::invalid(format!("the schema has no projects, '{project}' is given"))
+                    .with_hint("leave the project out, or add `catalog project = KEYWORD;` to the schema"));
+            }
+        };
+        match &roles.run[..] {
+            [] => {
+                return Err(Error::invalid("the schema does not say which keyword is the run")
+                    .with_hint("add `catalog run = KEYWORD;` to the schema of a new store"));
+            }
+            [keyword] => pairs.push((keyword.clone(), name.to_owned())),
+            keywords => {
+                let parts: Vec<String> = name.split('/').map(unescaped).collect();
+                // A name that `run_of` does not give is no second name of the same run.
+                let one_name = name.split('/').zip(&parts).all(|(given, part)| escaped(part) == given);
+                let fits = |rule| run_pairs(rule, keywords, &parts).filter(|_| one_name);
+                pairs.extend(self.0.rules.iter().find_map(fits).ok_or_else(|| self.0.no_run(name))?);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// The variable that a key is of.
+    pub fn variable_of<'k>(&self, key: &'k FieldKey) -> Option<std::borrow::Cow<'k, str>> {
+        Some(key.get(self.0.roles.variable.as_deref()?)?.text())
+    }
+
+    /// The step that a key is at: `None` where it has none, or one that is no whole number (`0-24`, `30m`).
+    pub fn step_of(&self, key: &FieldKey) -> Option<i64> {
+        let text = key.get(self.0.roles.step.as_deref()?)?.text();
+        // Another text of the number would be the name of another field.
+        text.parse().ok().filter(|step: &i64| step.to_string() == text)
+    }
+}
+
+impl Inner {
+    fn no_run(&self, name: &str) -> Error {
+        let shapes: Vec<String> = self.rules.iter().map(|rule| self.run_keywords(rule).join("/")).collect();
+        Error::invalid(format!("'{name}' is no run of this schema"))
+            .with_hint(format!("a run is called {}", shapes.join(" or ")))
+    }
+
+    fn run_keywords(&self, rule: &Rule) -> Vec<&str> {
+        let named = |keyword: &&Arc<str>| rule.levels[0].names.contains(keyword);
+        self.roles.run.iter().filter(named).map(|keyword| &**keyword).collect()
+    }
+}
+
+/// Keywords and values of a run's name by one rule, where it fits.
+fn run_pairs(rule: &Rule, keywords: &[Arc<str>], parts: &[String]) -> Option<Vec<(Arc<str>, String)>> {
+    let first = &rule.levels[0];
+    let named = |keyword: &Arc<str>| first.predicates.iter().find(|p| p.visible() && p.name == *keyword);
+    let predicates: Vec<_> = keywords.iter().filter_map(named).collect();
+    if predicates.len() != parts.len() {
+        return None;
+    }
+    let mut pairs = Vec::new();
+    for (predicate, part) in predicates.into_iter().zip(parts) {
+        if part.is_empty() {
+            // Only what may be absent leaves its place empty.
+            match &predicate.presence {
+                Presence::Optional(value) if value.is_absent() => continue,
+                _ => return None,
+            }
+        }
+        let value = predicate.kind.canonical(&predicate.name, part).ok()?;
+        let taken = predicate.condition.as_ref().is_none_or(|condition| condition.takes(&value));
+        if !taken || value.text() != *part {
+            return None;
+        }
+        pairs.push((predicate.name.clone(), part.clone()));
+    }
+    (!pairs.is_empty()).then_some(pairs)
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('%', "%25").replace('/', "%2F")
+}
+
+fn unescaped(part: &str) -> String {
+    part.replace("%2F", "/").replace("%25", "%")
+}

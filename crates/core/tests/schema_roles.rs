@@ -1,0 +1,120 @@
+//! Which run, variable and step a key is of, and which key a run's name means.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
+
+use fieldstone_core::ErrorKind;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::schema::Schema;
+use proptest::prelude::*;
+
+fn key(schema: &Schema, text: &str) -> FieldKey {
+    let pairs: Vec<(&str, &str)> = text.split(',').map(|pair| pair.split_once('=').unwrap()).collect();
+    schema.resolve(&pairs).unwrap()
+}
+
+fn run(schema: &Schema, text: &str) -> (String, String) {
+    schema.run_of(&key(schema, text)).unwrap()
+}
+
+fn back(schema: &Schema, project: &str, name: &str) -> String {
+    let pairs = schema.pairs_of(project, name).unwrap();
+    pairs.iter().map(|(keyword, value)| format!("{keyword}={value}")).collect::<Vec<_>>().join(",")
+}
+
+fn refused(schema: &Schema, project: &str, name: &str) -> String {
+    let error = schema.pairs_of(project, name).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    error.to_string()
+}
+
+#[test]
+fn a_run_of_one_keyword_is_called_by_its_value_as_it_is() {
+    let schema = Schema::builtin("simulation").unwrap();
+    assert_eq!(run(&schema, "run=a/b%2F,variable=t,step=6"), (String::new(), "a/b%2F".into()));
+    assert_eq!(run(&schema, "project=p,run=a,variable=t"), ("p".into(), "a".into()));
+    assert_eq!(back(&schema, "p", "a/b%2F"), "project=p,run=a/b%2F");
+    assert_eq!(back(&schema, "", "a"), "run=a");
+    let of = key(&schema, "run=a,variable=t,step=-6");
+    assert_eq!((schema.variable_of(&of).as_deref(), schema.step_of(&of)), (Some("t"), Some(-6)));
+    assert_eq!(schema.step_of(&key(&schema, "run=a,variable=t")), None);
+}
+
+#[test]
+fn a_forecast_is_a_run_of_several_keywords() {
+    let schema = Schema::builtin("mars").unwrap();
+    let forecast =
+        "class=od,expver=1,stream=oper,date=20240229,time=12,domain=g,type=fc,levtype=sfc,param=167";
+    assert_eq!(run(&schema, forecast).1, "od/0001/oper/20240229/1200");
+    assert_eq!(
+        back(&schema, "", "od/0001/oper/20240229/1200"),
+        "class=od,expver=0001,stream=oper,date=20240229,time=1200"
+    );
+    // What is absent leaves its place, so that no two runs share a name.
+    let without =
+        |gone: &str| forecast.split(',').filter(|p| !p.starts_with(gone)).collect::<Vec<_>>().join(",");
+    assert_eq!(run(&schema, &without("date")).1, "od/0001/oper//1200");
+    assert_eq!(back(&schema, "", "od/0001/oper//1200"), "class=od,expver=0001,stream=oper,time=1200");
+    assert_eq!(run(&schema, &without("time")).1, "od/0001/oper/20240229/");
+    assert_eq!(back(&schema, "", "od/0001/oper//"), "class=od,expver=0001,stream=oper");
+    let other = "centre=kwbc,date=20240229,time=0,levtype=sfc,param=167,step=0-24";
+    assert_eq!(run(&schema, other).1, "kwbc/20240229/0000");
+    assert_eq!(back(&schema, "", "kwbc/20240229/0000"), "centre=kwbc,date=20240229,time=0000");
+    assert_eq!(schema.step_of(&key(&schema, other)), None);
+    // A keyword of a run that stands elsewhere in the key is no part of the name.
+    assert_eq!(run(&schema, &format!("{forecast},centre=98")).1, "od/0001/oper/20240229/1200");
+    for wrong in
+        ["od", "od/1/oper/20240229/1200", "od/0001/oper/yesterday/1200", "/0001/oper//", "a/b/c/d", ""]
+    {
+        let message = refused(&schema, "", wrong);
+        assert!(message.contains("class/expver/stream/date/time or centre/date/time"), "{message}");
+    }
+    assert!(refused(&schema, "p", "od/0001/oper//").contains("no projects"));
+}
+
+#[test]
+fn schemas_without_roles_and_wrong_roles_say_so() {
+    let schema = Schema::parse("[a[b[c]]]").unwrap();
+    let of = key(&schema, "a=1,b=2,c=3");
+    assert_eq!((schema.run_of(&of), schema.variable_of(&of), schema.step_of(&of)), (None, None, None));
+    assert!(refused(&schema, "", "1").contains("catalog run = KEYWORD"));
+    for (text, why) in [
+        ("catalog run = a/b; [a[b[c]]]", "`b` is in the first level of no rule"),
+        ("catalog run = a/a; [a,b[c[d]]]", "`a` is named twice"),
+        ("catalog run = a; run = b; [a[b[c]]]", "the role `run` is given twice"),
+        ("catalog step = a/b; [a[b[c]]]", "expected `;`"),
+        ("catalog job = a; [a[b[c]]]", "`job` is no role of a catalog"),
+        ("catalog run = a/z; [a[b[c]]]", "`z` is in no rule"),
+    ] {
+        let error = Schema::parse(text).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_name_and_its_key_lead_to_each_other(
+        a in "[a%/2F]{1,6}",
+        b in proptest::option::of("[b%/2F]{1,6}"),
+        c in "[c%/5]{1,3}",
+        project in proptest::option::of("[p/%]{1,3}"),
+    ) {
+        let schema = Schema::parse(
+            "catalog project = p; run = c/a/b; variable = v; step = s; [ p?, a, b?, c [ v [ s ]]] [ p?, a, c [ v [ s ]]]"
+        ).unwrap();
+        let mut pairs = vec![("a", a.as_str()), ("c", c.as_str()), ("v", "t"), ("s", "1")];
+        pairs.extend(b.as_deref().map(|b| ("b", b)));
+        pairs.extend(project.as_deref().map(|p| ("p", p)));
+        let key = schema.resolve(&pairs).unwrap();
+        let (of, name) = schema.run_of(&key).unwrap();
+        prop_assert_eq!(&of, project.as_deref().unwrap_or_default());
+        let mut found: Vec<(String, String)> = schema.pairs_of(&of, &name).unwrap()
+            .into_iter().map(|(keyword, value)| (keyword.to_string(), value)).collect();
+        found.extend([("v".to_owned(), "t".to_owned()), ("s".to_owned(), "1".to_owned())]);
+        let found: Vec<(&str, &str)> = found.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        prop_assert_eq!(schema.resolve(&found).unwrap(), key);
+        // Any other text is another run, or none.
+        if let Ok(other) = schema.pairs_of(&of, &name.replace("%2F", "%2f").replace("%25", "%")) {
+            let same = schema.pairs_of(&of, &name).unwrap() == other;
+            prop_assert!(!same || !name.contains('%'));
+        }
+    }
+}
