@@ -117,11 +117,10 @@ impl Feed {
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
     /// not looked at.
     pub fn commits(&self, writer: Id, after: u64) -> Result<Commits> {
-        let mut frames = match self.snapshot.log(writer) {
+        let frames = match self.snapshot.log(writer) {
             Some(log) if log.record.sequence > after => self.side_frames(log, after)?,
             _ => Vec::new(),
         };
-        frames.reverse();
         Ok(Commits { feed: self.clone(), writer, frames })
     }
 

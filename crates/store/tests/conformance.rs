@@ -181,6 +181,8 @@ listed! {
     prepared_is_invisible decision_shows_all_at_once abort_shows_nothing
     late_flush_conflicts decided_twice decision_counts_as_the_time_of_its_fields
     transactions_do_not_mix own_transaction_sees_the_newest empty_commit_is_final
+    kinds_become_visible_one_by_one kinds_are_switched_off_and_on_again what_is_covered_later_is_newer
+    an_abort_after_activation_is_final a_feed_gives_commits_in_their_order a_feed_gives_entries
     version_reads_as_it_was version_survives_merges version_of_another_store version_holds_decisions
     removal_counts_at_the_flush a_later_archive_brings_the_key_back removal_hides_older_pieces
     removal_in_a_transaction removal_within_a_batch removal_survives_merges removal_of_a_version

@@ -48,11 +48,12 @@ fn cut(seed: u64, steps: &[Step], n: u64, images: u64, count: &mut u64) -> bool 
 fn a_power_cut_at_any_call_keeps_what_was_flushed_and_no_more() {
     let (stride, images) = if full() { (1, 12) } else { (7, 4) };
     let mut cuts = 0;
-    let plans: [&[Step]; 4] = [
+    let plans: [&[Step]; 5] = [
         &[Step::Small, Step::Large, Step::Overwrite],
         &[Step::Large, Step::Commit, Step::Small],
         &[Step::Pieces, Step::Created, Step::Abort, Step::Commit],
         &[Step::Commit, Step::Overwrite, Step::Pieces, Step::Large],
+        &[Step::Kinds, Step::Large, Step::Kinds],
     ];
     for (seed, steps) in (2..).zip(plans) {
         // The calls that make the store are all struck: nowhere else do so many syncs meet.
@@ -108,7 +109,7 @@ fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
             let mut alive = [true, true];
             for turn in 0..14 {
                 let who = random.below(2) as usize;
-                alive[who] = alive[who] && works[who].step(faults::STEPS[turn % 7]).is_ok();
+                alive[who] = alive[who] && works[who].step(faults::STEPS[turn % 8]).is_ok();
             }
         }
         stores.into_iter().for_each(std::mem::forget);

@@ -33,6 +33,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod activation;
 mod arrays;
 mod external;
 mod generations;
@@ -163,6 +164,9 @@ behaviours! {
         prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
         late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,
         transactions_do_not_mix, own_transaction_sees_the_newest, empty_commit_is_final;
+    activation:
+        kinds_become_visible_one_by_one, kinds_are_switched_off_and_on_again, what_is_covered_later_is_newer,
+        an_abort_after_activation_is_final, a_feed_gives_commits_in_their_order, a_feed_gives_entries;
     versions:
         version_reads_as_it_was, version_survives_merges, version_of_another_store,
         version_holds_decisions;

@@ -46,8 +46,12 @@ pub fn open(env: &Env) -> Result<LocalStore> {
     LocalStore::open(env.clone(), Path::new(ROOT), options)
 }
 
-/// Visible fields by the text of their key: their bytes, holes filled.
+/// Visible fields by the text of their key: their bytes, holes filled. Beside them the visible side
+/// records, each with how often it is there.
 pub type State = BTreeMap<String, Vec<u8>>;
+
+/// The kind of what side records say here, for decisions.
+pub const SIDE: u32 = 1 << 5;
 
 /// Everything a store shows, read back whole; what `list` and `retrieve` say must agree.
 pub fn visible(store: &LocalStore) -> Result<State> {
@@ -63,7 +67,29 @@ pub fn visible(store: &LocalStore) -> Result<State> {
         .map(|entry| entry.map(|e| e.key.to_string()))
         .collect::<Result<_>>()?;
     assert!(listed.iter().eq(state.keys()), "list {listed:?} and retrieve {:?} differ", state.keys());
+    for record in side_records(store)? {
+        state.entry(record).or_insert_with(|| vec![0])[0] += 1;
+    }
     Ok(state)
+}
+
+/// The side records that everybody sees, as texts.
+fn side_records(store: &LocalStore) -> Result<Vec<String>> {
+    let feed = store.feed()?;
+    let decisions: BTreeMap<Id, DecisionState> =
+        feed.decisions().into_iter().map(|decision| (decision.transaction, decision)).collect();
+    let mut records = Vec::new();
+    for (writer, _) in feed.heads() {
+        for commit in feed.commits(writer, 0)? {
+            let commit = commit?;
+            let decided = |id| decisions.get(&id)?.visible(SIDE, writer, commit.sequence);
+            if commit.transaction.is_none_or(|id| decided(id).is_some()) {
+                let text = |record: SideRecord| String::from_utf8(record.bytes.to_vec()).unwrap();
+                records.extend(commit.side.into_iter().map(text));
+            }
+        }
+    }
+    Ok(records)
 }
 
 /// A short text for a state in a message.
@@ -103,11 +129,20 @@ pub enum Step {
     Created,
     Commit,
     Abort,
+    Kinds,
 }
 
 /// All kinds of steps.
-pub const STEPS: [Step; 7] =
-    [Step::Small, Step::Large, Step::Overwrite, Step::Pieces, Step::Created, Step::Commit, Step::Abort];
+pub const STEPS: [Step; 8] = [
+    Step::Small,
+    Step::Large,
+    Step::Overwrite,
+    Step::Pieces,
+    Step::Created,
+    Step::Commit,
+    Step::Abort,
+    Step::Kinds,
+];
 
 /// A writer at work: what it does, and what must be visible of it.
 pub struct Work<'a> {
@@ -162,7 +197,18 @@ impl<'a> Work<'a> {
         self.store.archive(&pairs, Value::Bytes(&bytes), &options)
     }
 
+    /// A side record that goes with what is archived until the next flush; returns its text.
+    fn side(&mut self, transaction: Option<Id>) -> Result<String> {
+        let text = format!("{{run={}}} says {:x}", self.run, self.random.next());
+        let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
+        self.model.after.insert(text.clone(), vec![1]);
+        self.store.archive_side(vec![record], transaction)?;
+        Ok(text)
+    }
+
+    /// Flushes fields and a side record.
     fn flush(&mut self) -> Result<()> {
+        self.side(None)?;
         self.store.flush(None)?;
         self.model.acknowledge();
         Ok(())
@@ -218,6 +264,7 @@ impl<'a> Work<'a> {
                 self.flush()
             }
             Step::Commit | Step::Abort => self.transaction(n, step == Step::Commit),
+            Step::Kinds => self.kinds(n),
         }
     }
 
@@ -244,21 +291,58 @@ impl<'a> Work<'a> {
         let old = self.model.after.clone();
         self.put("tx", n, 100, Some(id))?;
         self.put("tx", n + 1, 200, Some(id))?;
+        self.side(Some(id))?;
         let new = std::mem::replace(&mut self.model.after, old.clone());
         // Prepared, and not to be seen.
         self.store.flush(Some(id))?;
         self.put("tx", n + 2, 50, Some(id))?;
         let last = self.text("tx", n + 2);
         let bytes = self.model.after[&last].clone();
+        let side = self.side(Some(id))?;
         self.model.after = old;
         self.store.flush(Some(id))?;
         if commit {
             self.model.after = new;
             self.model.after.insert(last, bytes);
+            self.model.after.insert(side, vec![1]);
         }
         self.store.decide(id, commit)?;
         self.model.acknowledge();
         Ok(())
+    }
+
+    /// A transaction that becomes visible kind by kind, and invisible again.
+    fn kinds(&mut self, n: u64) -> Result<()> {
+        let id = self.store.begin()?;
+        let old = self.model.after.clone();
+        self.put("kinds", n, 70, Some(id))?;
+        let field = self.text("kinds", n);
+        let bytes = self.model.after[&field].clone();
+        let side = self.side(Some(id))?;
+        self.model.after = old;
+        self.store.flush(Some(id))?;
+        let mut decide = |on: u32, off: u32, commit: bool, fields: bool, sides: bool| {
+            let after = &mut self.model.after;
+            after.remove(&field);
+            after.remove(&side);
+            if fields {
+                after.insert(field.clone(), bytes.clone());
+            }
+            if sides {
+                after.insert(side.clone(), vec![1]);
+            }
+            match commit {
+                true => self.store.decide(id, true)?,
+                false => self.store.decide_kinds(id, on, off)?,
+            }
+            self.model.acknowledge();
+            Result::Ok(())
+        };
+        decide(SIDE, 0, false, false, true)?;
+        decide(1, SIDE, false, true, false)?;
+        decide(0, 0, true, true, true)?;
+        decide(0, 1, false, false, true)?;
+        decide(1, 0, false, true, true)
     }
 }
 
