@@ -200,6 +200,7 @@ pub(super) struct Exec<'t> {
 
 impl<'t> Exec<'t> {
     pub(super) fn new(tables: &'t mut dyn Tables, beside: Vec<Beside>) -> Exec<'t> {
+        let by_decl = beside.iter().any(|one| one.cond.has(&Leaf::of_declared_run));
         Exec {
             tables,
             stats: Stats::default(),
@@ -209,7 +210,7 @@ impl<'t> Exec<'t> {
             variables: None,
             times: None,
             sources: HashMap::new(),
-            by_decl: false,
+            by_decl,
             curves: HashMap::new(),
             notes: None,
         }

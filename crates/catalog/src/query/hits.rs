@@ -255,7 +255,7 @@ pub(super) fn hits(
     if query.limit == Some(0) {
         return Ok(());
     }
-    exec.by_decl = query.order.iter().any(|(key, _)| *key == Key::Created);
+    exec.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
     let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
     // A pick may drop most rows, an order looks at all.
     let few = query.limit.filter(|_| !ordered && query.pick.is_none());

@@ -128,10 +128,13 @@ impl BoxTest {
         let (mut from, mut to) = (vec![0; rank], vec![i64::MAX; rank]);
         for (dim, first, end) in &self.sides {
             let (low, high) = (from.get_mut(*dim)?, to.get_mut(*dim)?);
-            *low = first.unwrap_or(0).max(*low);
-            *high = end.unwrap_or(i64::MAX).min(*high);
-            if low >= high {
+            let (first, end) = (first.unwrap_or(0).max(0), end.unwrap_or(i64::MAX));
+            if first >= end {
                 return None;
+            }
+            // A dimension named twice: a box may touch both ranges and nothing between; the narrower holds.
+            if end - first < *high - *low {
+                (*low, *high) = (first, end);
             }
         }
         Some((from, to))

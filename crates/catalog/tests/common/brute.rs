@@ -1,0 +1,463 @@
+//! A query answered in plain loops over a [`World`], from the words of the documentation and without
+//! anything of the executor but [`Test::matches`].
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use fieldstone_catalog::engine::curve;
+use fieldstone_catalog::query::{
+    Aggregate, BoxInfo, By, Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where,
+};
+use fieldstone_core::value::Value;
+use fieldstone_format::catalog::{Coordinate, RunDecl, VariableDecl, VariableName};
+
+use super::world::{Attr, World};
+
+type Box64 = (Vec<i64>, Vec<i64>);
+
+fn glob(pattern: &[char], text: &[char]) -> bool {
+    match (pattern.first(), text.first()) {
+        (None, None) => true,
+        (Some('*'), _) => glob(&pattern[1..], text) || (!text.is_empty() && glob(pattern, &text[1..])),
+        (Some('?'), Some(_)) => glob(&pattern[1..], &text[1..]),
+        (Some('['), Some(c)) => {
+            let end = pattern.iter().position(|p| *p == ']').unwrap(); // tests have sets of single characters
+            pattern[1..end].contains(c) && glob(&pattern[end + 1..], &text[1..])
+        }
+        (Some(p), Some(c)) => p == c && glob(&pattern[1..], &text[1..]),
+        _ => false,
+    }
+}
+
+fn named(test: &NameTest, name: &str) -> bool {
+    match test {
+        NameTest::Is(is) => is == name,
+        NameTest::Glob(pattern) => {
+            glob(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+        }
+        NameTest::Any(tests) => tests.iter().any(|test| named(test, name)),
+    }
+}
+
+/// The box of an attribute, or of its whole variable.
+pub fn bounds(world: &World, attr: &Attr) -> Option<Box64> {
+    attr.region.clone().or_else(|| {
+        let shape: Vec<i64> = world.variable(attr)?.shape.as_ref()?.iter().map(|n| *n as i64).collect();
+        Some((vec![0; shape.len()], shape))
+    })
+}
+
+fn dim(decl: Option<&VariableDecl>, dim: &Dim) -> Option<usize> {
+    match dim {
+        Dim::Index(index) => Some(*index),
+        Dim::Name(name) => decl?.dims.iter().position(|own| own == name),
+    }
+}
+
+/// Elements that a range names, as first and behind the last; `None` where it names none.
+fn elements(decl: Option<&VariableDecl>, index: usize, range: &Range) -> Option<(Option<i64>, Option<i64>)> {
+    match range {
+        Range::Index(from, to) => match (from, to) {
+            (Some(from), Some(to)) if from >= to => None,
+            _ => Some((*from, *to)),
+        },
+        Range::Physical(low, high) => {
+            let decl = decl?;
+            let coordinate = &decl.coords.iter().find(|(of, _)| *of as usize == index)?.1;
+            let extent = decl.shape.as_ref().map_or(200, |shape| shape[index]);
+            let at = |i: u64| match coordinate {
+                Coordinate::Uniform { first, spacing } => Some(first + i as f64 * spacing),
+                Coordinate::Rectilinear(all) => all.get(i as usize).copied(),
+                Coordinate::Other(_) => None,
+            };
+            let inside: Vec<i64> = (0..extent)
+                .filter(|i| at(*i).is_some_and(|x| *low <= x && x <= *high))
+                .map(|i| i as i64)
+                .collect();
+            Some((Some(*inside.first()?), Some(inside.last()? + 1)))
+        }
+    }
+}
+
+fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -> bool {
+    let decl = world.variable(attr);
+    let Some((start, count)) = bounds(world, attr) else { return false };
+    dims.iter().all(|(which, range)| {
+        let Some(index) = dim(decl, which) else { return false };
+        if index >= start.len() {
+            return false;
+        }
+        let Some((from, to)) = elements(decl, index, range) else { return false };
+        let (first, end) = (i128::from(start[index]), i128::from(start[index]) + i128::from(count[index]));
+        let low = from.map_or(i128::MIN, i128::from);
+        let high = to.map_or(i128::MAX, i128::from);
+        match relation {
+            Relation::Overlaps => first < high && end > low,
+            Relation::Within => first >= low && end <= high,
+            Relation::Contains => {
+                let low = from.unwrap_or(0);
+                let shape = decl.and_then(|decl| decl.shape.as_ref());
+                let high = to.or(shape.and_then(|shape| shape.get(index)).map(|n| *n as i64));
+                high.is_some_and(|high| low < high && first <= i128::from(low) && end >= i128::from(high))
+            }
+        }
+    })
+}
+
+fn term(world: &World, attr: &Attr, term: &Term) -> bool {
+    let run: &RunDecl = &world.runs[attr.run];
+    let tag = &world.tags[attr.tag];
+    match term {
+        Term::Run(test) => named(test, &run.run.name),
+        Term::Project(test) => named(test, &run.run.project),
+        Term::Job(test) => run.job.as_ref().is_some_and(|job| named(test, job)),
+        Term::Param(name, test) => run.params.iter().any(|(own, value)| own == name && test.matches(value)),
+        Term::Created(test) => test.matches(&Value::DateTime(run.created)),
+        Term::Step(ranges) => attr.step.is_some_and(|s| ranges.iter().any(|(a, b)| *a <= s && s <= *b)),
+        Term::Time(test) => {
+            let time = attr.step.and_then(|step| world.time(attr.run, step));
+            time.is_some_and(|time| test.matches(&Value::Float(time)))
+        }
+        Term::Variable(test) => attr.variable.as_ref().is_some_and(|v| named(test, &v.name)),
+        Term::VariableVersion(all) => attr.variable.as_ref().is_some_and(|v| all.contains(&v.version)),
+        Term::Tag(test) => named(test, &tag.name),
+        Term::TagVersion(all) => all.contains(&tag.version),
+        Term::Unit(test) => named(test, &tag.unit),
+        Term::Value(test) => test.matches(&attr.value),
+        Term::Scope(scope) => match (attr.step.is_some(), attr.variable.is_some()) {
+            (_, true) => *scope == Scope::Variable,
+            (true, false) => *scope == Scope::Step,
+            (false, false) => *scope == Scope::Run,
+        },
+        Term::Region(dims, relation) => lies(world, attr, dims, *relation),
+        Term::Extent(which, test) => {
+            let count = bounds(world, attr).map(|(_, count)| count);
+            let index = dim(world.variable(attr), which);
+            match (count, index) {
+                (Some(count), Some(index)) => count.get(index).is_some_and(|n| test.matches(&Value::Int(*n))),
+                _ => false,
+            }
+        }
+        Term::Volume(test) => bounds(world, attr).is_some_and(|(_, count)| {
+            let all = count.iter().fold(1u128, |all, n| (all * *n as u128).min(u128::from(u64::MAX)));
+            test.matches(&Value::UInt(all as u64))
+        }),
+    }
+}
+
+fn overlap(a: &Box64, b: &Box64) -> bool {
+    a.0.len() == b.0.len()
+        && (0..a.0.len()).all(|d| {
+            let (x, y) = (i128::from(a.0[d]), i128::from(b.0[d]));
+            x < y + i128::from(b.1[d]) && y < x + i128::from(a.1[d])
+        })
+}
+
+/// Whether an expression holds for an attribute.
+pub fn holds(world: &World, attr: &Attr, expr: &Expr) -> bool {
+    match expr {
+        Expr::All(list) => list.iter().all(|one| holds(world, attr, one)),
+        Expr::Any(list) => list.iter().any(|one| holds(world, attr, one)),
+        Expr::Not(inner) => !holds(world, attr, inner),
+        Expr::Term(one) => term(world, attr, one),
+        Expr::Related(place, inner) => world.attrs.iter().any(|other| {
+            let beside = other.run == attr.run
+                && match place {
+                    Where::SameRun => true,
+                    Where::SameStep => attr.step.is_some() && other.step == attr.step,
+                    Where::SameVariable => {
+                        attr.variable.is_some() && other.variable == attr.variable && other.step == attr.step
+                    }
+                    Where::Overlapping => {
+                        other.step == attr.step
+                            && match (bounds(world, attr), bounds(world, other)) {
+                                (Some(a), Some(b)) => overlap(&a, &b),
+                                _ => false,
+                            }
+                    }
+                };
+            other.id != attr.id && beside && holds(world, other, inner)
+        }),
+    }
+}
+
+fn key_order(world: &World, key: &Key, a: &Attr, b: &Attr) -> Ordering {
+    let run = |x: &Attr| &world.runs[x.run];
+    match key {
+        Key::Run => run(a).run.name.cmp(&run(b).run.name),
+        Key::Created => run(a).created.cmp(&run(b).created),
+        Key::Step => a.step.cmp(&b.step),
+        Key::Time => {
+            let time = |x: &Attr| x.step.and_then(|step| world.time(x.run, step));
+            time(a).partial_cmp(&time(b)).unwrap()
+        }
+        Key::Variable => {
+            let name = |x: &Attr| x.variable.as_ref().map(|v| v.name.clone());
+            name(a).cmp(&name(b))
+        }
+        Key::Tag => world.tags[a.tag].name.cmp(&world.tags[b.tag].name),
+        Key::Value => a.value.order(&b.value),
+        Key::Volume => {
+            let volume = |x: &Attr| {
+                bounds(world, x).map(|(_, count)| {
+                    count.iter().fold(1u128, |all, n| (all * *n as u128).min(u128::from(u64::MAX)))
+                })
+            };
+            volume(a).cmp(&volume(b))
+        }
+    }
+}
+
+/// The hits of a query, in order.
+pub fn find<'w>(world: &'w World, query: &Query) -> Vec<&'w Attr> {
+    let mut hits: Vec<&Attr> = world.attrs.iter().filter(|attr| holds(world, attr, &query.expr)).collect();
+    if let Some(pick) = query.pick {
+        let group = |attr: &Attr| (attr.run, attr.variable.clone(), attr.tag);
+        let all = hits.clone();
+        hits.retain(|attr| {
+            let Some(own) = attr.step else { return false };
+            let steps = all.iter().filter(|other| group(other) == group(attr)).filter_map(|other| other.step);
+            match pick {
+                Pick::First => steps.min() == Some(own),
+                Pick::Last => steps.max() == Some(own),
+            }
+        });
+    }
+    let default = |attr: &Attr| {
+        let (run, tag) = (&world.runs[attr.run].run, &world.tags[attr.tag]);
+        let curve = attr.region.as_ref().map_or(-1, |(start, count)| curve::key(start, count));
+        let place = (run.clone(), tag.name.clone(), tag.version, attr.step, attr.variable.clone());
+        (place, curve, attr.region.clone(), attr.id)
+    };
+    hits.sort_by_key(|attr| default(attr));
+    hits.sort_by(|a, b| {
+        let order = query.order.iter().map(|(key, down)| {
+            let order = key_order(world, key, a, b);
+            if *down { order.reverse() } else { order }
+        });
+        order.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    hits.truncate(query.limit.map_or(usize::MAX, |limit| limit as usize));
+    hits
+}
+
+/// Numbers of groups, by plain sums.
+pub fn aggregate(world: &World, hits: &[&Attr], by: &[By]) -> Vec<Aggregate> {
+    let mut groups: BTreeMap<_, Vec<&Attr>> = BTreeMap::new();
+    for attr in hits {
+        let key = (
+            by.contains(&By::Run).then(|| world.runs[attr.run].run.clone()),
+            attr.step.filter(|_| by.contains(&By::Step)),
+            attr.variable.as_ref().map(|v| v.name.clone()).filter(|_| by.contains(&By::Variable)),
+            by.contains(&By::Tag).then(|| world.tags[attr.tag].name.clone()),
+        );
+        groups.entry(key).or_default().push(*attr);
+    }
+    let both = by.contains(&By::Run) && by.contains(&By::Step);
+    let row = |((run, step, variable, tag), attrs): (
+        (_, Option<i64>, Option<String>, Option<String>),
+        Vec<&Attr>,
+    )| {
+        let numbers: Vec<f64> = attrs
+            .iter()
+            .filter_map(|attr| match attr.value {
+                Value::Int(n) => Some(n as f64),
+                Value::UInt(n) => Some(n as f64),
+                Value::Float(n) if !n.is_nan() => Some(n),
+                _ => None,
+            })
+            .collect();
+        let some = !numbers.is_empty();
+        Aggregate {
+            run,
+            step,
+            time: attrs[0].step.filter(|_| both).and_then(|step| world.time(attrs[0].run, step)),
+            variable: variable.map(Into::into),
+            tag: tag.map(Into::into),
+            count: attrs.len() as u64,
+            min: some.then(|| numbers.iter().copied().fold(f64::INFINITY, f64::min)),
+            max: some.then(|| numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            mean: some.then(|| numbers.iter().sum::<f64>() / numbers.len() as f64),
+        }
+    };
+    groups.into_iter().map(row).collect()
+}
+
+/// Whether a query looks at attributes, so that lists give what these touch.
+pub fn of_attributes(expr: &Expr) -> bool {
+    match expr {
+        Expr::All(list) | Expr::Any(list) => list.iter().any(of_attributes),
+        Expr::Not(inner) => of_attributes(inner),
+        Expr::Related(..) => true,
+        Expr::Term(one) => matches!(
+            one,
+            Term::Tag(_)
+                | Term::TagVersion(_)
+                | Term::Unit(_)
+                | Term::Value(_)
+                | Term::Scope(_)
+                | Term::Region(..)
+                | Term::Extent(..)
+                | Term::Volume(_)
+        ),
+    }
+}
+
+fn mentions(expr: &Expr, what: &dyn Fn(&Term) -> bool) -> bool {
+    match expr {
+        Expr::All(list) | Expr::Any(list) => list.iter().any(|one| mentions(one, what)),
+        Expr::Not(inner) | Expr::Related(_, inner) => mentions(inner, what),
+        Expr::Term(one) => what(one),
+    }
+}
+
+/// Places that there are and where a query without attribute terms holds: run, step, variable.
+fn places(
+    world: &World,
+    query: &Query,
+    steps: bool,
+    variables: bool,
+) -> Vec<(usize, Option<i64>, Option<VariableName>)> {
+    let steps = steps || mentions(&query.expr, &|t| matches!(t, Term::Step(_) | Term::Time(_)));
+    let variables =
+        variables || mentions(&query.expr, &|t| matches!(t, Term::Variable(_) | Term::VariableVersion(_)));
+    let mut all = Vec::new();
+    for (run, decl) in world.runs.iter().enumerate() {
+        let own_steps = || world.steps.iter().filter(|s| s.run == run).map(|s| s.step);
+        let own_variables =
+            || world.variables.iter().filter(|v| v.run == run).map(|v| v.decl.variable.clone());
+        match (steps, variables) {
+            (false, false) => all.push((run, None, None)),
+            (true, false) => all.extend(own_steps().map(|step| (run, Some(step), None))),
+            (false, true) => all.extend(own_variables().map(|variable| (run, None, Some(variable)))),
+            (true, true) if decl.outside.is_some() => {
+                all.extend(
+                    own_variables().flat_map(|v| own_steps().map(move |s| (run, Some(s), Some(v.clone())))),
+                );
+            }
+            (true, true) => {
+                let held = world.held.iter().filter(|h| h.run == run);
+                all.extend(held.map(|h| (run, Some(h.step), Some(h.variable.clone()))));
+            }
+        }
+    }
+    all.retain(|(run, step, variable)| {
+        let stand_in = Attr {
+            run: *run,
+            tag: 0,
+            step: *step,
+            variable: variable.clone(),
+            region: None,
+            value: Value::Null,
+            id: world.attrs.first().map_or(super::world::NOBODY, |attr| attr.id),
+        };
+        holds(world, &stand_in, &query.expr)
+    });
+    all
+}
+
+/// Names of runs, sorted.
+pub fn runs(world: &World, hits: &[&Attr], query: &Query) -> Vec<String> {
+    let mut found: Vec<usize> = match of_attributes(&query.expr) || query.pick.is_some() {
+        true => hits.iter().map(|attr| attr.run).collect(),
+        false => places(world, query, false, false).into_iter().map(|place| place.0).collect(),
+    };
+    found.sort_unstable();
+    found.dedup();
+    let mut names: Vec<_> = found.into_iter().map(|run| world.runs[run].run.clone()).collect();
+    names.sort();
+    names.into_iter().map(|run| format!("{}/{}", run.project, run.name)).collect()
+}
+
+/// Runs and steps, sorted.
+pub fn steps(world: &World, hits: &[&Attr], query: &Query) -> Vec<(String, i64)> {
+    let mut found: Vec<(usize, i64)> = match of_attributes(&query.expr) {
+        true => hits.iter().filter_map(|a| Some((a.run, a.step?))).collect(),
+        false => {
+            let all = places(world, query, true, false);
+            let ends = |(run, step, variable): &(usize, Option<i64>, Option<VariableName>)| {
+                let own =
+                    all.iter().filter(|other| other.0 == *run && other.2 == *variable).map(|other| other.1);
+                match query.pick {
+                    None => true,
+                    Some(Pick::First) => own.min() == Some(*step),
+                    Some(Pick::Last) => own.max() == Some(*step),
+                }
+            };
+            all.iter().filter(|place| ends(place)).filter_map(|place| Some((place.0, place.1?))).collect()
+        }
+    };
+    found.sort_unstable();
+    found.dedup();
+    let mut rows: Vec<_> = found.into_iter().map(|(run, step)| (world.runs[run].run.clone(), step)).collect();
+    rows.sort();
+    rows.into_iter().map(|(run, step)| (format!("{}/{}", run.project, run.name), step)).collect()
+}
+
+/// Runs and variables, sorted.
+pub fn variables(world: &World, hits: &[&Attr], query: &Query) -> Vec<(String, VariableName)> {
+    let mut rows: Vec<_> = match of_attributes(&query.expr) || query.pick.is_some() {
+        true => hits
+            .iter()
+            .filter_map(|attr| Some((world.runs[attr.run].run.clone(), attr.variable.clone()?)))
+            .collect(),
+        false => {
+            let all = places(world, query, false, true).into_iter();
+            all.filter_map(|place| Some((world.runs[place.0].run.clone(), place.2?))).collect()
+        }
+    };
+    rows.sort();
+    rows.dedup();
+    rows.into_iter().map(|(run, variable)| (format!("{}/{}", run.project, run.name), variable)).collect()
+}
+
+/// Names and versions of tags, sorted.
+pub fn tags(world: &World, hits: &[&Attr], query: &Query) -> Vec<(String, i64)> {
+    let all = !mentions(&query.expr, &|_| true) && !of_attributes(&query.expr) && query.pick.is_none();
+    let mut rows: Vec<_> = match all {
+        true if constant(&query.expr) => {
+            world.tags.iter().map(|tag| (tag.name.clone(), tag.version)).collect()
+        }
+        true => Vec::new(),
+        false => hits
+            .iter()
+            .map(|attr| (world.tags[attr.tag].name.clone(), world.tags[attr.tag].version))
+            .collect(),
+    };
+    rows.sort();
+    rows.dedup();
+    rows
+}
+
+/// What an expression without terms says.
+fn constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::All(list) => list.iter().all(constant),
+        Expr::Any(list) => list.iter().any(constant),
+        Expr::Not(inner) => !constant(inner),
+        _ => false,
+    }
+}
+
+/// Distinct boxes.
+pub fn boxes(world: &World, hits: &[&Attr]) -> Vec<BoxInfo> {
+    let mut rows: Vec<BoxInfo> = Vec::new();
+    for attr in hits {
+        let Some((start, count)) = bounds(world, attr) else { continue };
+        let run = world.runs[attr.run].run.clone();
+        let row = BoxInfo { run, step: attr.step, variable: attr.variable.clone(), start, count };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.sort_by(|a, b| {
+        (&a.run, a.step, &a.variable, &a.start, &a.count).cmp(&(
+            &b.run,
+            b.step,
+            &b.variable,
+            &b.start,
+            &b.count,
+        ))
+    });
+    rows
+}

@@ -1,0 +1,10 @@
+//! What tests of the query model share: a catalog as plain structs, tables over it, brute force, random
+//! queries. `tests/query.rs` runs them on tables in memory and on SQLite, `tests/postgres.rs` on PostgreSQL.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod agree;
+pub mod brute;
+pub mod memory;
+pub mod random;
+pub mod rng;
+pub mod world;

@@ -1,0 +1,159 @@
+//! Random queries over what [`world`](super::world) makes: most find something.
+
+use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
+use fieldstone_core::value::{Test, Value};
+
+use super::rng::Rng;
+use super::world::{DIMS, KINDS, RUNS, VARIABLES, WORDS, World, value};
+
+fn name(rng: &mut Rng, names: &[&str], globs: &[&str]) -> NameTest {
+    match rng.within(0, 10) {
+        0..=4 => NameTest::Is(rng.pick(names).to_string()),
+        5..=7 => NameTest::Glob(rng.pick(globs).to_string()),
+        8 => NameTest::Is("absent".into()),
+        _ => NameTest::Any((0..rng.within(0, 3)).map(|_| name(rng, names, globs)).collect()),
+    }
+}
+
+fn number(rng: &mut Rng) -> Value {
+    let n = rng.within(-4, 12);
+    match rng.within(0, 8) {
+        0 => Value::Float(n as f64 + 0.5),
+        1 => Value::UInt(n.unsigned_abs()),
+        2 => rng.pick(&[Value::Float(f64::NAN), Value::Float(f64::INFINITY), Value::Int(i64::MAX)]).clone(),
+        3 => Value::Float(n as f64),
+        _ => Value::Int(n),
+    }
+}
+
+/// A test that some values of some type pass.
+pub fn test(rng: &mut Rng, depth: u32) -> Test {
+    let kind = rng.pick(&KINDS).2;
+    let own = value(rng, kind);
+    match rng.within(0, if depth > 0 { 16 } else { 13 }) {
+        0 => Test::Exists,
+        1 => Test::Above(number(rng)),
+        2 => Test::AtLeast(number(rng)),
+        3 => Test::Below(number(rng)),
+        4 => Test::AtMost(number(rng)),
+        5 => Test::Between(number(rng), number(rng)),
+        6 => Test::Equal(own),
+        7 => Test::IsIn((0..rng.within(0, 5)).map(|_| value(rng, kind)).collect()),
+        8 => Test::Contains(number(rng)),
+        9 => Test::Contains(Value::Text(rng.pick(&["tur", "o", "", "Ω"]).to_string())),
+        10 => Test::Glob(rng.pick(&["tur*", "*m*", "calm", "turb?lent", "[tc]*", "Ω*"]).to_string()),
+        11 => Test::AtLeast(own),
+        12 => Test::Between(Value::Text("b".into()), Value::Text(rng.pick(&WORDS).to_string())),
+        13 => Test::All((0..rng.within(0, 3)).map(|_| test(rng, depth - 1)).collect()),
+        14 => Test::Any((0..rng.within(0, 3)).map(|_| test(rng, depth - 1)).collect()),
+        _ => Test::Not(Box::new(test(rng, depth - 1))),
+    }
+}
+
+fn range(rng: &mut Rng) -> Range {
+    if rng.chance(25) {
+        let low = rng.within(-12, 20) as f64;
+        return Range::Physical(low, low + rng.within(-1, 15) as f64 / 2.0);
+    }
+    let from = rng.within(-2, 30);
+    let to = from + rng.within(0, 15);
+    Range::Index(rng.chance(80).then_some(from), rng.chance(80).then_some(to))
+}
+
+fn dimension(rng: &mut Rng) -> Dim {
+    if rng.chance(40) {
+        Dim::Name(rng.pick(&DIMS).to_string())
+    } else {
+        Dim::Index(rng.within(0, 4) as usize)
+    }
+}
+
+fn region(rng: &mut Rng) -> Term {
+    let dims = (0..rng.within(0, 4)).map(|_| (dimension(rng), range(rng))).collect();
+    let relation = *rng.pick(&[Relation::Overlaps, Relation::Overlaps, Relation::Within, Relation::Contains]);
+    Term::Region(dims, relation)
+}
+
+fn term(rng: &mut Rng) -> Term {
+    let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
+    match rng.within(0, 24) {
+        0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
+        1 => Term::Project(name(rng, &["", "ocean", "astro"], &["*o*", "?*"])),
+        2 => Term::Job(name(rng, &["job-1", "job-2"], &["job*", "*3"])),
+        3 => Term::Param(rng.pick(&["nx", "solver", "absent"]).to_string(), test(rng, 1)),
+        4 => Term::Created(Test::AtLeast(Value::DateTime(1_000 * rng.within(1, 5)))),
+        5 | 6 => Term::Step(
+            (0..rng.within(0, 3))
+                .map(|_| {
+                    let from = rng.within(-7, 30);
+                    (from, from + rng.within(-1, 14))
+                })
+                .collect(),
+        ),
+        7 => Term::Time(test(rng, 1)),
+        8 | 9 => Term::Variable(name(rng, &VARIABLES, &["temp*", "velocity_?", "*e*", "T"])),
+        10 => Term::VariableVersion((0..rng.within(0, 3)).collect()),
+        11..=14 => Term::Tag(name(rng, &tags, &["m*", "*m", "?????", "[nl]*"])),
+        15 => Term::TagVersion((0..rng.within(0, 3)).collect()),
+        16 => Term::Unit(name(rng, &["K", "m/s", ""], &["*"])),
+        17 | 18 => Term::Value(test(rng, 2)),
+        19 => Term::Scope(*rng.pick(&[Scope::Run, Scope::Step, Scope::Variable])),
+        20 | 21 => region(rng),
+        22 => Term::Extent(dimension(rng), test(rng, 1)),
+        _ => Term::Volume(test(rng, 1)),
+    }
+}
+
+fn expr(rng: &mut Rng, depth: u32) -> Expr {
+    if depth == 0 {
+        return Expr::Term(term(rng));
+    }
+    match rng.within(0, 12) {
+        0..=4 => Expr::All((0..rng.within(0, 4)).map(|_| expr(rng, depth - 1)).collect()),
+        5..=7 => Expr::Any((0..rng.within(0, 4)).map(|_| expr(rng, depth - 1)).collect()),
+        8 => Expr::Not(Box::new(expr(rng, depth - 1))),
+        9 if depth < 3 => {
+            let places = [Where::SameRun, Where::SameStep, Where::SameVariable, Where::Overlapping];
+            Expr::Related(*rng.pick(&places), Box::new(expr(rng, depth - 1)))
+        }
+        _ => Expr::Term(term(rng)),
+    }
+}
+
+/// What users ask most: a tag, and one or two further terms.
+fn usual(rng: &mut Rng, world: &World) -> Expr {
+    let tag = rng.pick(&world.tags).name.clone();
+    let mut all = vec![Expr::Term(Term::Tag(NameTest::Is(tag)))];
+    if rng.chance(60) {
+        all.push(Expr::Term(region(rng)));
+    }
+    if rng.chance(50) {
+        all.push(Expr::Term(Term::Value(test(rng, 1))));
+    }
+    if rng.chance(40) {
+        all.push(Expr::Term(Term::Variable(name(rng, &VARIABLES[..2], &["temp*"]))));
+    }
+    if rng.chance(30) {
+        all.push(Expr::Term(term(rng)));
+    }
+    Expr::All(all)
+}
+
+/// A random query.
+pub fn query(rng: &mut Rng, world: &World) -> Query {
+    let depth = rng.within(0, 4) as u32;
+    let expr = if rng.chance(40) { usual(rng, world) } else { expr(rng, depth) };
+    let keys =
+        [Key::Run, Key::Created, Key::Step, Key::Time, Key::Variable, Key::Tag, Key::Value, Key::Volume];
+    let mut order = Vec::new();
+    if rng.chance(30) {
+        order = (0..rng.within(1, 3)).map(|_| (rng.pick(&keys).clone(), rng.chance(50))).collect();
+    }
+    Query {
+        expr,
+        transaction: None,
+        pick: rng.chance(15).then(|| *rng.pick(&[Pick::First, Pick::Last])),
+        order,
+        limit: rng.chance(20).then(|| rng.within(0, 30) as u64),
+    }
+}
