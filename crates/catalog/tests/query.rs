@@ -4,6 +4,7 @@
 mod common;
 
 use common::agree::random_queries;
+use common::empress;
 use common::memory::Memory;
 use common::rng::Rng;
 use common::world;
@@ -29,4 +30,11 @@ fn random_queries_agree_with_brute_force() {
         some * 3 > queries && refused * 8 < queries,
         "{queries} queries, {some} found, {refused} refused"
     );
+}
+
+#[test]
+fn the_82_queries_of_empress_are_terms_of_one_model() {
+    let mut world = empress::world();
+    world.seal();
+    empress::check(&world, &mut Memory::new(&world));
 }

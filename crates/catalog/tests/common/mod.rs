@@ -4,6 +4,7 @@
 
 pub mod agree;
 pub mod brute;
+pub mod empress;
 pub mod memory;
 pub mod random;
 pub mod rng;
