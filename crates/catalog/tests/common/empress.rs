@@ -306,7 +306,7 @@ pub fn world() -> World {
             });
         }
     }
-    for row in 0..3_000 {
+    for row in 0..9_000 {
         let run = rng.within(0, 4) as usize;
         let steps: Vec<i64> =
             world.steps.iter().filter(|step| step.run == run).map(|step| step.step).collect();
@@ -327,7 +327,7 @@ pub fn world() -> World {
             .collect();
         let (on_variable, on_step) = (scope > 1, scope > 0);
         let start: Vec<i64> = (0..3).map(|_| rng.within(0, 36)).collect();
-        let count: Vec<i64> = start.iter().map(|from| rng.within(1, (41 - from).min(9))).collect();
+        let count: Vec<i64> = start.iter().map(|from| rng.within(1, (41 - from).min(14))).collect();
         let number = rng.within(0, 100);
         world.attrs.push(Attr {
             run,

@@ -5,6 +5,7 @@
 pub mod agree;
 pub mod brute;
 pub mod empress;
+pub mod indexed;
 pub mod memory;
 pub mod random;
 pub mod rng;

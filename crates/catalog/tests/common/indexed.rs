@@ -1,0 +1,32 @@
+//! A [`World`] in an engine: its records applied as one commit, its fields as entries.
+
+use fieldstone_catalog::engine::{CommitRef, Database, FieldRow, Index, Wait};
+use fieldstone_format::Id;
+
+use super::world::{WRITER, World};
+
+/// The tables of a world on this database, within one read. Numbers its attributes.
+pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
+    let side: Vec<_> = world.seal().iter().map(|record| record.encode()).collect();
+    let mut index = Index::open(db, store).unwrap();
+    assert!(index.begin_apply(Wait::Yes).unwrap());
+    let commit = CommitRef { writer: WRITER, sequence: 1, stamp: 1, transaction: None, side: &side };
+    index.apply_commit(&commit).unwrap();
+    let field = |held: &super::world::Held| FieldRow {
+        run: world.runs[held.run].run.clone(),
+        variable: Some(held.variable.clone()),
+        step: Some(held.step),
+        sequence: 2,
+        stamp: 2,
+        transaction: None,
+        removal: false,
+        dtype: None,
+        shape: None,
+    };
+    let fields: Vec<FieldRow> = world.held.iter().map(field).collect();
+    index.apply_entries(WRITER, &fields).unwrap();
+    index.set_watermark(WRITER, 2).unwrap();
+    index.end_apply().unwrap();
+    index.begin_read().unwrap();
+    index
+}
