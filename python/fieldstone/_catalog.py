@@ -9,6 +9,7 @@ from typing import Any
 
 from ._hits import Hits
 from ._native import Store, Table, _Catalog, _Query
+from ._outside import declare
 from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
 from ._values import datetime_ns
@@ -34,7 +35,7 @@ def create_run(
     moment = time.time_ns() if created is None else datetime_ns(created)
     params = dict(params) if params is not None else None
     store._catalog().create_run(
-        (project, _name(name)), params, job, moment, grid, notes, outside, exist_ok, txn
+        (project, _name(name)), params, job, moment, grid, notes, declare(outside), exist_ok, txn
     )
     return Run(store, name, project, txn)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._native import Hit, Store, Table, _Catalog, _HitTable, _Query
+from ._outside import read as outside
 from ._rows import Box, Rows
-from .errors import Invalid
+from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
     import pandas as pd
@@ -164,7 +165,7 @@ def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
             "read a field of the run: store.run(hit.run).read(variable, hit.step)",
         )
     if within is None:
-        return store.get(hit.key, hit.start, hit.count, txn=txn)
+        return _box(store, hit, hit.start, hit.count, txn)
     variable = store._catalog().variable((hit.project, hit.run), hit.variable, hit.variable_version, txn)
     shape = variable["shape"]
     if shape is None:
@@ -179,7 +180,16 @@ def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
         import numpy as np
 
         return np.empty(extents, variable["dtype"])
-    return store.get(hit.key, start, extents, txn=txn)
+    return _box(store, hit, start, extents, txn)
+
+
+def _box(store: Store, hit: Hit, start: Any, count: Any, txn: str | None) -> Any:
+    """A box of the field, or of the files that the run says it is in."""
+    try:
+        return store.get(hit.key, start, count, txn=txn)
+    except NotFound as missing:
+        place = hit.variable, hit.variable_version, hit.step
+        return outside(store, (hit.project, hit.run), *place, start, count, txn, missing)
 
 
 def elements(box: Any, variable: dict[str, Any]) -> dict[int, tuple[int, int]]:

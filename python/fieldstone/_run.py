@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._hits import Hits
 from ._native import Store, Test
+from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
 from ._values import Uniform
 from .errors import Invalid, NotFound
@@ -104,8 +105,9 @@ class Run:
 
         `attrs` are its own attributes, such as ``{"units": "K"}``. `coords` are coordinates by dimension:
         ``fst.uniform(first, spacing)``, an array with one an element, or text that names another kind of
-        grid. `decomposition` are the extents in which it is written; `find` the features that are looked
-        for while it is. The same again is no error; other content is Conflict.
+        grid. `decomposition` are the extents in which it is written; `find` the features that ``run.write`` looks
+        for in each piece: "min", "max", "mean", tests such as ``fst.above(9000)``, or a dict of tags and
+        tests. The same again is no error; other content is Conflict.
         """
         row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
         self.store._catalog().create_variables(self._pair, [row], self._txn)
@@ -167,6 +169,9 @@ class Run:
         shape = known["shape"] if known is not None else None
         key = self._key(variable, step)
         options = {"chunks": chunks, "compression": compression, "txn": self._txn}
+        finders = known["find"] if known is not None else None
+        # Regions found in what stood there before need not lie where the new ones do.
+        again = bool(finders) and any(isinstance(one, dict) for one in finders) and self._holds(key)
         if start is not None:
             if shape is None:
                 raise Invalid(
@@ -181,6 +186,11 @@ class Run:
             )
         else:
             self.store.archive(key, array, **options)
+        if finders:
+            place = known["name"], known["version"]
+            self.store._catalog().find_features(
+                self._pair, place, step, array, start, finders, again, self._txn
+            )
 
     def _variable(self, name: str) -> dict[str, Any] | None:
         try:
@@ -199,12 +209,21 @@ class Run:
             f"give array.astype({dtype.str!r})",
         )
 
+    def _holds(self, key: Any) -> bool:
+        return len(self.store.retrieve(key, strict=False, txn=self._txn)) > 0
+
     def _key(self, variable: str, step: int | None) -> Any:
         return self.store._catalog().key_of(self._pair, variable, step)
 
     def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:
-        """The array of a variable at a step, or the box of it at `start` with extents `count`."""
-        return self.store.get(self._key(variable, step), start, count, txn=self._txn)
+        """The array of a variable at a step, or the box of it at `start` with extents `count`. Of a run that was
+        declared with `outside`, what the store does not hold is read from its files: those that the box
+        touches.
+        """
+        try:
+            return self.store.get(self._key(variable, step), start, count, txn=self._txn)
+        except NotFound as missing:
+            return outside(self.store, self._pair, variable, None, step, start, count, self._txn, missing)
 
     # -- attributes
 

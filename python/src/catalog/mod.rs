@@ -7,8 +7,10 @@
 mod arrow;
 mod boxes;
 mod columns;
+mod features;
 mod hits;
 mod names;
+mod outside;
 mod places;
 mod read;
 mod rows;

@@ -6,12 +6,13 @@ use fieldstone::catalog::records::{
     AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::outside::Outside;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::columns::{self, Cells};
 use super::read::PyQuery;
-use super::{PyCatalog, RunPair, places, run_name, values};
+use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data;
 use crate::errors::{Raise, invalid};
 use crate::request::type_name;
@@ -60,7 +61,7 @@ fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
         attrs,
         coords: coords.collect::<PyResult<_>>()?,
         decomposition: data::numbers("decomposition", optional(&decomposition))?,
-        finders: optional(&finders).map(|object| values::infer(object, "find")).transpose()?,
+        finders: optional(&finders).map(features::declared).transpose()?,
         variable: VariableName { name, version },
     })
 }
@@ -120,6 +121,10 @@ impl PyCatalog {
         exist_ok: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
+        let outside = outside.map(|outside| values::infer(outside, "outside")).transpose()?;
+        if let Some(outside) = &outside {
+            Outside::parse(outside).or_raise()?;
+        }
         let decl = RunDecl {
             run: run_name(run),
             job,
@@ -127,7 +132,7 @@ impl PyCatalog {
             created,
             grid: grid.map(|grid| values::infer(grid, "grid")).transpose()?,
             notes,
-            outside: outside.map(|outside| values::infer(outside, "outside")).transpose()?,
+            outside,
         };
         let txn = transaction(txn)?;
         py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()

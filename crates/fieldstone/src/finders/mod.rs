@@ -26,6 +26,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod annotate;
 mod bounds;
 mod declare;
 mod elements;
@@ -38,6 +39,7 @@ use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, RunName, TagDecl, Values, VariableName};
 
+pub use annotate::{Piece, annotate};
 use bounds::Bounds;
 
 /// Regions of a piece that are kept where a finder does not say.

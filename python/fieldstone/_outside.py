@@ -1,0 +1,148 @@
+"""Variables whose data lie outside of the store, in files that their run declares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import Corrupt, Error, Invalid, NotFound
+
+if TYPE_CHECKING:  # imported where it is used
+    import numpy as np
+
+    from ._native import Store
+
+_Box = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def declare(outside: Any) -> Any:
+    """What ``create_run(outside=…)`` takes, as it is kept: paths as text, the root absolute."""
+    if outside is None:
+        return None
+    if not isinstance(outside, Mapping):
+        raise Invalid(
+            f"outside is {type(outside).__name__}", "give a dict with at least template= and format="
+        )
+    kept = {
+        key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in outside.items()
+    }
+    if not isinstance(kept.get("root", ""), str):
+        raise Invalid(f"outside: root is {kept['root']!r}", "give the path of a folder")
+    kept["root"] = os.path.abspath(kept.get("root") or ".")
+    if kept.get("dtype") is not None:
+        import numpy as np
+
+        kept["dtype"] = np.dtype(kept["dtype"]).str
+    chunks = kept.get("chunks")
+    if isinstance(chunks, Mapping):
+        kept["chunks"] = {name: _extents(extents) for name, extents in chunks.items()}
+    elif chunks is not None:
+        kept["chunks"] = _extents(chunks)
+    return kept
+
+
+def _extents(extents: Any) -> Any:
+    return (
+        [int(n) for n in extents]
+        if hasattr(extents, "__iter__") and not isinstance(extents, str)
+        else extents
+    )
+
+
+def read(
+    store: Store,
+    run: tuple[str | None, str],
+    variable: str,
+    version: int | None,
+    step: int | None,
+    start: Any,
+    count: Any,
+    txn: str | None,
+    missing: Error,
+) -> np.ndarray:
+    """A box of a variable from the files that its run declares; raises `missing` where it declares none."""
+    found = store._catalog().outside(run, variable, version, step, start, count, txn)
+    if found is None:
+        raise missing
+    if not isinstance(found, tuple):
+        return found
+    import numpy as np
+
+    form, dtype, (begin, extents), reads = found
+    out = np.empty(extents, dtype)
+    for path, dataset, lead, piece, part in reads:
+        place = tuple(slice(a - b, a - b + n) for a, b, n in zip(part[0], begin, part[1], strict=True))
+        inside = tuple(slice(a - b, a - b + n) for a, b, n in zip(part[0], piece[0], part[1], strict=True))
+        out[place] = (_netcdf if form == "netcdf" else _hdf5)(path, dataset, lead, piece, inside, dtype)
+    return out
+
+
+def _holds(path: str, piece: _Box) -> str:
+    ranges = ",".join(f"{a}:{a + n}" for a, n in zip(*piece, strict=True))
+    return f"{path}, which is to hold box {ranges or '()'}"
+
+
+def _open(path: str, piece: _Box, how: Any) -> Any:
+    if not os.path.exists(path):
+        raise NotFound(
+            f"there is no file {_holds(path, piece)}", "check template and root of the run's outside"
+        )
+    try:
+        return how()
+    except PermissionError:
+        raise
+    except (OSError, RuntimeError) as error:
+        raise Corrupt(f"the file {_holds(path, piece)}, cannot be read: {error}") from error
+
+
+def _checked(variable: Any, path: str, name: str, lead: int | None, piece: _Box, dtype: np.dtype) -> None:
+    """Refuses a variable that has not the declared shape and dtype."""
+    import numpy as np
+
+    shape, extents = tuple(variable.shape), tuple(piece[1])
+    hint = "it is another file; check chunks and dtype of the run's outside"
+    own, rest = (shape, shape) if lead is None else (shape[:1], shape[1:])
+    if rest != extents:
+        raise Corrupt(
+            f"the file {_holds(path, piece)}, has {name} of shape {rest}, {extents} is expected", hint
+        )
+    if lead is not None and lead >= own[0]:
+        raise NotFound(f"the file {_holds(path, piece)}, has {own[0]} steps, not step {lead}")
+    there = np.dtype(variable.dtype)
+    if there.newbyteorder("=") != dtype.newbyteorder("="):
+        raise Corrupt(f"the file {_holds(path, piece)}, has {name} of {there}, {dtype} is expected", hint)
+
+
+def _netcdf(
+    path: str, name: str, lead: int | None, piece: _Box, inside: tuple[slice, ...], dtype: np.dtype
+) -> Any:
+    """A part of a netCDF variable, as it is stored: nothing is masked or scaled."""
+    import netCDF4
+
+    with _open(path, piece, lambda: netCDF4.Dataset(path)) as dataset:
+        dataset.set_auto_maskandscale(False)
+        try:
+            variable = dataset[name]
+        except (IndexError, KeyError):
+            raise Corrupt(f"the file {_holds(path, piece)}, has no variable {name}") from None
+        _checked(variable, path, name, lead, piece, dtype)
+        return variable[inside if lead is None else (lead, *inside)]
+
+
+def _hdf5(
+    path: str, name: str, lead: int | None, piece: _Box, inside: tuple[slice, ...], dtype: np.dtype
+) -> Any:
+    """A part of an HDF5 data set."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise Invalid(
+            f"the file {_holds(path, piece)}, is HDF5, which needs h5py", "pip install 'fieldstone[hdf5]'"
+        ) from error
+    with _open(path, piece, lambda: h5py.File(path, "r")) as file:
+        variable = file.get(name)
+        if not isinstance(variable, h5py.Dataset):
+            raise Corrupt(f"the file {_holds(path, piece)}, has no data set {name}")
+        _checked(variable, path, name, lead, piece, dtype)
+        return variable[inside if lead is None else (lead, *inside)]

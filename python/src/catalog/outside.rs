@@ -1,0 +1,68 @@
+//! Reading variables whose data lie outside of the store.
+
+use fieldstone::catalog::records::RunName;
+use fieldstone::outside::{Format, Outside, Plan, read_raw};
+use fieldstone::{Env, IndexBox};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::{PyCatalog, RunPair};
+use crate::data;
+use crate::errors::Raise;
+use crate::store::transaction;
+
+fn numbers<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, numbers)
+}
+
+fn ends<'py>(py: Python<'py>, region: &IndexBox) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, [numbers(py, region.start())?, numbers(py, region.count())?])
+}
+
+#[pymethods]
+impl PyCatalog {
+    /// A box of a variable outside of the store: an array where the files are raw, else (format, dtype,
+    /// (start, count), [(path, data set, step's index, piece, part)]); None where the run says nothing of
+    /// its data outside.
+    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    fn outside<'py>(
+        &self,
+        py: Python<'py>,
+        run: RunPair,
+        variable: &str,
+        version: Option<i64>,
+        step: Option<i64>,
+        start: Option<&Bound<'py, PyAny>>,
+        count: Option<&Bound<'py, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (start, count) = (data::numbers("start", start)?, data::numbers("count", count)?);
+        let txn = transaction(txn)?;
+        let (project, name) = (run.0.unwrap_or_default(), run.1);
+        let found = py.detach(|| {
+            let info = self.catalog.run(Some(&project), &name, txn)?;
+            let Some(declared) = &info.decl.outside else { return Ok(None) };
+            let outside = Outside::parse(declared)?;
+            let run = RunName { project: project.clone(), name: name.clone() };
+            let variable = self.catalog.variable(&run, variable, version, txn)?;
+            Ok(Some((outside, info.decl, variable.decl)))
+        });
+        let Some((outside, run, variable)) = found.or_raise()? else { return Ok(None) };
+        let shape = outside.names(&variable).or_raise()?.grid().shape().to_vec();
+        let region = data::box_of(&shape, start, count)?;
+        let plan = outside.plan(&run, &variable, step, region.as_ref()).or_raise()?;
+        if plan.format == Format::Raw {
+            let disk = Env::real().disk;
+            let fill = |out: &mut [u8]| read_raw(&*disk, &plan, out);
+            return data::new_array(py, plan.dtype, plan.region.count(), fill).map(Some);
+        }
+        let reads = plan.reads.iter().map(|read| {
+            let (piece, part) = (ends(py, &read.piece)?, ends(py, &read.part)?);
+            (&read.path, &read.dataset, read.lead, piece, part).into_pyobject(py)
+        });
+        let reads = PyList::new(py, reads.collect::<PyResult<Vec<_>>>()?)?;
+        let Plan { format, dtype, region, .. } = &plan;
+        let plan = (format.name(), data::dtype_object(py, *dtype)?, ends(py, region)?, reads);
+        Ok(Some(plan.into_pyobject(py)?.into_any()))
+    }
+}
