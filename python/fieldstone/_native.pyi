@@ -527,6 +527,27 @@ class _Catalog:
     def tags(self, query: _Query) -> list[tuple[str, int, str, str, int]]: ...
     def run(self, project: str | None, name: str, txn: str | None) -> dict[str, Any]: ...
     def variable(self, run: _Pair, name: str, version: int | None, txn: str | None) -> dict[str, Any]: ...
+    def find_features(
+        self,
+        run: _Pair,
+        variable: tuple[str, int],
+        step: int | None,
+        array: Any,
+        start: Any,
+        find: Any,
+        again: bool,
+        txn: str | None,
+    ) -> int: ...
+    def outside(
+        self,
+        run: _Pair,
+        variable: str,
+        version: int | None,
+        step: int | None,
+        start: Any,
+        count: Any,
+        txn: str | None,
+    ) -> Any: ...
     def key_of(self, run: _Pair, variable: str | None, step: int | None) -> Key | dict[str, str]: ...
     def rebuild(self) -> tuple[int, int, int, int, str]: ...
     def sql(self, statement: str) -> Table: ...

@@ -43,11 +43,9 @@ def declare(outside: Any) -> Any:
 
 
 def _extents(extents: Any) -> Any:
-    return (
-        [int(n) for n in extents]
-        if hasattr(extents, "__iter__") and not isinstance(extents, str)
-        else extents
-    )
+    if isinstance(extents, str) or not hasattr(extents, "__iter__"):
+        return extents
+    return [int(n) for n in extents]
 
 
 def read(

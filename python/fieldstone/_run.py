@@ -105,9 +105,9 @@ class Run:
 
         `attrs` are its own attributes, such as ``{"units": "K"}``. `coords` are coordinates by dimension:
         ``fst.uniform(first, spacing)``, an array with one an element, or text that names another kind of
-        grid. `decomposition` are the extents in which it is written; `find` the features that ``run.write`` looks
-        for in each piece: "min", "max", "mean", tests such as ``fst.above(9000)``, or a dict of tags and
-        tests. The same again is no error; other content is Conflict.
+        grid. `decomposition` are the extents in which it is written; `find` the features that ``run.write``
+        looks for in each piece: "min", "max", "mean", tests such as ``fst.above(9000)``, or a dict of tags
+        and tests. The same again is no error; other content is Conflict.
         """
         row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
         self.store._catalog().create_variables(self._pair, [row], self._txn)
@@ -216,9 +216,10 @@ class Run:
         return self.store._catalog().key_of(self._pair, variable, step)
 
     def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:
-        """The array of a variable at a step, or the box of it at `start` with extents `count`. Of a run that was
-        declared with `outside`, what the store does not hold is read from its files: those that the box
-        touches.
+        """The array of a variable at a step, or the box of it at `start` with extents `count`.
+
+        Of a run that was declared with `outside`, what the store does not hold is read from its files:
+        those that the box touches.
         """
         try:
             return self.store.get(self._key(variable, step), start, count, txn=self._txn)
