@@ -37,4 +37,6 @@ pub trait SideSource: Send + Sync + fmt::Debug {
     fn discarded(&self, session: Option<Id>);
     /// The session was flushed.
     fn flushed(&self, session: Option<Id>);
+    /// The handle is closed: it flushes no more.
+    fn closed(&self);
 }

@@ -674,6 +674,7 @@ impl FieldStore for LocalStore {
     fn close(&self) -> Result<()> {
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         lock(&self.state().writer).close();
+        self.sources().iter().for_each(|source| source.closed());
         flushed
     }
 

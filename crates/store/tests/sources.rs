@@ -35,6 +35,10 @@ impl SideSource for Source {
     fn flushed(&self, session: Option<Id>) {
         self.told.lock().unwrap().push(("flushed", session));
     }
+
+    fn closed(&self) {
+        self.told.lock().unwrap().push(("closed", None));
+    }
 }
 
 fn record(byte: u8) -> SideRecord {

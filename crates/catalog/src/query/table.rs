@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::AttributeId;
 
+use super::Hit;
 use super::hits::HitRef;
 
 /// Texts of a column, each distinct one once.
@@ -90,6 +91,36 @@ impl Coder {
             self.last = Some((address, code));
         }
         self.coded.codes.push(code);
+    }
+}
+
+impl Coded {
+    /// The text of a row.
+    fn text(&self, row: usize) -> Option<Arc<str>> {
+        self.words.get(*self.codes.get(row)? as usize).cloned()
+    }
+}
+
+impl HitTable {
+    /// One row as a hit of its own; `None` behind the last.
+    pub fn hit(&self, row: usize) -> Option<Hit> {
+        let value = self.value.get(row)?.clone();
+        let (from, to) = (*self.offsets.get(row)? as usize, *self.offsets.get(row + 1)? as usize);
+        let region = (to > from).then(|| (self.start[from..to].to_vec(), self.count[from..to].to_vec()));
+        Some(Hit {
+            project: self.project.text(row)?,
+            run: self.run.text(row)?,
+            step: self.step[row],
+            time: self.time[row],
+            variable: self.variable.text(row),
+            variable_version: self.variable_version[row],
+            tag: self.tag.text(row)?,
+            tag_version: self.tag_version[row],
+            unit: self.unit.text(row)?,
+            value,
+            region,
+            id: self.id[row],
+        })
     }
 }
 

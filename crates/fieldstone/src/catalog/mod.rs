@@ -1,23 +1,47 @@
 //! The catalog of a store: joins its side records, its fields and an engine.
 //!
 //! What is written goes into the store's next commit as side records; what is read comes from an engine
-//! that has followed the store's logs as far as this handle sees them.
+//! that has followed the store's logs as far as this handle sees them. An engine may be deleted at any
+//! time: it is built again by replay, and no answer changes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `inner` | what all calls share, and what each process has of it |
+//! | `declare`, `annotate`, `fit`, `known`, `gather` | writing: checks, and what they remember |
+//! | `delete` | deletions |
+//! | `engine`, `place`, `follow` | the engine: opened, brought up to the logs, made again |
+//! | `read` | queries and streams |
+//! | `roles` | from keys of fields to runs, steps and variables, and back |
 
+mod annotate;
+mod declare;
+mod delete;
+mod engine;
+mod fit;
+mod follow;
 mod gather;
+mod inner;
+mod known;
 mod place;
+mod read;
+mod roles;
 
 use std::sync::Arc;
 
-use fieldstone_core::value::Value;
+use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
 use fieldstone_store::api::FieldStore;
 
-pub use fieldstone_catalog::query::{self, Aggregate, BoxInfo, By, Hit, HitTable, Query};
-pub use fieldstone_catalog::query::{RunInfo, StepInfo, TagInfo, VariableInfo};
+pub use fieldstone_catalog::query::{
+    self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
+};
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog as records;
+
+use engine::View;
+use inner::Inner;
 
 /// Where the engine is.
 #[derive(Debug, Clone, Default)]
@@ -75,57 +99,102 @@ pub struct RebuildReport {
     pub engine: String,
 }
 
-/// The catalog of an open store.
-#[derive(Debug)]
+/// What [`Catalog::verify`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogCheck {
+    /// Lines of the tables that were compared.
+    pub lines: u64,
+    /// Where the engine says otherwise than the logs: its line, or the one it lacks. At most 100.
+    pub different: Vec<String>,
+    /// Side records that cannot be read, each with its log; the rest is readable.
+    pub damaged: Vec<String>,
+}
+
+impl CatalogCheck {
+    /// Whether the engine says what the logs say, and all of it could be read.
+    pub fn ok(&self) -> bool {
+        self.different.is_empty() && self.damaged.is_empty()
+    }
+}
+
+/// The catalog of an open store. Clones share what they know.
+///
+/// ```
+/// use fieldstone::catalog::{Catalog, CatalogSettings, Query, records::*};
+/// use fieldstone::catalog::value::ValueType;
+///
+/// let store = fieldstone::open("memory:", &fieldstone::OpenOptions::default())?;
+/// let catalog = Catalog::of(store, CatalogSettings::default())?;
+/// let run = RunName { project: String::new(), name: "demo".into() };
+/// catalog.create_run(RunDecl::named(run.clone()), false, None)?;
+/// catalog.annotate(AttributeBatch {
+///     tag: catalog.tag_for("cause", None, ValueType::Text)?,
+///     run,
+///     rows: 1,
+///     step: None,
+///     variables: Vec::new(),
+///     variable: Column::One(0),
+///     boxes: None,
+///     values: Values::Text(vec!["a shock".into()]),
+///     one_value: true,
+///     continues: false,
+///     singles: false,
+/// }, None)?;
+/// assert_eq!(catalog.count(&Query::all())?, 1);
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+#[derive(Debug, Clone)]
 pub struct Catalog {
-    store: Arc<dyn FieldStore>,
-    settings: CatalogSettings,
+    inner: Arc<Inner>,
 }
 
-fn absent<T>() -> Result<T> {
-    Err(Error::internal("not built"))
-}
-
-#[allow(missing_docs, unused_variables, clippy::missing_errors_doc)]
 impl Catalog {
+    /// The catalog of a store. Nothing is opened before it is needed.
     pub fn of(store: Arc<dyn FieldStore>, settings: CatalogSettings) -> Result<Catalog> {
-        Ok(Catalog { store, settings })
+        Ok(Catalog { inner: Inner::new(store, settings) })
     }
+
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
-    /// Conflict where the run is there, unless `exist_ok`: then it must not contradict.
+
+    /// Declares a run. Conflict where the run is there, unless `exist_ok`: then it must not contradict.
     pub fn create_run(&self, run: RunDecl, exist_ok: bool, transaction: Option<Id>) -> Result<()> {
-        absent()
+        self.inner.create_run(run, exist_ok, transaction)
     }
-    /// Declared again with other content: Conflict.
+
+    /// Declares variables of a run. Declared again with other content: Conflict.
     pub fn create_variables(
         &self,
         run: &RunName,
         variables: Vec<VariableDecl>,
         transaction: Option<Id>,
     ) -> Result<()> {
-        absent()
+        self.inner.create_variables(run, variables, transaction)
     }
+
+    /// Declares steps of a run. Declared again with another time: Conflict.
     pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, transaction: Option<Id>) -> Result<()> {
-        absent()
+        self.inner.create_steps(run, steps, transaction)
     }
-    /// The tags as they are shown: one of another type or unit under a number that is taken gets its own.
+
+    /// Declares tags; gives them as they are shown: one of another type or unit under a number that is
+    /// taken gets its own.
     pub fn create_tags(&self, tags: Vec<TagDecl>, transaction: Option<Id>) -> Result<Vec<TagInfo>> {
-        absent()
+        self.inner.create_tags(tags, transaction)
     }
+
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
     /// is what the values are as they were given; int goes into float where it is exact.
-    pub fn tag_for(
-        &self,
-        name: &str,
-        version: Option<i64>,
-        kind: fieldstone_core::value::ValueType,
-    ) -> Result<TagDecl> {
-        absent()
+    pub fn tag_for(&self, name: &str, version: Option<i64>, kind: ValueType) -> Result<TagDecl> {
+        self.inner.tag_for(name, version, kind)
     }
+
     /// Takes attributes; run and variables must be there, boxes inside of the variable's shape.
     pub fn annotate(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
-        absent()
+        self.inner.annotate(batch, transaction)
     }
+
+    /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
+    /// Without `doit` only the report.
     pub fn delete(
         &self,
         what: &Deletion,
@@ -133,13 +202,28 @@ impl Catalog {
         doit: bool,
         transaction: Option<Id>,
     ) -> Result<DeleteReport> {
-        absent()
+        self.inner.delete(what, fields, doit, transaction)
     }
+
+    /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,
+    /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`.
+    pub fn activate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
+        self.inner.store.decide_kinds(transaction, kind_bits(kinds)?, 0)
+    }
+
+    /// Hides what a transaction holds of some kinds again.
+    pub fn deactivate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
+        self.inner.store.decide_kinds(transaction, 0, kind_bits(kinds)?)
+    }
+
     // ---- reading
+
     /// The run of this name; NotFound, or Invalid where several projects have one and none is given.
     pub fn run(&self, project: Option<&str>, name: &str, transaction: Option<Id>) -> Result<RunInfo> {
-        absent()
+        self.inner.run(project, name, transaction)
     }
+
+    /// A variable of a run; its newest version where none is given.
     pub fn variable(
         &self,
         run: &RunName,
@@ -147,37 +231,55 @@ impl Catalog {
         version: Option<i64>,
         transaction: Option<Id>,
     ) -> Result<VariableInfo> {
-        absent()
+        self.inner.variable(run, name, version, transaction)
     }
+
     /// All hits, in columns.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
-        absent()
+        self.inner.ask(query, |tables| query::collect(tables, query))
     }
-    /// Hits one after another, in bounded memory.
+
+    /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an
+    /// engine in memory, is collected first.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
-        absent()
+        self.inner.stream(query)
     }
+
+    /// How many hits there are.
     pub fn count(&self, query: &Query) -> Result<u64> {
-        absent()
+        Ok(self.inner.ask(query, |tables| query::count(tables, query))?.0)
     }
+
+    /// Count, least, greatest and mean number of groups of hits.
     pub fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
-        absent()
+        self.inner.ask(query, |tables| query::aggregate(tables, query, by))
     }
+
+    /// Boxes of hits, each once.
     pub fn boxes(&self, query: &Query) -> Result<Vec<BoxInfo>> {
-        absent()
+        self.inner.ask(query, |tables| query::boxes(tables, query))
     }
+
+    /// Runs: those that exist, or those that matching attributes touch.
     pub fn runs(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        absent()
+        self.inner.ask(query, |tables| query::runs(tables, query))
     }
+
+    /// Steps: those that exist, or those that matching attributes touch.
     pub fn steps(&self, query: &Query) -> Result<Vec<StepInfo>> {
-        absent()
+        self.inner.ask(query, |tables| query::steps(tables, query))
     }
+
+    /// Variables: those that exist, or those that matching attributes touch.
     pub fn variables(&self, query: &Query) -> Result<Vec<VariableInfo>> {
-        absent()
+        self.inner.ask(query, |tables| query::variables(tables, query))
     }
+
+    /// Tags: those that exist, or those that matching attributes have.
     pub fn tags(&self, query: &Query) -> Result<Vec<TagInfo>> {
-        absent()
+        self.inner.ask(query, |tables| query::tags(tables, query))
     }
+
     /// Key of the field that an attribute of a run, variable and step stands on, as keyword and value.
     pub fn key_of(
         &self,
@@ -185,22 +287,64 @@ impl Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        absent()
+        self.inner.key_of(run, variable, step)
     }
+
     // ---- the engine
+
+    /// Makes the engine's tables anew from the logs.
     pub fn rebuild(&self) -> Result<RebuildReport> {
-        absent()
+        self.inner.rebuild()
     }
+
+    /// Compares the engine with a replay of the logs in memory.
+    pub fn verify(&self) -> Result<CatalogCheck> {
+        self.inner.verify()
+    }
+
     /// Rows of a read-only SQL statement over the documented views: names of columns, then rows.
     pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        absent()
+        self.inner.look(View::All(None), &mut |index| index.sql(statement))
     }
+
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        absent()
+        let place = self.inner.place()?;
+        let text =
+            self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
+        Ok(format!("engine: {place}\n{text}"))
     }
+
     /// Contradicting definitions that were found, in words.
     pub fn conflicts(&self) -> Result<Vec<String>> {
-        absent()
+        self.inner.look(View::All(None), &mut |index| index.conflicts())
     }
+
+    /// Applies what the logs hold and the engine does not, if no other process does so at this moment.
+    pub fn catch_up(&self) -> Result<bool> {
+        self.inner.catch_up()
+    }
+}
+
+/// The bits of kinds given by name.
+fn kind_bits(names: &[&str]) -> Result<u32> {
+    use records::kinds::*;
+    const KINDS: [(&str, u32); 8] = [
+        ("run", RUN),
+        ("step", STEP),
+        ("variable", VARIABLE),
+        ("tag", TAG),
+        ("run_attribute", RUN_ATTRIBUTE),
+        ("step_attribute", STEP_ATTRIBUTE),
+        ("variable_attribute", VARIABLE_ATTRIBUTE),
+        ("fields", FIELDS),
+    ];
+    names.iter().try_fold(0, |bits, name| {
+        let known = KINDS.iter().find(|(kind, _)| kind == name);
+        let all: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+        known.map(|(_, bit)| bits | bit).ok_or_else(|| {
+            Error::invalid(format!("'{name}' is no kind of what a transaction holds"))
+                .with_hint(format!("the kinds are {}", all.join(", ")))
+        })
+    })
 }

@@ -54,6 +54,13 @@ pub struct RunDecl {
     pub outside: Option<Value>,
 }
 
+impl RunDecl {
+    /// A run of which nothing is said but its name; created now, as whoever takes it says.
+    pub fn named(run: RunName) -> RunDecl {
+        RunDecl { run, job: None, params: Vec::new(), created: 0, grid: None, notes: None, outside: None }
+    }
+}
+
 /// A step, as it is declared.
 #[derive(Debug, Clone, Copy)]
 pub struct StepDecl {

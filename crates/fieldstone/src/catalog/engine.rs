@@ -1,0 +1,285 @@
+//! The engine as this process has it: opened when it is first needed, brought up to the store's logs
+//! before each read, and made again when its file is damaged or gone.
+//!
+//! ```text
+//! AsIs      what stands in the engine, without a look at the logs: enough to know that something is there
+//! Synced    all that is visible to everybody
+//! All(id)   that, what this handle has not flushed, and what a transaction holds
+//! ```
+//!
+//! Invariants:
+//! * a read of `Synced` or `All` begins only after the engine holds every commit that the store's logs
+//!   held when the read was asked for, and reads one state to its end;
+//! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
+//! * nothing is made on disk before the store has a commit.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock};
+
+use fieldstone_catalog::engine::{CommitRef, Database, Index, Postgres, Sqlite, Wait};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_store::api::{Feed, SideRecord};
+
+use super::inner::{Inner, lock};
+use super::place::{self, EnginePlace};
+
+/// Connections that are kept while nobody reads.
+const IDLE: usize = 4;
+/// How often a read follows logs that move on, or an engine that is made again under it.
+const ROUNDS: usize = 64;
+
+/// What a read sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// What stands in the engine.
+    AsIs,
+    /// All that is visible to everybody.
+    Synced,
+    /// That, and what this handle and the transaction hold.
+    All(Option<Id>),
+}
+
+/// The engines of one process.
+#[derive(Debug, Default)]
+pub struct Engines {
+    place: OnceLock<EnginePlace>,
+    /// Connections to the file or the server that nobody uses.
+    idle: Mutex<Vec<Engine>>,
+    /// The engine in memory: there is one, because it holds the data.
+    memory: Mutex<Option<Engine>>,
+}
+
+/// Number that stands for the commit in which what is outside of transactions will be flushed.
+pub const OWN: u64 = 1;
+/// The same for a transaction.
+pub const OWN_TRANSACTION: u64 = 2;
+
+/// What this handle has not flushed.
+#[derive(Debug, Default)]
+struct Own {
+    all: Vec<SideRecord>,
+    transaction: Vec<SideRecord>,
+}
+
+impl Own {
+    /// As commits of the log that nobody has.
+    fn commits(&self) -> Vec<CommitRef<'_>> {
+        let sides = [(OWN, &self.all[..]), (OWN_TRANSACTION, &self.transaction[..])];
+        let commit = |(sequence, side)| CommitRef {
+            writer: Id::NONE,
+            sequence,
+            stamp: u64::MAX,
+            transaction: None,
+            side,
+        };
+        sides.into_iter().filter(|(_, side)| !side.is_empty()).map(commit).collect()
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Engine {
+    index: Option<Index>,
+    /// The file, and which one it was when it was opened.
+    file: Option<(PathBuf, Option<u64>)>,
+    /// The process that opened it.
+    process: u32,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // In a forked child the connection is its parent's: to close it could end the parent's, too.
+        if std::process::id() != self.process {
+            std::mem::forget(self.index.take());
+        }
+    }
+}
+
+impl Engine {
+    fn of(database: Box<dyn Database>, file: Option<PathBuf>, store: Id) -> Result<Engine> {
+        let file = file.map(|path| (path.clone(), place::inode_of(&path)));
+        let index = Index::open(database, store)?;
+        Ok(Engine { index: Some(index), file, process: std::process::id() })
+    }
+
+    /// The index.
+    pub fn index(&mut self) -> Result<&mut Index> {
+        self.index.as_mut().ok_or_else(|| Error::internal("a catalog's engine was closed while it was used"))
+    }
+
+    /// Whether its file is still the one under the name.
+    fn is_current(&self) -> bool {
+        self.file.as_ref().is_none_or(|(path, inode)| place::inode_of(path) == *inode)
+    }
+}
+
+/// Whether the marks of an engine reach all heads of the logs.
+pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
+    heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
+}
+
+impl Inner {
+    /// Where the engine is.
+    pub fn place(&self) -> Result<EnginePlace> {
+        let engines = self.engines();
+        if let Some(place) = engines.place.get() {
+            return Ok(place.clone());
+        }
+        let place = place::choose(&self.store.home(), self.settings.engine.as_deref())?;
+        Ok(engines.place.get_or_init(|| place).clone())
+    }
+
+    /// A new connection.
+    fn connect(&self, place: &EnginePlace) -> Result<Engine> {
+        let store = self.store.home().id;
+        match place {
+            EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store),
+            EnginePlace::Postgres(url) => Engine::of(Box::new(Postgres::open(url, store)?), None, store),
+            EnginePlace::File(path) => {
+                let _guard = place::prepare(path)?;
+                let open = || Engine::of(Box::new(Sqlite::open(path)?), Some(path.clone()), store);
+                open().map_err(|e| e.context(format!("the catalog's engine {}", path.display())))
+            }
+        }
+    }
+
+    /// Lends a connection; it is kept for later where nothing went wrong with it.
+    pub fn with_engine<T>(
+        &self,
+        place: &EnginePlace,
+        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+    ) -> Result<T> {
+        let engines = self.engines();
+        if *place == EnginePlace::Memory {
+            let mut slot = lock(&engines.memory);
+            let mut engine = match slot.take() {
+                Some(engine) => engine,
+                None => self.connect(place)?,
+            };
+            let outcome = work(&mut engine);
+            if outcome.as_ref().err().is_none_or(|e| e.kind() != ErrorKind::Internal) {
+                *slot = Some(engine);
+            }
+            return outcome;
+        }
+        let idle = lock(&engines.idle).pop().filter(Engine::is_current);
+        let mut engine = match idle {
+            Some(engine) => engine,
+            None => {
+                // Others that lie idle have the old file, too.
+                lock(&engines.idle).retain(Engine::is_current);
+                self.connect(place)?
+            }
+        };
+        let outcome = work(&mut engine);
+        let sound = |e: &Error| {
+            !matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
+        };
+        if outcome.as_ref().err().is_none_or(sound) {
+            let mut idle = lock(&engines.idle);
+            if idle.len() < IDLE {
+                idle.push(engine);
+            }
+        }
+        outcome
+    }
+
+    /// The engine's place for a store with these heads: in memory while there is nothing to keep.
+    pub fn place_for(&self, heads: &[(Id, u64)]) -> Result<EnginePlace> {
+        if heads.is_empty() { Ok(EnginePlace::Memory) } else { self.place() }
+    }
+
+    /// Lets `read` look at the catalog.
+    pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+        match self.look_once(view, read) {
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                let EnginePlace::File(path) = self.place()? else { return Err(e) };
+                // All of the engine is in the logs: a damaged one is made again.
+                place::set_aside(&path, place::inode_of(&path))?;
+                self.look_once(view, read)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn look_once<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+        let (feed, own) = self.moment(view)?;
+        let heads = feed.heads();
+        let place = self.place_for(&heads)?;
+        self.with_engine(&place, &mut |engine| {
+            let index = engine.index()?;
+            if view == View::AsIs {
+                return reading(index, read);
+            }
+            for _ in 0..ROUNDS {
+                self.follow(index, &feed, Wait::Yes)?;
+                let laid_over = match view {
+                    View::All(session) => index.overlay(session, &own.commits())?,
+                    _ => false,
+                };
+                if !laid_over {
+                    index.begin_read()?;
+                }
+                // Somebody may have begun to make the engine anew since we followed.
+                let marks = index.watermarks();
+                if marks.as_ref().is_ok_and(|marks| !covers(marks, &heads)) {
+                    index.end_read()?;
+                    continue;
+                }
+                let outcome = marks.and_then(|_| read(index));
+                let ended = index.end_read();
+                return outcome.and_then(|value| ended.map(|()| value));
+            }
+            Err(Error::unavailable("the catalog's engine is made anew again and again")
+                .with_hint("try again"))
+        })
+    }
+
+    /// What the logs hold and what this handle has not flushed, of one moment.
+    fn moment(&self, view: View) -> Result<(Feed, Own)> {
+        let mut feed = self.store.feed()?;
+        let View::All(session) = view else { return Ok((feed, Own::default())) };
+        for _ in 0..ROUNDS {
+            let mut own = Own { all: self.store.pending_side(None)?, transaction: Vec::new() };
+            if session.is_some() {
+                own.transaction = self.store.pending_side(session)?;
+            }
+            if own.all.is_empty() && own.transaction.is_empty() {
+                return Ok((feed, own));
+            }
+            // What another thread flushes now must not be seen twice.
+            let later = self.store.feed()?;
+            if later.heads() == feed.heads() {
+                return Ok((feed, own));
+            }
+            feed = later;
+        }
+        Ok((feed, Own::default()))
+    }
+
+    /// Brings an engine up to a feed; `false` where another process has it and `wait` is No.
+    pub fn follow(&self, index: &mut Index, feed: &Feed, wait: Wait) -> Result<bool> {
+        super::follow::follow(self, index, feed, wait)
+    }
+
+    /// Applies what is in the logs if nobody else does so at this moment.
+    pub fn catch_up(&self) -> Result<bool> {
+        let feed = self.store.feed()?;
+        let heads = feed.heads();
+        let place = self.place_for(&heads)?;
+        self.with_engine(&place, &mut |engine| {
+            let index = engine.index()?;
+            self.follow(index, &feed, Wait::No)
+        })
+    }
+}
+
+/// One read of one state.
+fn reading<T>(index: &mut Index, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+    index.begin_read()?;
+    let outcome = read(index);
+    let ended = index.end_read();
+    outcome.and_then(|value| ended.map(|()| value))
+}

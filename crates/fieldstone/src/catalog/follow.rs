@@ -1,0 +1,191 @@
+//! Following the logs: what they hold beyond an engine's marks is applied, decisions first, then each
+//! log's fields and commits.
+//!
+//! Invariants:
+//! * a log's mark moves in the same transaction of the engine that holds the rows up to it;
+//! * a long replay is several transactions: between them others read nothing, because their marks do not
+//!   reach the logs' heads, and any of them may go on with it;
+//! * damaged parts are passed over, the same ones by everybody.
+
+use fieldstone_catalog::engine::{CommitRef, Decision, FieldRow, Index, Wait};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_store::api::{DecisionState, EntryChange, Feed};
+
+use super::RebuildReport;
+use super::engine::covers;
+use super::inner::Inner;
+use super::roles::Place;
+
+/// Bytes of side records that one transaction of the engine holds, about.
+const BYTES: usize = 64 << 20;
+/// Rows of fields that are given to the engine at once.
+const ROWS: usize = 4096;
+/// Places that are asked about at once.
+const PLACES: usize = 256;
+
+/// Brings an engine up to a feed; `false` where another process has it and `wait` is No.
+pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, wait: Wait) -> Result<bool> {
+    let heads = feed.heads();
+    if covers(&index.watermarks()?, &heads) {
+        return Ok(true);
+    }
+    let mut report = RebuildReport::default();
+    Replay { inner, feed, heads, wait, report: &mut report }.run(index, false)
+}
+
+/// Makes the tables anew from the first commit on.
+pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
+    let heads = feed.heads();
+    let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
+    Replay { inner, feed, heads, wait: Wait::Yes, report: &mut report }.run(index, true)?;
+    Ok(report)
+}
+
+struct Replay<'a> {
+    inner: &'a Inner,
+    feed: &'a Feed,
+    heads: Vec<(Id, u64)>,
+    wait: Wait,
+    report: &'a mut RebuildReport,
+}
+
+impl Replay<'_> {
+    fn run(&mut self, index: &mut Index, anew: bool) -> Result<bool> {
+        if !index.begin_apply(self.wait)? {
+            return Ok(false);
+        }
+        let outcome = self.within(index, anew);
+        if outcome.is_err() {
+            // The first error says more than what giving up may add.
+            let _ = index.abort();
+            return outcome.map(|()| true);
+        }
+        index.end_apply()?;
+        self.report.attributes += index.attributes_applied();
+        Ok(true)
+    }
+
+    fn within(&mut self, index: &mut Index, anew: bool) -> Result<()> {
+        if anew {
+            index.clear()?;
+        }
+        let states = self.feed.decisions();
+        let decisions: Vec<Decision> = states.iter().map(decision).collect();
+        let mut decided = index.apply_decisions(decisions.clone())?;
+        if decided.rebuild {
+            index.clear()?;
+            decided = index.apply_decisions(decisions.clone())?;
+        }
+        for transaction in decided.fields {
+            let state = states.iter().find(|state| state.transaction == transaction);
+            for (writer, _) in state.iter().flat_map(|state| &state.covers) {
+                let entries = self.feed.entries_under(*writer, transaction);
+                self.fields(index, *writer, entries)?;
+            }
+        }
+        let marks = index.watermarks()?;
+        let mut bytes = 0;
+        for (writer, head) in self.heads.clone() {
+            let after = marks.get(&writer).copied().unwrap_or(0);
+            if after >= head {
+                continue;
+            }
+            let entries = self.feed.entries(writer, after);
+            self.fields(index, writer, entries)?;
+            for commit in self.feed.commits(writer, after)? {
+                let commit = commit?;
+                index.apply_commit(&CommitRef {
+                    writer,
+                    sequence: commit.sequence,
+                    stamp: commit.stamp,
+                    transaction: commit.transaction,
+                    side: &commit.side,
+                })?;
+                self.report.commits += 1;
+                bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
+                if bytes >= BYTES {
+                    bytes = 0;
+                    index.set_watermark(writer, commit.sequence)?;
+                    self.pause(index, &decisions)?;
+                    if index.watermarks()?.get(&writer).is_some_and(|mark| *mark != commit.sequence) {
+                        // Another process went on meanwhile, or began anew: look again from the marks.
+                        return self.within(index, false);
+                    }
+                }
+            }
+            index.set_watermark(writer, head)?;
+        }
+        self.recheck(index)
+    }
+
+    /// Ends one transaction of the engine and begins the next.
+    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<()> {
+        index.end_apply()?;
+        self.report.attributes += index.attributes_applied();
+        if !index.begin_apply(Wait::Yes)? {
+            return Err(Error::unavailable("another process has the catalog's engine").with_hint("try again"));
+        }
+        // What is decided is known per transaction of the engine.
+        index.apply_decisions(decisions.to_vec()).map(drop)
+    }
+
+    /// Applies index entries.
+    fn fields(
+        &mut self,
+        index: &mut Index,
+        writer: Id,
+        entries: impl Iterator<Item = Result<EntryChange>>,
+    ) -> Result<()> {
+        let mut rows = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            self.report.fields += 1;
+            let Some(place) = self.inner.place_of(&entry.key) else { continue };
+            rows.push(FieldRow {
+                run: place.run,
+                variable: place.variable,
+                step: place.step,
+                sequence: entry.sequence,
+                stamp: entry.stamp,
+                transaction: entry.transaction,
+                removal: entry.removal,
+                dtype: entry.dtype,
+                shape: entry.shape,
+            });
+            if rows.len() >= ROWS {
+                index.apply_entries(writer, &rows)?;
+                rows.clear();
+            }
+        }
+        index.apply_entries(writer, &rows)
+    }
+
+    /// Asks the store about places where a field was removed: another field may stand there.
+    fn recheck(&mut self, index: &mut Index) -> Result<()> {
+        loop {
+            let places = index.rechecks(PLACES)?;
+            for place in &places {
+                let wanted =
+                    Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
+                index.set_held(place, self.inner.holds(&wanted)?)?;
+            }
+            if places.len() < PLACES {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A decision as the index takes it.
+fn decision(state: &DecisionState) -> Decision {
+    let known = state.clone();
+    Decision {
+        transaction: state.transaction,
+        committed: state.committed,
+        closed: state.closed,
+        kinds: state.kinds,
+        order: state.order,
+        visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
+    }
+}

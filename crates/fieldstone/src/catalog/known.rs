@@ -1,0 +1,214 @@
+//! What this handle knows of runs, variables and tags while it writes, so that an attribute is checked
+//! without asking the engine.
+//!
+//! What it declared itself is known at once and until it is discarded; what the engine told it, for
+//! [`FRESH`]. Each transaction has its own; what stands outside of transactions is seen in all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::env::Clock;
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
+
+use super::{RunInfo, TagInfo, VariableInfo};
+
+/// How long what the engine said is believed, in nanoseconds.
+const FRESH: u64 = 10_000_000_000;
+/// Transactions of which something is kept.
+const SESSIONS: usize = 256;
+
+/// A thing, and until when it is believed, by the monotonic clock; without end while it is not flushed.
+#[derive(Debug)]
+struct Seen<T> {
+    value: T,
+    until: Option<u64>,
+}
+
+/// What is known in one session.
+#[derive(Debug, Default)]
+struct Names {
+    runs: HashMap<RunName, Seen<RunInfo>>,
+    variables: HashMap<RunName, HashMap<VariableName, Seen<VariableInfo>>>,
+    tags: HashMap<String, Vec<Seen<TagInfo>>>,
+    steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
+    /// Whether something was deleted and not flushed: then only the engine knows.
+    deleted: bool,
+}
+
+/// What is known, by session.
+#[derive(Debug)]
+pub struct Known {
+    clock: Arc<dyn Clock>,
+    sessions: HashMap<Option<Id>, Names>,
+}
+
+/// Whether a thing is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Look<T> {
+    /// It is.
+    Here(T),
+    /// It was, a while ago.
+    Old(T),
+    /// Ask the engine.
+    Ask,
+}
+
+impl Known {
+    /// Knows nothing yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Known {
+        Known { clock, sessions: HashMap::new() }
+    }
+
+    fn until(&self, own: bool) -> Option<u64> {
+        (!own).then(|| self.clock.monotonic().saturating_add(FRESH))
+    }
+
+    fn names(&mut self, session: Option<Id>) -> &mut Names {
+        if self.sessions.len() > SESSIONS && !self.sessions.contains_key(&session) {
+            self.sessions.retain(|id, names| id.is_none() || names.deleted);
+        }
+        self.sessions.entry(session).or_default()
+    }
+
+    /// Whether something was deleted in a session, or outside of transactions, and not flushed.
+    pub fn deleted(&self, session: Option<Id>) -> bool {
+        [session, None].iter().any(|id| self.sessions.get(id).is_some_and(|names| names.deleted))
+    }
+
+    /// Looks in a session, then outside of transactions; keeps of the thing what `part` gives.
+    fn look<T, U>(
+        &self,
+        session: Option<Id>,
+        find: impl Fn(&Names) -> Option<&Seen<T>>,
+        part: impl Fn(&T) -> U,
+    ) -> Look<U> {
+        if self.deleted(session) {
+            return Look::Ask;
+        }
+        let found = [session, None].into_iter().find_map(|id| find(self.sessions.get(&id)?));
+        match found {
+            Some(seen) if seen.until.is_some_and(|until| until < self.clock.monotonic()) => {
+                Look::Old(part(&seen.value))
+            }
+            Some(seen) => Look::Here(part(&seen.value)),
+            None => Look::Ask,
+        }
+    }
+
+    /// A run.
+    pub fn run(&self, session: Option<Id>, run: &RunName) -> Look<RunInfo> {
+        self.look(session, |names| names.runs.get(run), RunInfo::clone)
+    }
+
+    /// Whether there is a run.
+    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Look<()> {
+        self.look(session, |names| names.runs.get(run), |_| ())
+    }
+
+    /// A variable.
+    pub fn variable(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Look<VariableInfo> {
+        self.look(session, |names| names.variables.get(run)?.get(name), VariableInfo::clone)
+    }
+
+    /// The shape of a variable, where that is known.
+    pub fn shape(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Look<Option<Vec<u64>>> {
+        let shape = |variable: &VariableInfo| variable.decl.shape.clone();
+        self.look(session, |names| names.variables.get(run)?.get(name), shape)
+    }
+
+    /// Whether a tag is known, by its whole declaration.
+    pub fn has_tag(&self, session: Option<Id>, tag: &TagDecl) -> bool {
+        let find = |names: &'_ Names| {
+            names.tags.get(&tag.name).is_some_and(|tags| tags.iter().any(|seen| seen.value.decl == *tag))
+        };
+        let mut sessions = [session, None].into_iter().filter_map(|id| self.sessions.get(&id));
+        !self.deleted(session) && sessions.any(find)
+    }
+
+    /// The time of a step that was declared here and is not flushed.
+    pub fn step(&self, session: Option<Id>, run: &RunName, step: i64) -> Option<Option<f64>> {
+        let find = |id| self.sessions.get(&id)?.steps.get(run)?.get(&step).copied();
+        [session, None].into_iter().find_map(find)
+    }
+
+    /// Keeps the time of a step until it is flushed.
+    pub fn keep_step(&mut self, session: Option<Id>, run: &RunName, step: i64, time: Option<f64>) {
+        self.names(session).steps.entry(run.clone()).or_default().insert(step, time);
+    }
+
+    /// Tags of a name that this handle declared and nobody else may know yet.
+    pub fn own_tags(&self, session: Option<Id>, name: &str) -> Vec<TagInfo> {
+        let mut sessions = vec![session];
+        if session.is_some() {
+            sessions.push(None);
+        }
+        let all = sessions.iter().filter_map(|id| self.sessions.get(id)?.tags.get(name));
+        all.flatten().filter(|tag| tag.until.is_none()).map(|tag| tag.value.clone()).collect()
+    }
+
+    /// Tags of a name, where they are all known.
+    pub fn tags(&self, session: Option<Id>, name: &str) -> Option<Vec<TagInfo>> {
+        if session.is_some() || self.deleted(session) {
+            return None;
+        }
+        let tags = self.sessions.get(&session)?.tags.get(name)?;
+        let fresh = tags.iter().any(|tag| tag.until.is_some_and(|until| until >= self.clock.monotonic()));
+        fresh.then(|| tags.iter().map(|tag| tag.value.clone()).collect())
+    }
+
+    /// Keeps a run; `own`: declared here and not flushed.
+    pub fn keep_run(&mut self, session: Option<Id>, run: RunInfo, own: bool) {
+        let seen = Seen { until: self.until(own), value: run };
+        self.names(session).runs.insert(seen.value.decl.run.clone(), seen);
+    }
+
+    /// Keeps a variable.
+    pub fn keep_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
+        let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
+        let seen = Seen { until: self.until(own), value: variable };
+        self.names(session).variables.entry(run).or_default().insert(name, seen);
+    }
+
+    /// Keeps a tag.
+    pub fn keep_tag(&mut self, session: Option<Id>, tag: TagInfo, own: bool) {
+        let until = self.until(own);
+        let tags = self.names(session).tags.entry(tag.decl.name.clone()).or_default();
+        match tags.iter_mut().find(|seen| seen.value.decl == tag.decl) {
+            // What is not flushed stays so.
+            Some(seen) if seen.until.is_none() => seen.value = tag,
+            Some(seen) => *seen = Seen { until, value: tag },
+            None => tags.push(Seen { until, value: tag }),
+        }
+    }
+
+    /// Something was deleted in a session.
+    pub fn note_deletion(&mut self, session: Option<Id>) {
+        *self.names(session) = Names { deleted: true, ..Names::default() };
+    }
+
+    /// What a session declared is in the log now.
+    pub fn flushed(&mut self, session: Option<Id>) {
+        let until = self.until(false);
+        let Some(names) = self.sessions.get_mut(&session) else { return };
+        names.deleted = false;
+        names.steps.clear();
+        names.runs.values_mut().for_each(|seen| seen.until = seen.until.or(until));
+        let variables = names.variables.values_mut().flat_map(HashMap::values_mut);
+        variables.for_each(|seen| seen.until = seen.until.or(until));
+        names.tags.values_mut().flatten().for_each(|seen| seen.until = seen.until.or(until));
+    }
+
+    /// What a session declared is not to be.
+    pub fn discarded(&mut self, session: Option<Id>) {
+        self.sessions.remove(&session);
+    }
+
+    /// Forgets what the engine said, when it was found wanting.
+    pub fn forget(&mut self, session: Option<Id>) {
+        let Some(names) = self.sessions.get_mut(&session) else { return };
+        names.runs.retain(|_, seen| seen.until.is_none());
+        names.variables.values_mut().for_each(|all| all.retain(|_, seen| seen.until.is_none()));
+        names.tags.values_mut().for_each(|all| all.retain(|seen| seen.until.is_none()));
+    }
+}

@@ -1,0 +1,183 @@
+//! Queries, streams, and the calls that look at the engine as a whole.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables};
+use fieldstone_catalog::query::{self, Hit, HitTable, Query};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{RunName, VariableName};
+
+use super::declare::run_row;
+use super::engine::View;
+use super::inner::Inner;
+use super::place::EnginePlace;
+use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
+
+/// Hits that wait between the thread that finds them and the one that takes them.
+const WAITING: usize = 1024;
+/// Differences that a check names.
+const NAMED: usize = 100;
+
+impl Inner {
+    /// Answers from one state of all that a query may see.
+    pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
+        self.look(View::All(query.transaction), &mut |index| answer(index))
+    }
+
+    /// The run of a name.
+    pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
+        let mut rows =
+            self.look(View::All(session), &mut |index| index.runs(&RunSelect::Named(name.to_owned())))?;
+        rows.retain(|row| project.is_none_or(|project| row.decl.run.project == project));
+        if rows.len() > 1 {
+            let projects: Vec<String> =
+                rows.iter().map(|row| format!("'{}'", row.decl.run.project)).collect();
+            return Err(Error::invalid(format!(
+                "there are runs '{name}' in projects {}",
+                projects.join(", ")
+            ))
+            .with_hint("give the project ('' for none)"));
+        }
+        match rows.pop() {
+            Some(row) => Ok(RunInfo { decl: row.decl, declared: row.declared }),
+            None => {
+                let shown = match project {
+                    Some(project) if !project.is_empty() => format!("'{name}' of project '{project}'"),
+                    _ => format!("'{name}'"),
+                };
+                Err(self.no_run(session, name, &shown))
+            }
+        }
+    }
+
+    /// A variable of a run; the newest version where none is given.
+    pub fn variable(
+        &self,
+        run: &RunName,
+        name: &str,
+        version: Option<i64>,
+        session: Option<Id>,
+    ) -> Result<VariableInfo> {
+        let found = self.look(View::All(session), &mut |index| {
+            let Some(row) = run_row(index, run)? else { return Ok(None) };
+            let all = index.variables(row.id)?.into_iter();
+            let named = all.filter(|row| row.decl.variable.name == name);
+            let asked =
+                named.filter(|row| version.is_none_or(|version| row.decl.variable.version == version));
+            Ok(Some(asked.max_by_key(|row| row.decl.variable.version)))
+        })?;
+        match found {
+            None => Err(self.no_run(session, &run.name, &super::declare::run_text(run))),
+            Some(Some(row)) => Ok(VariableInfo { run: run.clone(), decl: row.decl, declared: row.declared }),
+            Some(None) => {
+                let asked = VariableName { name: name.to_owned(), version: version.unwrap_or(0) };
+                Err(self.no_variable(session, run, &asked))
+            }
+        }
+    }
+
+    /// Hits, one after another.
+    pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+        let heads = self.store.feed()?.heads();
+        let pending = query.transaction.is_some() || !self.store.pending_side(None)?.is_empty();
+        if pending || self.place_for(&heads)? == EnginePlace::Memory {
+            // Nobody else may use that engine, or write to it, for as long as it is read.
+            let table = self.ask(query, |tables| query::collect(tables, query))?;
+            return Ok(Box::new(Rows { table, next: 0 }));
+        }
+        let (sender, receiver) = sync_channel(WAITING);
+        let inner = self.shared()?;
+        let query = query.clone();
+        std::thread::Builder::new()
+            .name("catalog".into())
+            .spawn(move || inner.send(&query, &sender))
+            .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
+        Ok(Box::new(Received { receiver }))
+    }
+
+    /// Finds hits and sends them on, until nobody takes them any more.
+    fn send(&self, query: &Query, sender: &SyncSender<Result<Hit>>) {
+        let mut begun = false;
+        let outcome = self.look(View::Synced, &mut |index| {
+            if begun {
+                // Hits of before have been taken already.
+                return Err(Error::unavailable("the catalog's engine broke while it was read")
+                    .with_hint("ask again: it is made anew"));
+            }
+            begun = true;
+            query::run(index, query, &mut |hit| {
+                Ok(if sender.send(Ok(hit.to_hit())).is_ok() { Flow::More } else { Flow::Stop })
+            })
+        });
+        if let Err(error) = outcome {
+            // Nobody may be there any more to be told.
+            drop(sender.send(Err(error)));
+        }
+    }
+
+    /// Makes the engine's tables anew.
+    pub fn rebuild(&self) -> Result<RebuildReport> {
+        let feed = self.store.feed()?;
+        let place = self.place_for(&feed.heads())?;
+        let mut work = |engine: &mut super::engine::Engine| follow::rebuild(self, engine.index()?, &feed);
+        let mut report = match (self.with_engine(&place, &mut work), &place) {
+            (Err(e), EnginePlace::File(path)) if e.kind() == ErrorKind::Corrupt => {
+                super::place::set_aside(path, super::place::inode_of(path))?;
+                self.with_engine(&place, &mut work)?
+            }
+            (outcome, _) => outcome?,
+        };
+        report.engine = place.to_string();
+        Ok(report)
+    }
+
+    /// Compares the engine with a replay.
+    pub fn verify(&self) -> Result<CatalogCheck> {
+        let feed = self.store.feed()?;
+        let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.home().id)?;
+        follow::rebuild(self, &mut replayed, &feed)?;
+        let mut check = CatalogCheck::default();
+        check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
+        let expected = replayed.dump()?;
+        let found = self.look(View::Synced, &mut |index| index.dump())?;
+        check.lines = expected.lines().count() as u64;
+        let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
+        for (have, other, what) in sides {
+            let other: std::collections::HashSet<&str> = other.lines().collect();
+            let missing = have.lines().filter(|line| !other.contains(line));
+            let room = NAMED - check.different.len().min(NAMED);
+            check.different.extend(missing.take(room).map(|line| format!("{what}: {line}")));
+        }
+        Ok(check)
+    }
+}
+
+/// Rows of a table as hits.
+struct Rows {
+    table: HitTable,
+    next: usize,
+}
+
+impl Iterator for Rows {
+    type Item = Result<Hit>;
+
+    fn next(&mut self) -> Option<Result<Hit>> {
+        let hit = self.table.hit(self.next)?;
+        self.next += 1;
+        Some(Ok(hit))
+    }
+}
+
+/// Hits that another thread finds. Dropping it ends that thread.
+struct Received {
+    receiver: Receiver<Result<Hit>>,
+}
+
+impl Iterator for Received {
+    type Item = Result<Hit>;
+
+    fn next(&mut self) -> Option<Result<Hit>> {
+        self.receiver.recv().ok()
+    }
+}

@@ -1,0 +1,242 @@
+//! The engine is an index and no more: deleted, damaged, stale, held by others or out of reach, it changes
+//! no answer and delays no flush.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shared;
+
+use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::{ArchiveOptions, DType, Mode, OpenOptions};
+use shared::*;
+
+/// Names the store to a child that only reads it.
+const CHILD: &str = "FIELDSTONE_TEST_CATALOG_STORE";
+
+/// A store with some of everything, flushed.
+fn filled(folder: &Path) -> Both {
+    let both = Both::at(folder);
+    for name in ["a", "b"] {
+        both.prepare(name);
+        both.catalog.annotate(columns(name, "max", 500), None).unwrap();
+        both.annotate(name, "min", 3, [1, 1], 0.25);
+        both.catalog.annotate(on_run(name, "cost", 7.0), None).unwrap();
+        both.flush();
+    }
+    let data = vec![0; 8 * 64];
+    let value = fieldstone::Value::Array { data: &data, dtype: DType::F8, shape: &[8, 8] };
+    let key = [("run", "a"), ("variable", "t"), ("step", "9")];
+    both.store.archive(&key, value, &ArchiveOptions::default()).unwrap();
+    both.catalog.delete(&Deletion::Attributes(all_of(vec![above(60.0)])), false, true, None).unwrap();
+    both.flush();
+    both
+}
+
+fn delete_engine(folder: &Path) {
+    fs::remove_dir_all(folder.join("catalog")).unwrap();
+}
+
+#[test]
+fn deleting_the_engine_changes_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    assert!(answers.lines().count() > 800, "{answers}");
+    delete_engine(folder.path());
+    assert_eq!(both.answers(), answers, "deleted while it was open");
+    assert!(Both::engine(folder.path()).exists());
+    assert_eq!(Both::at(folder.path()).answers(), answers);
+    // Only the file itself, so that its journal is left behind.
+    fs::remove_file(Both::engine(folder.path())).unwrap();
+    assert_eq!(Both::at(folder.path()).answers(), answers);
+    assert_eq!(both.answers(), answers);
+    let memory = Some("memory:".to_owned());
+    let replayed = Catalog::of(both.store.clone(), CatalogSettings { engine: memory }).unwrap();
+    let replayed = Both { store: both.store.clone(), catalog: replayed };
+    assert_eq!(replayed.answers(), answers);
+    let report = both.catalog.rebuild().unwrap();
+    assert_eq!((report.logs, report.commits), (1, 3));
+    assert!(report.attributes >= 1000 && report.fields == 1, "{report:?}");
+    assert_eq!(both.answers(), answers);
+}
+
+#[test]
+fn a_damaged_engine_is_set_aside_and_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    drop(both);
+    let path = Both::engine(folder.path());
+    for damage in 0..3 {
+        let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        match damage {
+            0 => file.set_len(length / 3).unwrap(),
+            1 => file.write_all(b"this is no database").unwrap(),
+            _ => {
+                file.seek(SeekFrom::Start(4096)).unwrap();
+                file.write_all(&vec![0xa5; length as usize - 4096]).unwrap();
+            }
+        }
+        drop(file);
+        assert_eq!(Both::at(folder.path()).answers(), answers, "damage {damage}");
+        assert!(folder.path().join("catalog/index.sqlite.damaged").exists());
+    }
+}
+
+#[test]
+fn an_engine_of_another_store_is_made_again() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let both = filled(one.path());
+    let answers = both.answers();
+    let stranger = Both::at(other.path());
+    stranger.prepare("z");
+    stranger.flush();
+    assert_eq!(stranger.catalog.runs(&Query::all()).unwrap().len(), 1);
+    drop((both, stranger));
+    fs::copy(Both::engine(other.path()), Both::engine(one.path())).unwrap();
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(one.path().join(format!("catalog/index.sqlite{end}")));
+    }
+    assert_eq!(Both::at(one.path()).answers(), answers);
+}
+
+#[test]
+fn a_log_that_is_ahead_of_the_engine_is_followed() {
+    // As after a kill between a flush and the next read: the engine has nothing of the last commits.
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    let kept = tempfile::tempdir().unwrap();
+    let old = kept.path().join("engine");
+    drop(both);
+    fs::copy(Both::engine(folder.path()), &old).unwrap();
+    let both = Both::at(folder.path());
+    both.annotate("a", "late", 1, [0, 0], 1.0);
+    both.flush();
+    let newer = both.answers();
+    assert_ne!(newer, answers);
+    drop(both);
+    delete_engine(folder.path());
+    fs::create_dir(folder.path().join("catalog")).unwrap();
+    fs::copy(&old, Both::engine(folder.path())).unwrap();
+    assert_eq!(Both::at(folder.path()).answers(), newer);
+}
+
+#[test]
+fn a_busy_engine_delays_no_flush() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    assert!(!both.hits(vec![]).is_empty());
+    let path = Both::engine(folder.path());
+    // Another process that applies for long: it holds SQLite's write lock.
+    let mut script = std::process::Command::new("python3");
+    script.arg("-c").arg(
+        "import sqlite3, sys\n\
+         c = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+         c.execute('BEGIN IMMEDIATE')\n\
+         print('held', flush=True)\n\
+         sys.stdin.read()",
+    );
+    script.arg(&path).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut holder = script.spawn().unwrap();
+    let mut line = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut line).unwrap();
+    assert_eq!(&line, b"held\n");
+    let begun = Instant::now();
+    both.catalog.annotate(columns("a", "more", 20_000), None).unwrap();
+    both.flush();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "the flush waited for the engine: {took:?}");
+    assert!(!both.catalog.catch_up().unwrap(), "another process has it");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(both.catalog.count(&all_of(vec![tag_is("more")])).unwrap(), 20_000);
+}
+
+#[test]
+fn many_attributes_are_applied_with_their_flush() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let applied = |both: &Both| {
+        fs::metadata(Both::engine(folder.path())).map_or(0, |m| m.len()) + {
+            let _ = both;
+            fs::metadata(folder.path().join("catalog/index.sqlite-wal")).map_or(0, |m| m.len())
+        }
+    };
+    let before = applied(&both);
+    both.catalog.annotate(columns("a", "more", 50_000), None).unwrap();
+    both.flush();
+    assert!(applied(&both) > before + 500_000, "{before} and then {}", applied(&both));
+    both.annotate("a", "few", 1, [0, 0], 1.0);
+    let before = applied(&both);
+    both.flush();
+    assert_eq!(applied(&both), before, "a few are left to the next read");
+    both.store.close().unwrap();
+    assert_ne!(applied(&both), before, "or to the end of the handle");
+}
+
+#[test]
+fn many_threads_and_handles_apply_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(filled(folder.path()));
+    std::thread::scope(|scope| {
+        for writer in 0..6 {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let both = Both::at(folder);
+                let name = format!("w{writer}");
+                both.prepare(&name);
+                for step in 0..5 {
+                    both.annotate(&name, "max", step, [0, 0], step as f64);
+                    both.flush();
+                    let own = both.hits(vec![run_is(&name)]);
+                    assert_eq!(own.len() as i64, step + 1, "what was flushed is there: {own:?}");
+                }
+            });
+        }
+    });
+    let both = Both::at(folder.path());
+    assert_eq!(both.hits(vec![tag_is("max"), above(-1.0)]).len(), 30 + 2 * 481);
+    let check = both.catalog.verify().unwrap();
+    assert!(check.ok(), "{check:#?}");
+}
+
+#[test]
+fn a_reader_needs_read_permission_only() {
+    let reader = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+    if let Ok(url) = std::env::var(CHILD) {
+        println!("{}", Both::open(&url, &reader).answers());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let answers = filled(folder.path()).answers();
+    delete_engine(folder.path());
+    let cache = tempfile::tempdir().unwrap();
+    if fieldstone::Env::real().identity.uid() == 0 {
+        // Root may write anywhere: as for a store of another user, which a reader leaves alone.
+        for path in [folder.path().to_owned(), folder.path().join("logs")] {
+            std::os::unix::fs::chown(path, Some(4321), Some(4321)).unwrap();
+        }
+    } else {
+        let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+        fs::set_permissions(folder.path(), read_only).unwrap();
+    }
+    // A process of its own, because it must have another cache.
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "--nocapture", "a_reader_needs_read_permission_only"]);
+    child.env(CHILD, folder.path()).env("XDG_CACHE_HOME", cache.path());
+    let output = child.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&answers), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!folder.path().join("catalog").exists());
+    let stores: Vec<_> = fs::read_dir(cache.path().join("fieldstone")).unwrap().flatten().collect();
+    assert_eq!(stores.len(), 1);
+    assert!(stores[0].path().join("index.sqlite").exists());
+    let writable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), writable).unwrap();
+}
