@@ -1,5 +1,6 @@
 //! PostgreSQL as a [`Database`]: cells, scans, bulk insert, transactions, failures. What the index makes of
 //! it is tested by the same tests as SQLite.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "common/postgres.rs"]
 mod server;

@@ -18,6 +18,7 @@
 //! * after an error the transaction must be given up with [`Index::abort`].
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -26,7 +27,7 @@ use fieldstone_format::Id;
 use super::names::Names;
 use super::order::Decision;
 use super::summary::Sums;
-use super::{Cell, Database, Flow, Wait, schema, views};
+use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
 /// What the index is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,8 @@ impl Index {
         match found {
             Ok(found) => Ok(found == self.expected()),
             Err(error) => match error.kind() {
+                // A server has no file that could be damaged as a whole: it is tables that are not there.
+                ErrorKind::Corrupt if self.db.dialect() == Dialect::Postgres => Ok(false),
                 ErrorKind::Corrupt | ErrorKind::Denied | ErrorKind::Unavailable => Err(error),
                 _ => Ok(false),
             },
@@ -132,7 +135,10 @@ impl Index {
         self.db.batch(&schema::create(dialect))?;
         self.db.batch(&views::create(dialect))?;
         let (layout, store) = self.expected();
-        for (name, value) in [("layout", layout.as_str()), ("store", &store), ("generation", "0")] {
+        // Tables that are made anew count from elsewhere: who remembers the old ones must not take them for
+        // these, whose numbers mean other things.
+        let first = (RandomState::new().hash_one(self.store.0) >> 2).to_string();
+        for (name, value) in [("layout", layout.as_str()), ("store", &store), ("generation", &first)] {
             let cells = [Cell::Text(name), Cell::Text(value)];
             self.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
         }
@@ -163,7 +169,12 @@ impl Index {
         if self.doing != Doing::Nothing {
             return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
         }
-        if !self.db.begin(true, wait)? {
+        let begun = self.db.begin(true, wait);
+        if begun.is_err() {
+            // A server that was lost may come back with an older state.
+            self.forget();
+        }
+        if !begun? {
             return Ok(false);
         }
         self.doing = doing;
@@ -227,9 +238,12 @@ impl Index {
         if self.doing != Doing::Nothing {
             return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
         }
-        self.db.begin(false, Wait::Yes)?;
-        self.doing = Doing::Reading;
-        Ok(())
+        let begun = self.db.begin(false, Wait::Yes);
+        match begun {
+            Ok(_) => self.doing = Doing::Reading,
+            Err(_) => self.forget(),
+        }
+        begun.map(|_| ())
     }
 
     /// Ends reading; what was laid over the tables is gone.

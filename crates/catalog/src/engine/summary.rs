@@ -235,14 +235,21 @@ impl Index {
             let mut members: Vec<(Member, Sum)> =
                 of.series.into_iter().filter(|(_, sum)| sum.dirty).collect();
             members.sort_unstable_by_key(|(member, _)| *member);
+            let mut written = Vec::with_capacity(members.len() * SERIES_WIDTH);
             for (member, sum) in members {
                 let sum = if sum.again && sum.n > 0 { self.series_again(run, tag, member)? } else { sum };
-                self.write_series(run, tag, member, &sum)?;
                 if sum.n == 0 {
+                    let key = [run, tag, member.0, member.1].map(Cell::Int);
+                    let sql =
+                        "DELETE FROM series WHERE run = $1 AND tag = $2 AND step = $3 AND variable = $4";
+                    self.db.execute(sql, &key)?;
                     self.dirty.step(run, member.0);
                     self.dirty.variable(run, member.1);
+                } else {
+                    written.extend(series_cells(run, tag, member, &sum));
                 }
             }
+            self.db.execute_many(WRITE_SERIES, SERIES_WIDTH, &written)?;
             if of.span.dirty {
                 self.write_span(run, tag, of.span)?;
             }
@@ -271,24 +278,6 @@ impl Index {
         Ok(Sum { n, least, greatest, levels, extent, ..NOTHING })
     }
 
-    fn write_series(&mut self, run: RunId, tag: TagId, (step, variable): Member, sum: &Sum) -> Result<()> {
-        let key = [Cell::Int(run), Cell::Int(tag), Cell::Int(step), Cell::Int(variable)];
-        if sum.n == 0 {
-            let sql = "DELETE FROM series WHERE run = $1 AND tag = $2 AND step = $3 AND variable = $4";
-            return self.db.execute(sql, &key).map(|_| ());
-        }
-        let [run, tag, step, variable] = key;
-        let [least, greatest] = ends(sum.least, sum.greatest);
-        let (n, levels) = (Cell::Int(sum.n), Cell::Int(sum.levels as i64));
-        let cells = [run, tag, step, variable, n, least, greatest, levels, Cell::Int(sum.extent)];
-        let sql = "INSERT INTO series (run, tag, step, variable, n, least, greatest, levels, extent) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-                   ON CONFLICT (run, tag, step, variable) DO UPDATE SET n = excluded.n, \
-                   least = excluded.least, greatest = excluded.greatest, levels = excluded.levels, \
-                   extent = excluded.extent";
-        self.db.execute(sql, &cells).map(|_| ())
-    }
-
     fn write_span(&mut self, run: RunId, tag: TagId, mut span: SpanSum) -> Result<()> {
         let key = [Cell::Int(tag), Cell::Int(run)];
         if span.n == 0 {
@@ -314,4 +303,23 @@ impl Index {
                    first = excluded.first, last = excluded.last";
         self.db.execute(sql, &cells).map(|_| ())
     }
+}
+
+const SERIES_WIDTH: usize = 9;
+const WRITE_SERIES: &str = "INSERT INTO series (run, tag, step, variable, n, least, greatest, levels, extent) \
+                            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                            ON CONFLICT (run, tag, step, variable) DO UPDATE SET n = excluded.n, \
+                            least = excluded.least, greatest = excluded.greatest, levels = excluded.levels, \
+                            extent = excluded.extent";
+
+fn series_cells(
+    run: RunId,
+    tag: TagId,
+    (step, variable): Member,
+    sum: &Sum,
+) -> [Cell<'static>; SERIES_WIDTH] {
+    let [run, tag, step, variable] = [run, tag, step, variable].map(Cell::Int);
+    let [least, greatest] = ends(sum.least, sum.greatest);
+    let (n, levels) = (Cell::Int(sum.n), Cell::Int(sum.levels as i64));
+    [run, tag, step, variable, n, least, greatest, levels, Cell::Int(sum.extent)]
 }

@@ -2,6 +2,7 @@
 //! socket, and gone when the process that asked for it ends, however it ends.
 //!
 //! The server refuses to run as root; there it runs as the user `postgres`, which the package makes.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
