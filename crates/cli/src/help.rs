@@ -8,19 +8,20 @@ use clap::error::{ContextKind, ContextValue};
 use fieldstone::{Error, nearest};
 
 /// What verbs are for, in the order in which people need them.
-pub const GROUPS: [(&str, &[&str]); 6] = [
+pub const GROUPS: [(&str, &[&str]); 7] = [
     ("Put in", &["init", "archive", "ingest"]),
     ("Find", &["list", "axes", "show", "where"]),
+    ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
     ("Take out", &["get", "export", "plot"]),
     ("Hand over", &["copy", "move"]),
-    ("Look after", &["stats", "status", "verify", "version", "dump", "doctor"]),
+    ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),
     ("Words and shells", &["schema", "completions", "help"]),
 ];
 
 const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}\n";
 
 /// Texts that `fieldstone help TOPIC` prints: name, what it is about, text.
-pub const TOPICS: [(&str, &str, &str); 4] = [
+pub const TOPICS: [(&str, &str, &str); 5] = [
     (
         "request",
         "how fields are named",
@@ -39,6 +40,38 @@ Words are joined: run=a step=6 is run=a,step=6. A verb in front (retrieve, ...),
 are allowed, and so is a key as list prints it: '{run=a}{variable=t}{step=6}'. Values that hold blanks or
 one of , / = { } * stand in double quotes. What values mean (dates, steps, parameters) is the schema's to
 say: fieldstone schema show STORE. Which values there are: fieldstone axes STORE.
+",
+    ),
+    (
+        "query",
+        "how attributes are asked for",
+        "\
+A query says which attributes are meant: terms, joined with and, or, not and brackets.
+
+Examples:
+  fieldstone find store 'tag=maximum and variable=temp* and value>9000'
+  fieldstone find store 'run=a and step=0:24 and box=z:50:100,y:0:20'
+  fieldstone find store 'tag in (maximum, minimum) and value between 1 and 5'
+  fieldstone find store 'tag=maximum and with overlapping (tag=vortex)'
+  fieldstone runs store 'param.nx>=256 and created>2026-01-01'
+  fieldstone find store 'tag=maximum order by -value limit 5'
+
+  names     run project job variable tag unit       = != in like contains
+  values    value param.NAME created time           = != > >= < <= in between contains like exists
+  sizes     extent.DIM volume                       the same, of elements
+  numbers   version tag_version                     = != in
+  steps     step=6   step=0:10   step=0/to/24/by/6   step in (0, 6)   step>12
+  place     scope=run   scope=step   scope=variable
+  boxes     box=z:50:100,y:0:20   box=50:100,0:20   box(z=0.5..0.7)   within box=…   contains box=…
+  beside    with same step (…)   with same variable (…)   with same run (…)   with overlapping (…)
+            without … (…)
+  last      first   last   order by -value, step   limit 10   transaction=ID
+
+Names are exact, with case; a bare word with * ? or [ is a pattern, in quotes it is what it says. Values are
+numbers, true, false, moments (2026-11-21T06:00), ranges (5..9), bytes (0x0aff) and texts. Boxes in elements
+and steps with : are half-open; between and .. hold both ends. A test of a range asks whether a number in
+it passes; contains asks whether it holds a number, a text a part, an array an element. A shell wants the
+query in quotes.
 ",
     ),
     (

@@ -10,9 +10,11 @@
 //! * no verb collects what it can print as it comes.
 
 pub mod arguments;
+pub mod catalog;
 pub mod compact;
 pub mod complete;
 pub mod content;
+pub mod csv;
 pub mod draw;
 pub mod elements;
 pub mod explain;
@@ -22,6 +24,7 @@ pub mod npy;
 pub mod output;
 pub mod picture;
 pub mod region;
+pub mod rows;
 pub mod table;
 pub mod time;
 pub mod verbs;
@@ -41,7 +44,7 @@ Examples:
   fieldstone list store run=a,step=0/to/24/by/6
   fieldstone get store run=a variable=t step=6
 
-Every verb has examples: fieldstone list --help. Topics: fieldstone help request | output | errors |
+Every verb has examples: fieldstone list --help. Topics: fieldstone help request | query | output | errors |
 completion.";
 
 /// One store for a simulation's fields, their metadata and their provenance.

@@ -223,6 +223,28 @@ impl Helper {
         Ok((found, left_out))
     }
 
+    /// The rows of a table in a Parquet file, in parts: `take` gets the columns with their types, how many
+    /// rows are done and how many there are, and the rows of this part as CSV without a head.
+    pub fn rows(
+        &mut self,
+        path: &Path,
+        mut take: impl FnMut(&Texts, u64, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let path = path
+            .to_str()
+            .ok_or_else(|| Error::invalid(format!("the path {} is not UTF-8", path.display())))?;
+        self.send(&Request::Rows { path }, &[])?;
+        let mut failed = None;
+        self.until_done(|reply, payload| {
+            if let (Reply::Rows { columns, done, of }, None) = (reply, &failed)
+                && let Err(error) = take(&columns, done, of, &payload)
+            {
+                failed = Some(error);
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
     fn until_done(&mut self, mut take: impl FnMut(Reply, Vec<u8>)) -> Result<()> {
         loop {
             match self.next()? {

@@ -74,6 +74,11 @@ pub enum Request<'a> {
     Plot(&'a Map<String, Value>),
     /// netCDF files from a store; what else the request says.
     Export(&'a Map<String, Value>),
+    /// The rows of a table in a Parquet file, as CSV.
+    Rows {
+        /// Its path.
+        path: &'a str,
+    },
 }
 
 /// Keyword and text, in the order of the frame.
@@ -123,6 +128,15 @@ pub enum Reply {
         what: String,
         /// The reason.
         why: String,
+    },
+    /// Rows of a table: the payload is CSV without a head.
+    Rows {
+        /// Names of the columns and the types of their values, as the catalog names them.
+        columns: Texts,
+        /// Rows up to and with these.
+        done: u64,
+        /// Rows in all.
+        of: u64,
     },
     /// The request is finished.
     Done,
@@ -261,6 +275,7 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
             json!({"op": "fdb", "config": config, "request": request})
         }
         Request::Fdb { config, request: None } => json!({"op": "fdb", "config": config, "schema": true}),
+        Request::Rows { path } => json!({"op": "rows", "path": path}),
         Request::Plot(what) | Request::Export(what) => {
             let mut header = (*what).clone();
             let op = if matches!(request, Request::Plot(_)) { "plot" } else { "export" };
@@ -367,6 +382,11 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
             file: frame.text("file")?.to_owned(),
             what: frame.text("what")?.to_owned(),
             why: frame.text("why")?.to_owned(),
+        },
+        "rows" => Reply::Rows {
+            columns: texts(header.get("columns").unwrap_or(&Value::Null))?,
+            done: frame.number("done")?,
+            of: frame.number("of")?,
         },
         "done" => Reply::Done,
         "error" => {

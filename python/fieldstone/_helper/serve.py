@@ -51,8 +51,10 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "export":
                 load_package()
                 module("export", "netCDF4", "netcdf").export_request(channel, header)
+            case "rows":
+                module("rows", "pyarrow", "parquet").rows_request(channel, header)
             case op:
-                ops = "version, ingest, decode, grib_keys, fdb, plot, export"
+                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

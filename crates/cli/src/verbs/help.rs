@@ -12,14 +12,14 @@ Examples:
   fieldstone help schema check
   fieldstone help request
 
-Topics: request (how fields are named), output (tables, lines and JSON), errors (exit codes and hints),
-completion (TAB for keywords and values).";
+Topics: request (how fields are named), query (how attributes are asked for), output (tables, lines and
+JSON), errors (exit codes and hints), completion (TAB for keywords and values).";
 
 /// Print the help of a verb or of a topic
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A verb, or request, output, errors, completion
+    /// A verb, or request, query, output, errors, completion
     #[arg(value_name = "VERB|TOPIC")]
     words: Vec<String>,
 }

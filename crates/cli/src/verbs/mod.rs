@@ -2,13 +2,16 @@
 //!
 //! A new verb is a file here, a line in [`Verb`] and a line in [`run`].
 
+mod annotate;
 mod archive;
 mod axes;
 mod completions;
 mod copy;
+mod delete;
 mod doctor;
 mod dump;
 mod export;
+mod find;
 mod get;
 mod help;
 mod ingest;
@@ -16,10 +19,16 @@ mod init;
 mod list;
 mod r#move;
 mod plot;
+mod rebuild;
+mod runs;
 mod schema;
 mod show;
+mod sql;
 mod stats;
 mod status;
+mod steps;
+mod tags;
+mod variables;
 mod verify;
 mod version;
 mod r#where;
@@ -44,6 +53,15 @@ pub enum Verb {
     Copy(copy::Arguments),
     Move(r#move::Arguments),
     Plot(plot::Arguments),
+    Annotate(annotate::Arguments),
+    Find(find::Arguments),
+    Runs(runs::Arguments),
+    Steps(steps::Arguments),
+    Variables(variables::Arguments),
+    Tags(tags::Arguments),
+    Sql(sql::Arguments),
+    Delete(delete::Arguments),
+    Rebuild(rebuild::Arguments),
     Schema(schema::Arguments),
     Stats(stats::Arguments),
     Status(status::Arguments),
@@ -70,6 +88,15 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Copy(arguments) => copy::run(arguments, out),
         Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
+        Verb::Annotate(arguments) => annotate::run(arguments, out),
+        Verb::Find(arguments) => find::run(arguments, out),
+        Verb::Runs(arguments) => runs::run(arguments, out),
+        Verb::Steps(arguments) => steps::run(arguments, out),
+        Verb::Variables(arguments) => variables::run(arguments, out),
+        Verb::Tags(arguments) => tags::run(arguments, out),
+        Verb::Sql(arguments) => sql::run(arguments, out),
+        Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Rebuild(arguments) => rebuild::run(arguments, out),
         Verb::Schema(arguments) => schema::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),
         Verb::Status(arguments) => status::run(arguments, out),

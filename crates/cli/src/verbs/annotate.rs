@@ -1,0 +1,386 @@
+//! `fieldstone annotate`: attributes on runs, steps and boxes of variables, one or a table of them.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fieldstone::catalog::Catalog;
+use fieldstone::catalog::query::Term;
+use fieldstone::catalog::records::{RunDecl, RunName, TagDecl};
+use fieldstone::catalog::value::ValueType;
+use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::{Env, Error, ErrorKind, FieldStore, Result};
+use serde_json::json;
+
+use crate::arguments::Writing;
+use crate::catalog::{exactly, writing};
+use crate::csv::{Cell, Csv};
+use crate::output::{Done, Out, count, file_error};
+use crate::rows::{COLUMNS, Defaults, Group, Rows};
+
+/// Rows that are kept before they are given to the catalog.
+const ROWS: u64 = 1_000_000;
+/// Bytes that are read at a time.
+const PART: usize = 1 << 20;
+/// Characters of the progress bar.
+const BAR: u64 = 30;
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone annotate store maximum 310.5 --run a --variable t --step 6 --box 75:81,60:81
+  fieldstone annotate store quality good --run a
+  fieldstone annotate store vortex true --run a --step 6 --create
+  fieldstone annotate store --csv features.csv --run a
+  fieldstone annotate store --parquet features.parquet --run a --unit K
+
+An attribute stands on the run, with --step on a step, with --variable on a variable, with --box on a box of
+it, in elements and half-open. The tag is made where there is none; its type is that of the values, or
+--type: bool int uint float text bytes datetime int_range float_range array json. Values are written as in
+queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text. A second value for the same
+place corrects the first.
+
+A table has a line of names first: tag, value, run, project, variable, version, step, box (75:81,60:81) or
+start and count (75 60; or start_0, start_1 …), unit, type, tag_version. What all rows share can be given as
+an option instead. An empty cell is none. A file is taken whole or not at all, and its rows do not correct
+one another. Parquet is read by a Python that has pyarrow (FIELDSTONE_PYTHON names one).
+
+With --json: attributes, runs and tags (how many), and the store's version.";
+
+/// Tag runs, steps and boxes of variables
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Writing,
+    /// The tag
+    tag: Option<String>,
+    /// The value
+    #[arg(allow_hyphen_values = true)]
+    value: Option<String>,
+    /// The run
+    #[arg(long)]
+    run: Option<String>,
+    /// The run's project
+    #[arg(long)]
+    project: Option<String>,
+    /// The variable
+    #[arg(long)]
+    variable: Option<String>,
+    /// The variable's version
+    #[arg(long, value_name = "N")]
+    version: Option<i64>,
+    /// The step
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    step: Option<i64>,
+    /// The box, half-open: 75:81,60:81
+    #[arg(long = "box", value_name = "FROM:TO,…", requires = "variable")]
+    region: Option<String>,
+    /// The unit of the values
+    #[arg(long)]
+    unit: Option<String>,
+    /// The type of the values
+    #[arg(long = "type", value_name = "TYPE", value_parser = ValueType::ALL.map(ValueType::name))]
+    kind: Option<String>,
+    /// The tag's version
+    #[arg(long, value_name = "N")]
+    tag_version: Option<i64>,
+    /// Make the runs that are not there
+    #[arg(long)]
+    create: bool,
+    /// Take the rows of this CSV file; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
+    csv: Option<PathBuf>,
+    /// Take the rows of this Parquet file
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Do it under this transaction: visible when it commits
+    #[arg(long, value_name = "ID")]
+    txn: Option<String>,
+}
+
+/// Annotates and flushes.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let table = arguments.csv.is_some() || arguments.parquet.is_some();
+    if !table && (arguments.tag.is_none() || arguments.value.is_none()) {
+        return Err(Error::invalid("there is no value to annotate with")
+            .with_hint("give a tag and a value, --csv FILE or --parquet FILE")
+            .into());
+    }
+    if !table && arguments.run.is_none() {
+        return Err(Error::invalid("there is no run to annotate").with_hint("name it: --run NAME").into());
+    }
+    let transaction = match &arguments.txn {
+        Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.transaction,
+        None => None,
+    };
+    let (store, catalog) = writing(&arguments.store)?;
+    let mut taking = Taking { catalog: &catalog, arguments, transaction, taken: Taken::default() };
+    let outcome = match (&arguments.csv, &arguments.parquet) {
+        (Some(path), _) => taking.csv(path, out),
+        (_, Some(path)) => taking.parquet(path, out),
+        _ => taking.one(),
+    };
+    let Taken { attributes, runs, tags } = taking.taken;
+    if let Err(stop) = outcome {
+        // Whole or not at all: what was taken before the error goes with it.
+        store.discard(transaction)?;
+        return Err(stop);
+    }
+    store.flush(transaction)?;
+    let version = store.version()?;
+    if out.json() {
+        let (runs, tags) = (runs.len(), tags.len());
+        out.document(&json!({"attributes": attributes, "runs": runs, "tags": tags, "version": version}))?;
+    } else {
+        let parts = [count(runs.len() as u64, "run"), count(tags.len() as u64, "tag")];
+        let done = count(attributes, "attribute");
+        out.note(format_args!("annotated {done}: {}", parts.join(", ")));
+    }
+    drop(catalog);
+    Ok(store.close()?)
+}
+
+/// What was taken so far.
+#[derive(Debug, Default)]
+struct Taken {
+    attributes: u64,
+    runs: Vec<RunName>,
+    tags: Vec<String>,
+}
+
+/// One call on its way.
+struct Taking<'a> {
+    catalog: &'a Catalog,
+    arguments: &'a Arguments,
+    transaction: Option<fieldstone::Id>,
+    taken: Taken,
+}
+
+impl Taking<'_> {
+    fn one(&mut self) -> Done {
+        let mut rows = Rows::new(&[], None, self.arguments.defaults())?;
+        rows.push(1, &[]).map_err(without_line)?;
+        Ok(self.give(&mut rows).map_err(without_line)?)
+    }
+
+    fn csv(&mut self, path: &Path, out: &Out) -> Done {
+        let (mut from, of): (Box<dyn Read>, u64) = if path == Path::new("-") {
+            (Box::new(std::io::stdin()), 0)
+        } else {
+            let file = File::open(path).map_err(|e| file_error("read", path, e))?;
+            let length = file.metadata().map_or(0, |facts| facts.len());
+            (Box::new(file), length)
+        };
+        let bar = Bar::new();
+        let mut csv = Csv::new();
+        let mut rows: Option<Rows> = None;
+        let (mut part, mut done) = (vec![0; PART], 0);
+        loop {
+            let n = from.read(&mut part).map_err(|e| file_error("read", path, e))?;
+            done += n as u64;
+            let mut take = |line: u64, cells: &[Cell]| match &mut rows {
+                Some(rows) => {
+                    rows.push(line, cells)?;
+                    if rows.len() >= ROWS { self.give(rows) } else { Ok(()) }
+                }
+                None => {
+                    let names: Vec<String> = cells.iter().map(|cell| cell.text.clone()).collect();
+                    rows = Some(Rows::new(&names, None, self.arguments.defaults())?);
+                    Ok(())
+                }
+            };
+            let named = |error: Error| error.context(path.display());
+            match n {
+                0 => csv.finish(&mut take).map_err(named)?,
+                n => csv.push(&part[..n], &mut take).map_err(named)?,
+            }
+            bar.show(done, of, rows.as_ref().map_or(0, Rows::len) + self.taken.attributes, out);
+            if n == 0 {
+                break;
+            }
+        }
+        bar.clear(out);
+        match &mut rows {
+            Some(rows) => Ok(self.give(rows).map_err(|error| error.context(path.display()))?),
+            None => Err(Error::invalid(format!("{}: the file is empty", path.display()))
+                .with_hint("its first line names the columns")
+                .into()),
+        }
+    }
+
+    fn parquet(&mut self, path: &Path, out: &Out) -> Done {
+        let bar = Bar::new();
+        let mut rows: Option<Rows> = None;
+        let mut helper = Helper::start(&HelperOptions::default())?;
+        let mut line = 0;
+        let named = |error: Error| error.context(path.display());
+        helper
+            .rows(path, |columns, done, of, bytes| {
+                let rows = match &mut rows {
+                    Some(rows) => rows,
+                    None => {
+                        let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+                        let kind = columns.iter().find(|(name, _)| name == "value").map(|(_, kind)| kind);
+                        let kind = kind.map(|kind| ValueType::parse(kind)).transpose()?;
+                        rows.insert(Rows::new(&names, kind, self.arguments.defaults())?)
+                    }
+                };
+                let mut csv = Csv::commas();
+                let mut take = |_: u64, cells: &[Cell]| {
+                    line += 1;
+                    rows.push(line, cells)
+                };
+                csv.push(bytes, &mut take)?;
+                csv.finish(&mut take)?;
+                if rows.len() >= ROWS {
+                    self.give(rows)?;
+                }
+                bar.show(done, of, done, out);
+                Ok(())
+            })
+            .map_err(named)?;
+        bar.clear(out);
+        Ok(match &mut rows {
+            Some(rows) => self.give(rows).map_err(named)?,
+            None => {}
+        })
+    }
+
+    /// Gives all rows to the catalog.
+    fn give(&mut self, rows: &mut Rows) -> Result<()> {
+        let batches = rows.take(|group| self.kind_of(group), |group, kind| self.tag_of(group, kind))?;
+        for batch in batches {
+            if !self.taken.runs.contains(&batch.run) {
+                self.make_run(&batch.run)?;
+                self.taken.runs.push(batch.run.clone());
+            }
+            if !self.taken.tags.contains(&batch.tag.name) {
+                self.taken.tags.push(batch.tag.name.clone());
+            }
+            self.taken.attributes += batch.rows as u64;
+            self.catalog.annotate(batch, self.transaction)?;
+        }
+        Ok(())
+    }
+
+    fn make_run(&self, run: &RunName) -> Result<()> {
+        if !self.arguments.create {
+            return Ok(());
+        }
+        match self.catalog.run(Some(&run.project), &run.name, self.transaction) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(()),
+        }
+        let decl = RunDecl {
+            run: run.clone(),
+            job: None,
+            params: Vec::new(),
+            created: Env::real().clock.now(),
+            grid: None,
+            notes: None,
+            outside: None,
+        };
+        self.catalog.create_run(decl, true, self.transaction)
+    }
+
+    /// The tags of a group's name that are there.
+    fn known(&self, group: &Group) -> Result<Vec<TagDecl>> {
+        let mut query = exactly(Term::Tag, &group.tag);
+        query.transaction = self.transaction;
+        let tags = self.catalog.tags(&query)?.into_iter();
+        Ok(tags
+            .filter(|tag| group.tag_version.is_none_or(|version| tag.version == version))
+            .filter(|tag| group.unit.as_ref().is_none_or(|unit| tag.decl.unit == *unit))
+            .map(|tag| tag.decl)
+            .collect())
+    }
+
+    fn kind_of(&self, group: &Group) -> Result<Option<ValueType>> {
+        Ok(match &self.known(group)?[..] {
+            [only] => Some(only.kind),
+            _ => None,
+        })
+    }
+
+    fn tag_of(&self, group: &Group, kind: ValueType) -> Result<TagDecl> {
+        let known = self.known(group)?;
+        if let Some(tag) = known.into_iter().find(|tag| tag.kind == kind) {
+            return Ok(tag);
+        }
+        if group.unit.is_none() && group.kind.is_none() {
+            return self.catalog.tag_for(&group.tag, group.tag_version, kind);
+        }
+        let tag = TagDecl {
+            name: group.tag.clone(),
+            version: group.tag_version.unwrap_or(0),
+            kind,
+            unit: group.unit.clone().unwrap_or_default(),
+        };
+        let made = self.catalog.create_tags(vec![tag], self.transaction)?.pop();
+        made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
+    }
+}
+
+impl Arguments {
+    fn defaults(&self) -> Defaults {
+        let number = |n: Option<i64>| n.map(|n| n.to_string());
+        let given = [
+            ("tag", self.tag.clone()),
+            ("value", self.value.clone()),
+            ("run", self.run.clone()),
+            ("project", self.project.clone()),
+            ("variable", self.variable.clone()),
+            ("version", number(self.version)),
+            ("step", number(self.step)),
+            ("box", self.region.clone()),
+            ("unit", self.unit.clone()),
+            ("type", self.kind.clone()),
+            ("tag_version", number(self.tag_version)),
+        ];
+        let mut defaults = Defaults::default();
+        for (name, text) in given {
+            if let Some(at) = COLUMNS.iter().position(|known| *known == name) {
+                defaults.cells[at] = text;
+            }
+        }
+        defaults
+    }
+}
+
+/// An error about the one attribute of the command line, which has no lines.
+fn without_line(error: Error) -> Error {
+    let message = error.message().strip_prefix("line 1: ").unwrap_or(error.message()).to_owned();
+    let hint = error.hint().map(str::to_owned);
+    let error = Error::new(error.kind(), message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// Progress on stderr: a bar on a terminal, nothing where there is none.
+struct Bar {
+    on_terminal: bool,
+}
+
+impl Bar {
+    fn new() -> Bar {
+        Bar { on_terminal: std::io::stderr().is_terminal() }
+    }
+
+    fn show(&self, done: u64, of: u64, rows: u64, out: &Out) {
+        if self.on_terminal {
+            let filled = done.saturating_mul(BAR).checked_div(of).unwrap_or(0).min(BAR) as usize;
+            let bar = "█".repeat(filled) + &"·".repeat(BAR as usize - filled);
+            out.status(format_args!("{bar} {}", count(rows, "row")));
+        }
+    }
+
+    fn clear(&self, out: &Out) {
+        if self.on_terminal {
+            out.status("");
+        }
+    }
+}

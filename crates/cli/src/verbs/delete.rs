@@ -1,0 +1,106 @@
+//! `fieldstone delete`: runs, steps, variables, tags and attributes out of the catalog.
+
+use clap::{Args, ValueEnum};
+use fieldstone::Error;
+use fieldstone::catalog::query::Expr;
+use fieldstone::catalog::{DeleteReport, Deletion};
+use serde_json::json;
+
+use crate::arguments::Writing;
+use crate::catalog::{Asking, writing};
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone delete store attributes 'tag=maximum and value<0'
+  fieldstone delete store attributes 'tag=maximum and value<0' --doit
+  fieldstone delete store tags tag=scratch --doit
+  fieldstone delete store steps 'run=a and step>24' --doit
+  fieldstone delete store runs run=a --fields --doit
+
+Says what would go; with --doit it goes. A run takes its steps, variables and attributes with it, a step or
+a variable its attributes, a tag its attributes in all runs. Fields stay unless --fields is given. What is
+deleted can still be read with --at until it is purged.
+
+With --json: runs, steps, variables, tags, attributes, fields and done.";
+
+/// What goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Runs,
+    Steps,
+    Variables,
+    Tags,
+    Attributes,
+}
+
+/// Delete runs, steps, variables, tags or attributes
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Writing,
+    /// What goes: runs, steps, variables, tags or attributes
+    #[arg(value_enum)]
+    what: What,
+    #[command(flatten)]
+    asking: Asking,
+    /// Delete their fields, too
+    #[arg(long)]
+    fields: bool,
+    /// Do it; without it only say what would go
+    #[arg(long)]
+    doit: bool,
+}
+
+/// Deletes, or says what would go.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let query = arguments.asking.parse()?;
+    if matches!(&query.expr, Expr::All(all) if all.is_empty()) {
+        return Err(Error::invalid("there is no query: that would be everything")
+            .with_hint("name what goes, such as run=a; `everything` deletes all")
+            .into());
+    }
+    let transaction = query.transaction;
+    let (store, catalog) = writing(&arguments.store)?;
+    let what = match arguments.what {
+        What::Runs => Deletion::Runs(query),
+        What::Steps => Deletion::Steps(query),
+        What::Variables => Deletion::Variables(query),
+        What::Tags => Deletion::Tags(query),
+        What::Attributes => Deletion::Attributes(query),
+    };
+    let report = catalog.delete(&what, arguments.fields, arguments.doit, transaction)?;
+    drop(catalog);
+    store.close()?;
+    if out.json() {
+        return out.document(&document(&report));
+    }
+    let parts = [
+        (report.runs, "run"),
+        (report.steps, "step"),
+        (report.variables, "variable"),
+        (report.tags, "tag"),
+        (report.attributes, "attribute"),
+        (report.fields, "field"),
+    ];
+    let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| count(*n, word)).collect();
+    let all = if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") };
+    out.line(format_args!("{} {all}", if report.done { "deleted" } else { "would delete" }))?;
+    if !report.done && !parts.is_empty() {
+        out.note("nothing was deleted: give --doit to do it");
+    }
+    Ok(())
+}
+
+fn document(report: &DeleteReport) -> serde_json::Value {
+    json!({
+        "runs": report.runs,
+        "steps": report.steps,
+        "variables": report.variables,
+        "tags": report.tags,
+        "attributes": report.attributes,
+        "fields": report.fields,
+        "done": report.done,
+    })
+}

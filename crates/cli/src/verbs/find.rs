@@ -1,0 +1,213 @@
+//! `fieldstone find`: attributes by value, place and time.
+
+use clap::Args;
+use fieldstone::Error;
+use fieldstone::catalog::query::{Aggregate, By};
+use fieldstone::catalog::{BoxInfo, Hit};
+use serde_json::{Map, Value as Json, json};
+
+use crate::arguments::Reading;
+use crate::catalog::{
+    Asking, box_cell, float, hit, note_why_nothing, or_dash, project, reading, run_cell, value_cell,
+    variable_cell, variable_name_cell,
+};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone find store tag=maximum
+  fieldstone find store 'tag=maximum and variable=temp* and value>9000 and box=z:50:100'
+  fieldstone find store 'tag=maximum order by -value limit 5'
+  fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --jsonl
+  fieldstone find store tag=maximum --by run,step
+  fieldstone find store 'value>=300 and step=0:24' --count
+
+How queries are written: fieldstone help query. Where a program reads, a line has run, step, variable, tag,
+value, unit and box, with tabs between and - for what an attribute has not; a project stands before its run
+(project:run), a version behind its variable (name;1), and a box is FROM:TO for each dimension.
+
+With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
+variable, variable_version, tag, tag_version, unit, type, value, start and count. With --by: groups with
+count, min, max and mean of the numbers; with --boxes the distinct boxes.";
+
+/// Find attributes by tag, value, place and time
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    #[command(flatten)]
+    asking: Asking,
+    /// Print how many there are
+    #[arg(long, conflicts_with_all = ["by", "boxes", "explain"])]
+    count: bool,
+    /// Print count, least, greatest and mean for each run, step, variable, tag; --by run,step is a time series
+    #[arg(long, value_delimiter = ',', value_name = "WHAT,…", conflicts_with_all = ["boxes", "explain"])]
+    #[arg(value_parser = ["run", "step", "variable", "tag"])]
+    by: Vec<String>,
+    /// Print the distinct boxes
+    #[arg(long, conflicts_with = "explain")]
+    boxes: bool,
+    /// Print how the query is answered
+    #[arg(long)]
+    explain: bool,
+}
+
+/// Finds.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let query = arguments.asking.parse()?;
+    let catalog = reading(&arguments.store)?;
+    if arguments.explain {
+        return out.text(catalog.explain(&query)? + "\n");
+    }
+    if arguments.count {
+        let count = catalog.count(&query)?;
+        return match out.json() {
+            true => out.document(&json!({"count": count})),
+            false => {
+                out.line(count)?;
+                out.line_done()
+            }
+        };
+    }
+    if !arguments.by.is_empty() {
+        return groups(&catalog.aggregate(&query, &arguments.by()?)?, &arguments.by()?, out);
+    }
+    if arguments.boxes {
+        return boxes(&catalog.boxes(&query)?, out);
+    }
+    let mut hits = catalog.stream(&query)?.peekable();
+    if hits.peek().is_none() {
+        note_why_nothing(&catalog, &query, out);
+    }
+    if out.json() {
+        return out.items("attributes", hits.map(|found| Ok(hit(&found?))));
+    }
+    let mut table = Table::new([
+        Column::text("run").least(8).rank(7),
+        Column::number("step").rank(6),
+        Column::text("variable").least(8).rank(7),
+        Column::text("tag").least(6).rank(8),
+        Column::text("value").least(8).rank(9),
+        Column::text("unit").rank(3),
+        Column::text("box").least(9).rank(5),
+    ]);
+    for found in hits {
+        table.row(cells(&found?), out)?;
+    }
+    table.finish(out)
+}
+
+fn cells(hit: &Hit) -> Vec<String> {
+    let (start, count) = hit.region.as_ref().map_or((&[][..], &[][..]), |(start, count)| (start, count));
+    let run =
+        if hit.project.is_empty() { hit.run.to_string() } else { format!("{}:{}", hit.project, hit.run) };
+    vec![
+        run,
+        or_dash(hit.step),
+        hit.variable.as_ref().map_or_else(|| "-".into(), |name| variable_cell(name, hit.variable_version)),
+        if hit.tag_version == 0 { hit.tag.to_string() } else { format!("{};{}", hit.tag, hit.tag_version) },
+        value_cell(&hit.value),
+        if hit.unit.is_empty() { "-".into() } else { hit.unit.to_string() },
+        box_cell(start, count),
+    ]
+}
+
+impl Arguments {
+    fn by(&self) -> fieldstone::Result<Vec<By>> {
+        let by = |word: &String| match word.as_str() {
+            "run" => Ok(By::Run),
+            "step" => Ok(By::Step),
+            "variable" => Ok(By::Variable),
+            "tag" => Ok(By::Tag),
+            _ => Err(Error::invalid(format!("--by {word}"))),
+        };
+        self.by.iter().map(by).collect()
+    }
+}
+
+fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
+    if out.json() {
+        let object = |group: &Aggregate| {
+            let mut object = Map::new();
+            for part in by {
+                match part {
+                    By::Run => {
+                        object.insert("project".into(), group.run.as_ref().map_or(Json::Null, project));
+                        object.insert("run".into(), group.run.as_ref().map(|run| run.name.clone()).into());
+                    }
+                    By::Step => {
+                        object.insert("step".into(), group.step.into());
+                        object.insert("time".into(), group.time.map_or(Json::Null, float));
+                    }
+                    By::Variable => drop(object.insert("variable".into(), group.variable.as_deref().into())),
+                    By::Tag => drop(object.insert("tag".into(), group.tag.as_deref().into())),
+                }
+            }
+            object.insert("count".into(), group.count.into());
+            for (name, number) in [("min", group.min), ("max", group.max), ("mean", group.mean)] {
+                object.insert(name.into(), number.map_or(Json::Null, float));
+            }
+            Json::Object(object)
+        };
+        return out.items("groups", groups.iter().map(|group| Ok(object(group))));
+    }
+    let head = by.iter().map(|part| match part {
+        By::Run => Column::text("run").least(8).rank(8),
+        By::Step => Column::number("step").rank(9),
+        By::Variable => Column::text("variable").least(8).rank(8),
+        By::Tag => Column::text("tag").least(6).rank(8),
+    });
+    let numbers = ["count", "min", "max", "mean"].map(|name| Column::number(name).rank(7));
+    let mut table = Table::new(head.chain(numbers).collect::<Vec<_>>());
+    for group in groups {
+        let mut row: Vec<String> = by
+            .iter()
+            .map(|part| match part {
+                By::Run => or_dash(group.run.as_ref().map(run_cell)),
+                By::Step => or_dash(group.step),
+                By::Variable => or_dash(group.variable.as_deref()),
+                By::Tag => or_dash(group.tag.as_deref()),
+            })
+            .collect();
+        row.push(group.count.to_string());
+        row.extend([group.min, group.max, group.mean].map(or_dash));
+        table.row(row, out)?;
+    }
+    table.finish(out)
+}
+
+fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
+    if out.json() {
+        let object = |found: &BoxInfo| {
+            json!({
+                "project": project(&found.run),
+                "run": found.run.name,
+                "step": found.step,
+                "variable": found.variable.as_ref().map(|variable| &variable.name),
+                "variable_version": found.variable.as_ref().map(|variable| variable.version),
+                "start": found.start,
+                "count": found.count,
+            })
+        };
+        return out.items("boxes", boxes.iter().map(|found| Ok(object(found))));
+    }
+    let mut table = Table::new([
+        Column::text("run").least(8).rank(6),
+        Column::number("step").rank(7),
+        Column::text("variable").least(8).rank(8),
+        Column::text("box").least(9).rank(9),
+    ]);
+    for found in boxes {
+        let variable = found.variable.as_ref().map(variable_name_cell);
+        let row = vec![
+            run_cell(&found.run),
+            or_dash(found.step),
+            or_dash(variable),
+            box_cell(&found.start, &found.count),
+        ];
+        table.row(row, out)?;
+    }
+    table.finish(out)
+}

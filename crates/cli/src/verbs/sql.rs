@@ -1,0 +1,47 @@
+//! `fieldstone sql`: a read-only statement over the catalog's views.
+
+use clap::Args;
+use serde_json::{Map, Value as Json};
+
+use crate::arguments::Reading;
+use crate::catalog::{reading, value, value_cell};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone sql store 'select run, count(*) from attributes group by run'
+  fieldstone sql store 'select name, type, unit from tags' --json
+
+One SELECT over the views runs, steps, variables, tags and attributes, which the guide \"tag and find\"
+describes. Nothing can be written. Where a program reads, a line has the columns with tabs between.
+
+With --json: {\"rows\": [...]}, an object a row, by the names of the columns.";
+
+/// Ask the catalog's views in SQL
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    /// One SELECT statement
+    #[arg(value_name = "STATEMENT")]
+    statement: String,
+}
+
+/// Asks.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let (names, rows) = reading(&arguments.store)?.sql(&arguments.statement)?;
+    if out.json() {
+        let object = |row: &Vec<fieldstone::catalog::value::Value>| {
+            let pairs = names.iter().zip(row).map(|(name, cell)| (name.clone(), value(cell)));
+            Json::Object(pairs.collect::<Map<String, Json>>())
+        };
+        return out.items("rows", rows.iter().map(|row| Ok(object(row))));
+    }
+    let mut table = Table::new(names.iter().map(|name| Column::text(name).least(6)));
+    for row in &rows {
+        table.row(row.iter().map(value_cell).collect(), out)?;
+    }
+    table.finish(out)
+}
