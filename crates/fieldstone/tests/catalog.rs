@@ -230,4 +230,6 @@ fn deletions_take_what_stands_below_and_leave_older_versions() {
     let older = OpenOptions { at: Some(before), ..OpenOptions::default() };
     let older = Both::open(&folder.path().display().to_string(), &older);
     assert_eq!(older.catalog.count(&Query::all()).unwrap(), 6);
+    let check = both.catalog.verify().unwrap();
+    assert!(check.ok(), "{check:#?}");
 }

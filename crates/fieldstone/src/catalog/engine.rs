@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use fieldstone_catalog::engine::{CommitRef, Database, Index, Postgres, Sqlite, Wait};
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -44,7 +44,7 @@ pub enum View {
 /// The engines of one process.
 #[derive(Debug, Default)]
 pub struct Engines {
-    place: OnceLock<EnginePlace>,
+    place: Mutex<Option<EnginePlace>>,
     /// Connections to the file or the server that nobody uses.
     idle: Mutex<Vec<Engine>>,
     /// The engine in memory: there is one, because it holds the data.
@@ -123,12 +123,16 @@ pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
 impl Inner {
     /// Where the engine is.
     pub fn place(&self) -> Result<EnginePlace> {
-        let engines = self.engines();
-        if let Some(place) = engines.place.get() {
-            return Ok(place.clone());
+        let mut known = lock(&self.engines().place);
+        // Its folder may have been deleted with it.
+        let gone = |place: &EnginePlace| matches!(place, EnginePlace::File(path) if path.parent().is_none_or(|folder| !folder.exists()));
+        match &*known {
+            Some(place) if !gone(place) => Ok(place.clone()),
+            _ => {
+                let place = place::choose(&self.store.home(), self.settings.engine.as_deref())?;
+                Ok(known.insert(place).clone())
+            }
         }
-        let place = place::choose(&self.store.home(), self.settings.engine.as_deref())?;
-        Ok(engines.place.get_or_init(|| place).clone())
     }
 
     /// A new connection.

@@ -203,12 +203,4 @@ impl Known {
     pub fn discarded(&mut self, session: Option<Id>) {
         self.sessions.remove(&session);
     }
-
-    /// Forgets what the engine said, when it was found wanting.
-    pub fn forget(&mut self, session: Option<Id>) {
-        let Some(names) = self.sessions.get_mut(&session) else { return };
-        names.runs.retain(|_, seen| seen.until.is_none());
-        names.variables.values_mut().for_each(|all| all.retain(|_, seen| seen.until.is_none()));
-        names.tags.values_mut().for_each(|all| all.retain(|seen| seen.until.is_none()));
-    }
 }
