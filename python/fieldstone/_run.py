@@ -170,6 +170,11 @@ class Run:
         key = self._key(variable, step)
         options = {"chunks": chunks, "compression": compression, "txn": self._txn}
         finders = known["find"] if known is not None else None
+        if finders and array.dtype.kind not in "biuf":
+            raise Invalid(
+                f"features are not found in elements of {array.dtype}",
+                "finders work on bools and real numbers",
+            )
         # Regions found in what stood there before need not lie where the new ones do.
         again = bool(finders) and any(isinstance(one, dict) for one in finders) and self._holds(key)
         if start is not None:

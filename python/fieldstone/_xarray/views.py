@@ -20,6 +20,7 @@ from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
 
+
 def dataset(source: Source, request: Any, group: str | None) -> Parts:
     """All that a request selects, as one Dataset."""
     roles = Roles(*source.store._roles())

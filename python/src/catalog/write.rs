@@ -54,14 +54,19 @@ fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     let (name, version, dtype, shape, dims, attrs, coords, decomposition, finders) = row;
     let attrs = values::named(attrs.as_ref(), "attrs")?;
     let coords = coords.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
+    let dtype = optional(&dtype).map(data::parse_dtype).transpose()?;
+    let finders = optional(&finders).map(features::declared).transpose()?;
+    if let (Some(dtype), Some(_)) = (dtype, &finders) {
+        fieldstone::finders::check_dtype(dtype).or_raise()?;
+    }
     Ok(VariableDecl {
-        dtype: optional(&dtype).map(data::parse_dtype).transpose()?,
+        dtype,
         shape: data::numbers("shape", optional(&shape))?,
         dims: dims.unwrap_or_default(),
         attrs,
         coords: coords.collect::<PyResult<_>>()?,
         decomposition: data::numbers("decomposition", optional(&decomposition))?,
-        finders: optional(&finders).map(features::declared).transpose()?,
+        finders,
         variable: VariableName { name, version },
     })
 }
