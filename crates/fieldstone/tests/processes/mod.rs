@@ -58,20 +58,26 @@ impl Drop for Folder {
 
 /// The example `writer`, which cargo builds with the tests.
 pub fn writer() -> PathBuf {
+    example("writer")
+}
+
+/// An example of this crate.
+pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(Path::parent).unwrap().join("examples/writer");
-    static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
+    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    static BUILT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    {
+        let _one = BUILT.lock().unwrap();
         // Cargo builds the examples with all tests of the crate, but not for one test that is named.
         if !program.exists() {
             let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--package", "fieldstone", "--example", "writer"]);
+            cargo.args(["build", "--quiet", "--package", "fieldstone", "--example", name]);
             if !cfg!(debug_assertions) {
                 cargo.arg("--release");
             }
-            assert!(cargo.status().unwrap().success(), "cannot build the example writer");
+            assert!(cargo.status().unwrap().success(), "cannot build the example {name}");
         }
-    });
+    }
     assert!(program.exists(), "{} is not built: run cargo build --examples", program.display());
     program
 }
