@@ -233,3 +233,28 @@ fn deletions_take_what_stands_below_and_leave_older_versions() {
     let check = both.catalog.verify().unwrap();
     assert!(check.ok(), "{check:#?}");
 }
+
+#[test]
+fn what_is_not_flushed_can_be_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = Both::at(folder.path());
+    both.prepare("a");
+    both.flush();
+    let delete = |value| {
+        let attributes = Deletion::Attributes(all_of(vec![above(value)]));
+        both.catalog.delete(&attributes, false, true, None).unwrap().attributes
+    };
+    for step in 0..4 {
+        both.annotate("a", "max", step, [0, 0], step as f64);
+    }
+    both.catalog.annotate(columns("a", "other", 10), None).unwrap();
+    assert_eq!(delete(2.5), 1);
+    assert_eq!(both.catalog.count(&Query::all()).unwrap(), 13);
+    both.annotate("a", "max", 3, [0, 0], 30.0);
+    assert_eq!(both.catalog.count(&Query::all()).unwrap(), 14, "a later one lives");
+    both.flush();
+    assert_eq!(both.catalog.count(&Query::all()).unwrap(), 14);
+    assert_eq!(both.hits(vec![above(2.5)]), ["a 3 t max 30.0 [0, 0]"]);
+    let check = both.catalog.verify().unwrap();
+    assert!(check.ok(), "{check:#?}");
+}

@@ -240,3 +240,27 @@ fn a_reader_needs_read_permission_only() {
     let writable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder.path(), writable).unwrap();
 }
+
+#[test]
+fn an_engine_of_a_later_release_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    drop(both);
+    let path = Both::engine(folder.path());
+    let script = "import sqlite3, sys\n\
+                  c = sqlite3.connect(sys.argv[1])\n\
+                  c.execute(\"UPDATE meta SET value = '1000' WHERE name = 'layout'\")\n\
+                  c.commit()\n\
+                  c.execute('PRAGMA wal_checkpoint(TRUNCATE)')";
+    let done = std::process::Command::new("python3").arg("-c").arg(script).arg(&path).status().unwrap();
+    assert!(done.success());
+    let before = fs::read(&path).unwrap();
+    let both = Both::at(folder.path());
+    assert_eq!(both.answers(), answers);
+    both.annotate("a", "late", 1, [0, 0], 1.0);
+    both.flush();
+    assert_eq!(both.hits(vec![tag_is("late")]).len(), 1);
+    assert!(fs::read(&path).unwrap() == before, "the other file is as it was");
+    assert!(folder.path().join("catalog/index-1.sqlite").exists());
+}

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use fieldstone_core::Result;
+use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Removal};
 
 use super::index::Index;
@@ -202,8 +203,12 @@ impl Index {
     fn remove_ids(&mut self, source: Source, ids: &[AttributeId]) -> Result<()> {
         let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
         for id in ids {
-            let log = self.names.log(&mut *self.db, id.writer)?;
-            of_record.entry((log, id.sequence, id.record)).or_default().insert(id.row.into());
+            // Without a log: an attribute of the commit that deletes it.
+            let (log, sequence) = match id.writer {
+                Id::NONE => (source.log, source.sequence),
+                writer => (self.names.log(&mut *self.db, writer)?, id.sequence),
+            };
+            of_record.entry((log, sequence, id.record)).or_default().insert(id.row.into());
         }
         for ((log, sequence, record), rows) in of_record {
             let (log, sequence, record) = (log, sequence as i64, i64::from(record));

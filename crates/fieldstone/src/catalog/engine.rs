@@ -14,10 +14,10 @@
 //! * nothing is made on disk before the store has a commit.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use fieldstone_catalog::engine::{CommitRef, Database, Index, Postgres, Sqlite, Wait};
+use fieldstone_catalog::engine::{CommitRef, Database, Flow, Index, Postgres, Sqlite, Wait, schema};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{Feed, SideRecord};
@@ -115,6 +115,23 @@ impl Engine {
     }
 }
 
+/// Whether a file has tables of a later release.
+fn newer_layout(database: &mut Sqlite) -> Result<bool> {
+    let mut newer = false;
+    database.begin(false, Wait::Yes)?;
+    let read = database.query("SELECT value FROM meta WHERE name = 'layout'", &[], &mut |row| {
+        let numbers = (row[0].text()?.parse::<u64>(), schema::LAYOUT.parse::<u64>());
+        newer = matches!(numbers, (Ok(theirs), Ok(ours)) if theirs > ours);
+        Ok(Flow::Stop)
+    });
+    database.rollback()?;
+    match read {
+        Err(e) if e.kind() == ErrorKind::Corrupt => Err(e),
+        // A file without tables.
+        _ => Ok(newer),
+    }
+}
+
 /// Whether the marks of an engine reach all heads of the logs.
 pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
     heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
@@ -142,9 +159,25 @@ impl Inner {
             EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store),
             EnginePlace::Postgres(url) => Engine::of(Box::new(Postgres::open(url, store)?), None, store),
             EnginePlace::File(path) => {
-                let _guard = place::prepare(path)?;
-                let open = || Engine::of(Box::new(Sqlite::open(path)?), Some(path.clone()), store);
-                open().map_err(|e| e.context(format!("the catalog's engine {}", path.display())))
+                let open = |path: &Path| -> Result<Engine> {
+                    let _guard = place::prepare(path)?;
+                    let mut database = Sqlite::open(path)?;
+                    if newer_layout(&mut database)? {
+                        return Err(Error::conflict("its layout is of a later release"));
+                    }
+                    Engine::of(Box::new(database), Some(path.to_owned()), store)
+                };
+                let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
+                match open(path) {
+                    Err(e) if e.kind() == ErrorKind::Conflict => {
+                        // Who has the later release goes on with that file, and we have one of our own.
+                        let own = place::of_layout(path, schema::LAYOUT);
+                        let engine = open(&own).map_err(named)?;
+                        *lock(&self.engines().place) = Some(EnginePlace::File(own));
+                        Ok(engine)
+                    }
+                    outcome => outcome.map_err(named),
+                }
             }
         }
     }

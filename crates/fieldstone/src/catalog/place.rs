@@ -265,7 +265,7 @@ pub fn inode_of(path: &Path) -> Option<u64> {
 }
 
 /// The file of this layout, where the usual name is taken by a newer one.
-pub fn of_layout(path: &Path, layout: u32) -> PathBuf {
+pub fn of_layout(path: &Path, layout: &str) -> PathBuf {
     path.with_file_name(format!("index-{layout}.sqlite"))
 }
 
