@@ -69,8 +69,9 @@ impl Index {
             };
             let key = (run, variable, row.step.unwrap_or(NO_STEP));
             let cells = [key.0, key.1, key.2].map(Cell::Int);
-            if row.removal || !self.sees(writer, row) {
-                self.note_recheck(&cells)?;
+            let seen = self.sees(writer, row);
+            if row.removal || !seen {
+                self.note_recheck(&cells, row.removal && seen)?;
                 last = None;
                 continue;
             }
@@ -82,6 +83,9 @@ impl Index {
                 if self.db.execute(sql, &cells)? > 0 {
                     self.dirty.used_step(key.0, key.2);
                     self.dirty.used_variable(key.0, key.1);
+                    // A removal that is newer may have been read before.
+                    let sql = "UPDATE recheck SET open = 1 WHERE run = $1 AND variable = $2 AND step = $3";
+                    self.db.execute(sql, &cells)?;
                 }
                 last = Some(key);
             }
@@ -98,10 +102,20 @@ impl Index {
         decision.is_some_and(|d| (d.visible)(kinds::FIELDS, writer, row.sequence).is_some())
     }
 
-    /// Notes that a place must be asked for, where it is said to hold a field.
-    fn note_recheck(&mut self, place: &[Cell<'_>; 3]) -> Result<()> {
-        let sql = "INSERT INTO recheck (run, variable, step) SELECT run, variable, step FROM held \
-                   WHERE run = $1 AND variable = $2 AND step = $3 ON CONFLICT DO NOTHING";
+    /// Notes that a place must be asked for, where it is said to hold a field. What was `removed` from is
+    /// kept for fields that are read later and may be older.
+    fn note_recheck(&mut self, place: &[Cell<'_>; 3], removed: bool) -> Result<()> {
+        let sql = match removed {
+            true => {
+                "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
+                 ON CONFLICT (run, variable, step) DO UPDATE SET open = 1"
+            }
+            false => {
+                "INSERT INTO recheck (run, variable, step, open) SELECT run, variable, step, 1 FROM held \
+                 WHERE run = $1 AND variable = $2 AND step = $3 \
+                 ON CONFLICT (run, variable, step) DO UPDATE SET open = 1"
+            }
+        };
         self.db.execute(sql, place).map(|_| ())
     }
 
@@ -149,7 +163,8 @@ impl Index {
     /// Places where a field was removed, at most `limit`; ask the store whether another is there, and say
     /// so with [`Index::set_held`].
     pub fn rechecks(&mut self, limit: usize) -> Result<Vec<HeldPlace>> {
-        let sql = "SELECT run, variable, step FROM recheck ORDER BY run, variable, step LIMIT $1";
+        let sql =
+            "SELECT run, variable, step FROM recheck WHERE open = 1 ORDER BY run, variable, step LIMIT $1";
         self.places(sql, &[Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
     }
 
@@ -193,7 +208,7 @@ impl Index {
         let (run, variable, step) = place.key;
         let cells = [run, variable, step].map(Cell::Int);
         let here = "WHERE run = $1 AND variable = $2 AND step = $3";
-        self.db.execute(&format!("DELETE FROM recheck {here}"), &cells)?;
+        self.db.execute(&format!("UPDATE recheck SET open = 0 {here}"), &cells)?;
         if !held && self.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
             self.dirty.step(run, step);
             self.dirty.variable(run, variable);

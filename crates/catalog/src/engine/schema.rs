@@ -21,7 +21,7 @@
 //! | tomb | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
-//! | recheck | run, variable, step | places where a field was removed: does another hold it? |
+//! | recheck | run, variable, step | places where a field was ever removed; open: does another hold it? |
 //!
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
 //! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
@@ -111,7 +111,8 @@ CREATE TABLE pending (txn {int} NOT NULL, log {int} NOT NULL, sequence {int} NOT
   applied {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL, kind {int} NOT NULL,
   content {bytes} NOT NULL, PRIMARY KEY (txn, log, sequence, record)) {clustered};
 CREATE TABLE recheck (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT NULL,
-  PRIMARY KEY (run, variable, step)) {clustered};
+  open {int} NOT NULL, PRIMARY KEY (run, variable, step)) {clustered};
+CREATE INDEX recheck_open ON recheck (run, variable, step) WHERE open = 1;
 ";
 
 /// The attributes in SQLite: a payload has no type of its own. A bool is no number and stands in no index.

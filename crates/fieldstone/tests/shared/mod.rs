@@ -186,3 +186,32 @@ pub fn lines(table: &HitTable) -> Vec<String> {
     };
     (0..).map_while(line).collect()
 }
+
+impl Both {
+    /// Archives an array of ones.
+    pub fn archive(&self, key: &[(&str, &str)], shape: &[u64], transaction: Option<Id>) {
+        let data = vec![1_u8; 8 * shape.iter().product::<u64>() as usize];
+        let value = fieldstone::Value::Array { data: &data, dtype: fieldstone::DType::F8, shape };
+        let options = fieldstone::ArchiveOptions { transaction, ..Default::default() };
+        self.store.archive(key, value, &options).unwrap();
+    }
+
+    /// Removes the fields of a request.
+    pub fn remove(&self, request: &str) -> u64 {
+        let request = fieldstone::Request::parse(request).unwrap();
+        self.store.remove(&request, &Default::default()).unwrap()
+    }
+
+    /// Variables with their shapes, and the steps that hold them.
+    pub fn variables(&self) -> Vec<String> {
+        let all = Query::all();
+        let line = |info: fieldstone::catalog::VariableInfo| {
+            let of = |name: &str| NameTest::Is(name.into());
+            let terms = vec![Term::Run(of(&info.run.name)), Term::Variable(of(&info.decl.variable.name))];
+            let steps = self.catalog.steps(&all_of(terms)).unwrap();
+            let steps: Vec<i64> = steps.iter().map(|step| step.step).collect();
+            format!("{} {} {:?} {steps:?}", info.run.name, info.decl.variable.name, info.decl.shape)
+        };
+        self.catalog.variables(&all).unwrap().into_iter().map(line).collect()
+    }
+}
