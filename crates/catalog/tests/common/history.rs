@@ -193,7 +193,7 @@ impl History {
             let (mut sequence, mut stamp) = (0, dice.roll(20));
             let mut log = Vec::new();
             for _ in 0..1 + dice.roll(8) {
-                sequence += 1 + dice.roll(2) / 1;
+                sequence += 1 + dice.roll(2);
                 stamp += 1 + dice.roll(20);
                 let mut records: Vec<Record> = Vec::new();
                 for _ in 0..1 + dice.roll(3) {
@@ -271,7 +271,7 @@ impl History {
             }
             if decided.rebuild {
                 index.clear().unwrap();
-                assert_eq!(index.apply_decisions(decisions).unwrap().rebuild, false);
+                assert!(!index.apply_decisions(decisions).unwrap().rebuild);
                 from = vec![0; self.logs.len()];
             } else if dice.one_in(2) {
                 from.iter_mut().for_each(|from| *from = dice.roll(*from as u64 + 1) as usize);

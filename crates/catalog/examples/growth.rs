@@ -1,0 +1,349 @@
+//! How fast the engine takes attributes, how large it gets, and what growth costs.
+//!
+//! ```text
+//! growth paper FILE W         the paper's volume: W pieces, 10 variables, 3 steps, 10 tags
+//! growth many FILE N [RUNS]   N attributes over RUNS runs (1000), rates and probes at the first million
+//!                             and at the end
+//! ```
+//!
+//! `paper` also inserts the same rows by a bare loop over one prepared statement, in the same moment:
+//! on a busy machine only the ratio means something.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use fieldstone_catalog::engine::{
+    CommitRef, Flow, Index, NO_STEP, Probe, RunSelect, Sqlite, Tables, Wait, curve, schema,
+};
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{
+    AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName,
+};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const EDGE: i64 = 170;
+/// Name, what its values are, and on how many of a thousand pieces it stands: the paper's Table II.
+const TAGS: [(&str, ValueType, u64); 10] = [
+    ("blob_freq", ValueType::Bool, 250),
+    ("blob_ifreq", ValueType::Bool, 50),
+    ("blob_rare", ValueType::Bool, 1),
+    ("maximum", ValueType::Float, 1000),
+    ("minimum", ValueType::Float, 1000),
+    ("note_freq", ValueType::Text, 200),
+    ("note_ifreq", ValueType::Text, 25),
+    ("note_rare", ValueType::Text, 5),
+    ("range_ifreq", ValueType::IntRange, 100),
+    ("range_rare", ValueType::IntRange, 10),
+];
+
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+fn variables() -> Vec<VariableName> {
+    (0..10).map(|v| VariableName { name: format!("variable_{v}"), version: 1 }).collect()
+}
+
+/// One tag of one step on `pieces` pieces of all variables.
+fn batch(dice: &mut Dice, run: &str, step: i64, tag: usize, pieces: u64) -> AttributeBatch {
+    let (name, kind, odds) = TAGS[tag];
+    let (nx, ny) = (10, if pieces > 2000 { 20 } else { 10 });
+    let (mut variable, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    for v in 0..10_u32 {
+        for piece in 0..pieces as i64 {
+            if dice.below(1000) >= odds {
+                continue;
+            }
+            variable.push(v);
+            let origin = [piece % nx * EDGE, piece / nx % ny * EDGE, piece / (nx * ny) * EDGE];
+            for at in origin {
+                let whole = matches!(kind, ValueType::Float | ValueType::Text);
+                let (a, b) = (dice.below(EDGE as u64) as i64, dice.below(EDGE as u64) as i64);
+                start.push(at + if whole { 0 } else { a.min(b) });
+                count.push(if whole { EDGE } else { (a - b).abs() + 1 });
+            }
+        }
+    }
+    let rows = variable.len();
+    let values = match kind {
+        ValueType::Bool => Values::Bool((0..rows).map(|_| dice.below(2) == 1).collect()),
+        ValueType::Float => Values::Float((0..rows).map(|_| dice.next() as f64 / 1e9).collect()),
+        ValueType::Text => Values::Text((0..rows).map(|_| format!("attr data for timestep{step}")).collect()),
+        _ => {
+            let mut range = || {
+                let low = dice.below(1 << 31) as i64;
+                Value::IntRange(low, low + 10_000)
+            };
+            Values::Any((0..rows).map(|_| range()).collect())
+        }
+    };
+    AttributeBatch {
+        run: RunName { project: String::new(), name: run.to_owned() },
+        tag: TagDecl { name: name.to_owned(), version: 1, kind, unit: String::new() },
+        rows,
+        step: Some(Column::One(step)),
+        variables: variables(),
+        variable: Column::Each(variable),
+        boxes: Some(Boxes { rank: 3, start, count }),
+        values,
+        one_value: false,
+        continues: false,
+        singles: false,
+    }
+}
+
+fn remove(path: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+    }
+}
+
+/// Encoded commits: one a record.
+struct Log {
+    sequence: u64,
+}
+
+impl Log {
+    fn apply(&mut self, index: &mut Index, side: &[fieldstone_format::log::SideRecord]) -> Outcome<()> {
+        self.sequence += 1;
+        let writer = Id([9; 16]);
+        index.apply_commit(&CommitRef {
+            writer,
+            sequence: self.sequence,
+            stamp: self.sequence,
+            transaction: None,
+            side,
+        })?;
+        Ok(index.set_watermark(writer, self.sequence)?)
+    }
+}
+
+fn declare(run: &str) -> Record {
+    let run = RunName { project: String::new(), name: run.to_owned() };
+    let params = vec![("nx".to_owned(), Value::Int(100))];
+    Record::Runs(vec![RunDecl { run, job: None, params, created: 1, grid: None, notes: None, outside: None }])
+}
+
+fn size(path: &Path) -> Outcome<i64> {
+    let db = rusqlite::Connection::open(path)?;
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let (mut names, mut total) = (String::new(), 0);
+    let mut tables =
+        db.prepare("SELECT name, SUM(pgsize), SUM(unused) FROM dbstat GROUP BY name ORDER BY 2 DESC")?;
+    let mut rows = tables.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, bytes, unused): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        total += bytes;
+        if bytes > 100_000 {
+            names += &format!("  {name} {bytes} ({unused} unused)");
+        }
+    }
+    println!("file {} pages {total}{names}", std::fs::metadata(path)?.len());
+    Ok(total)
+}
+
+fn paper(path: &Path, pieces: u64) -> Outcome<()> {
+    let mut dice = Dice(1);
+    let mut commits = Vec::new();
+    let (mut rows, mut log_bytes) = (0, 0);
+    for step in 0..3 {
+        let mut side = Vec::new();
+        for tag in 0..10 {
+            for part in batch(&mut dice, "run0", step, tag, pieces).split() {
+                rows += part.rows;
+                side.push(Record::Attributes(part).encode());
+            }
+        }
+        log_bytes += side.iter().map(|side| side.bytes.len()).sum::<usize>();
+        commits.push(side);
+    }
+    println!("{rows} attributes, {:.1} B each in the log", log_bytes as f64 / rows as f64);
+    for round in 0..3 {
+        remove(path);
+        let begun = Instant::now();
+        let mut index = Index::open(Box::new(Sqlite::open(path)?), Id([1; 16]))?;
+        let mut log = Log { sequence: 0 };
+        index.begin_apply(Wait::Yes)?;
+        log.apply(&mut index, &[declare("run0").encode()])?;
+        index.end_apply()?;
+        for side in &commits {
+            index.begin_apply(Wait::Yes)?;
+            log.apply(&mut index, side)?;
+            index.end_apply()?;
+        }
+        let ours = begun.elapsed().as_secs_f64();
+        drop(index);
+        let pages = size(path)?;
+        let bare = bare(path)?;
+        println!(
+            "round {round}: {:.0} attributes/s, a bare loop {:.0}/s ({:.2} of it); {:.1} B each",
+            rows as f64 / ours,
+            rows as f64 / bare,
+            bare / ours,
+            pages as f64 / rows as f64
+        );
+    }
+    Ok(())
+}
+
+/// Copies the rows of attr, in the order in which they came, into a new file by a plain loop.
+fn bare(path: &Path) -> Outcome<f64> {
+    let from = rusqlite::Connection::open(path)?;
+    let mut read = from.prepare("SELECT * FROM attr ORDER BY batch, run, tag, step, variable, curve, row")?;
+    let mut rows = read.query([])?;
+    let mut all: Vec<Vec<rusqlite::types::Value>> = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push((0..11).map(|i| row.get(i)).collect::<Result<_, _>>()?);
+    }
+    let copy = path.with_extension("bare");
+    remove(&copy);
+    let begun = Instant::now();
+    let db = rusqlite::Connection::open(&copy)?;
+    db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536")?;
+    db.execute_batch(&schema::create(fieldstone_catalog::engine::Dialect::Sqlite))?;
+    let mut insert = db.prepare("INSERT INTO attr VALUES (?,?,?,?,?,?,?,?,?,?,?)")?;
+    for commit in all.chunks(all.len().div_ceil(3)) {
+        db.execute_batch("BEGIN")?;
+        for row in commit {
+            insert.execute(rusqlite::params_from_iter(row))?;
+        }
+        db.execute_batch("COMMIT")?;
+    }
+    let took = begun.elapsed().as_secs_f64();
+    remove(&copy);
+    Ok(took)
+}
+
+/// Milliseconds, the best of some.
+fn best(mut act: impl FnMut() -> Outcome<u64>) -> Outcome<(f64, u64)> {
+    let (mut least, mut n) = (f64::INFINITY, 0);
+    for _ in 0..15 {
+        let begun = Instant::now();
+        n = act()?;
+        least = least.min(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((least, n))
+}
+
+fn probes(path: &Path, runs: i64) -> Outcome<()> {
+    let mut index = Index::open(Box::new(Sqlite::open(path)?), Id([1; 16]))?;
+    index.begin_read()?;
+    let tags = index.tags()?;
+    let tag = tags.iter().find(|tag| tag.decl.name == "maximum").map_or(1, |tag| tag.id);
+    let run = runs / 2 + 1;
+    let count = |index: &mut Index, probes: &[Probe]| Ok(index.scan(probes, &mut |_| Ok(Flow::More))?);
+    let say = |what: &str, (ms, n): (f64, u64)| println!("  {what}: {ms:.3} ms, {n} rows");
+    let key = Probe::Key { run, tag, steps: 1..=1, variable: Some(3), curve: None };
+    say("one series of one run", best(|| count(&mut index, std::slice::from_ref(&key)))?);
+    let number = Probe::Number { run, tag, numbers: 1.8e10..=f64::INFINITY };
+    say("values over all steps of one run", best(|| count(&mut index, std::slice::from_ref(&number)))?);
+    let (from, to) = ([300, 300, 300], [420, 420, 420]);
+    let in_box = best(|| {
+        let mut probes = Vec::new();
+        for one in index.series(run, tag, 0..=2)? {
+            let ranges = curve::ranges(one.levels, one.extent, &from, &to);
+            let (step, variable) = (one.step, Some(one.variable));
+            probes.extend(ranges.into_iter().map(|range| Probe::Key {
+                run,
+                tag,
+                steps: step..=step,
+                variable,
+                curve: Some(range),
+            }));
+        }
+        count(&mut index, &probes)
+    })?;
+    say("a small box in one run", in_box);
+    let over_all = best(|| {
+        let mut n = 0;
+        for span in index.spans(tag, None)? {
+            let probe = Probe::Number { run: span.run, tag, numbers: 1.838e10..=f64::INFINITY };
+            n += count(&mut index, std::slice::from_ref(&probe))?;
+        }
+        Ok(n)
+    })?;
+    say("values over all runs", over_all);
+    say("what exists: tags of a run", best(|| Ok(index.spans_of_run(run)?.len() as u64))?);
+    say("what exists: steps", best(|| Ok(index.steps(run, NO_STEP..=i64::MAX)?.len() as u64))?);
+    say("what exists: runs", best(|| Ok(index.runs(&RunSelect::All)?.len() as u64))?);
+    index.end_read()?;
+    Ok(())
+}
+
+fn many(path: &Path, total: u64, runs: u64) -> Outcome<()> {
+    remove(path);
+    let mut index = Index::open(Box::new(Sqlite::open(path)?), Id([1; 16]))?;
+    let mut log = Log { sequence: 0 };
+    let per_run = total / runs;
+    // About 26.4 attributes a piece and step.
+    let pieces = (per_run as f64 / 79.2).round().max(1.0) as u64;
+    let (mut rows, mut shown, mut dice) = (0_u64, 0_u64, Dice(7));
+    let (mut applying, mut since) = (0.0, 0_u64);
+    let mut rates = Vec::new();
+    for run in 0..runs {
+        let name = format!("run{run:05}");
+        let mut side = vec![declare(&name).encode()];
+        let mut n = 0;
+        for step in 0..3 {
+            for tag in 0..10 {
+                for part in batch(&mut dice, &name, step, tag, pieces).split() {
+                    n += part.rows as u64;
+                    side.push(Record::Attributes(part).encode());
+                }
+            }
+        }
+        let begun = Instant::now();
+        index.begin_apply(Wait::Yes)?;
+        log.apply(&mut index, &side)?;
+        index.end_apply()?;
+        applying += begun.elapsed().as_secs_f64();
+        rows += n;
+        since += n;
+        if rows / 1_000_000 > shown || run + 1 == runs {
+            shown = rows / 1_000_000;
+            rates.push(since as f64 / applying);
+            println!("{rows} attributes: {:.0}/s", since as f64 / applying);
+            (applying, since) = (0.0, 0);
+            if rates.len() == 1 {
+                probes(path, run as i64)?;
+            }
+        }
+    }
+    drop(index);
+    let pages = size(path)?;
+    probes(path, runs as i64)?;
+    let (first, last) = (rates.first().copied().unwrap_or(0.0), rates.iter().rev().nth(1).copied());
+    let last = last.unwrap_or(first);
+    println!(
+        "{:.1} B each; the last million at {:.2} of the first's rate",
+        pages as f64 / rows as f64,
+        last / first
+    );
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |i: usize, other: u64| words.get(i).map_or(Ok(other), |word| word.parse());
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["paper", path, ..] => paper(Path::new(path), number(2, 4000)?),
+        ["many", path, ..] => many(Path::new(path), number(2, 3_000_000)?, number(3, 1000)?),
+        _ => Err("growth paper FILE W | growth many FILE N [RUNS]".into()),
+    }
+}
