@@ -18,7 +18,6 @@
 //! assert!(ranges.iter().any(|range| range.contains(&key)));
 //! ```
 
-use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
 use super::NO_CURVE;
@@ -33,6 +32,8 @@ pub const MAX_RANK: usize = 8;
 pub const OUTSIDE: u64 = 1 << 63;
 /// At most about so many ranges a query; more would cost more than the rows they spare.
 const BUDGET: usize = 96;
+/// Most cells that are looked at to find the ranges of a level.
+const CELLS: u64 = 512;
 
 /// Level of a box, where it has a key.
 fn level(start: &[i64], count: &[i64]) -> Option<u32> {
@@ -48,18 +49,20 @@ fn level(start: &[i64], count: &[i64]) -> Option<u32> {
     Some(by_extent.max(by_start)).filter(|&level| level <= TOP)
 }
 
-/// Interleaves the bits of cells, dimension 0 first.
-fn morton(cells: impl Iterator<Item = u64> + Clone, rank: usize) -> u64 {
-    let mut key = 0;
-    for (d, mut cell) in cells.enumerate() {
-        let mut at = rank - 1 - d;
-        while cell != 0 {
-            key |= (cell & 1) << at;
-            cell >>= 1;
-            at += rank;
-        }
+/// Puts the bits of a cell `rank` apart, the lowest at `at`.
+fn spread(mut cell: u64, mut at: usize, rank: usize) -> u64 {
+    let mut code = 0;
+    while cell != 0 {
+        code |= (cell & 1) << at;
+        cell >>= 1;
+        at += rank;
     }
-    key
+    code
+}
+
+/// Interleaves the bits of cells, dimension 0 first.
+fn morton(cells: impl Iterator<Item = u64>, rank: usize) -> u64 {
+    cells.enumerate().fold(0, |code, (d, cell)| code | spread(cell, rank - 1 - d, rank))
 }
 
 /// The key of a box; [`NO_CURVE`] where it has none.
@@ -114,65 +117,47 @@ pub fn ranges(levels: u64, extent: i64, from: &[i64], to: &[i64]) -> Vec<RangeIn
         let cell = |at: i64| (at.max(0) as u64 >> q).min(most);
         let low: Vec<u64> = from.iter().map(|&a| cell(a.saturating_sub(reach - 1))).collect();
         let high: Vec<u64> = to.iter().map(|&b| cell(b - 1)).collect();
-        let cover = cover(&low, &high, BITS / rank as u32, budget);
+        let cover = cover(&low, &high, budget);
         found.extend(cover.into_iter().map(|(a, b)| compose(q, a)..=compose(q, b)));
     }
     found
 }
 
-/// A part of the Morton order: all keys that begin with the `depth` bits of `prefix`.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Node {
-    /// Bits below the prefix: the greatest part is divided first.
-    free: u32,
-    prefix: u64,
-}
-
-/// At most about `budget` ranges of Morton codes that hold all cells from `low` to `high`, both included.
-fn cover(low: &[u64], high: &[u64], bits: u32, budget: usize) -> Vec<(u64, u64)> {
-    let rank = low.len() as u32;
-    let total = bits * rank;
-    // Cells of a node, per dimension: its prefix, then zeros or ones.
-    let bounds = |node: &Node, d: u32| {
-        let (mut a, mut b) = (0_u64, 0_u64);
-        for at in (0..total).rev().filter(|at| at % rank == rank - 1 - d) {
-            let bit = if at >= node.free { node.prefix >> (at - node.free) & 1 } else { 2 };
-            a = a << 1 | (bit & 1);
-            b = b << 1 | u64::from(bit != 0);
-        }
-        (a, b)
-    };
-    let mut open = BinaryHeap::from([Node { free: total, prefix: 0 }]);
-    let mut done: Vec<(u64, u64)> = Vec::new();
-    let range = |node: &Node| (node.prefix << node.free, (node.prefix << node.free) + ((1 << node.free) - 1));
-    let mut apart = 0;
-    while let Some(node) = open.pop() {
-        let (mut disjoint, mut inside) = (false, true);
-        for d in 0..rank {
-            let (a, b) = bounds(&node, d);
-            let (from, to) = (low[d as usize], high[d as usize]);
-            disjoint |= b < from || a > to;
-            inside &= from <= a && b <= to;
-        }
-        if disjoint {
-            continue;
-        }
-        if inside || apart >= budget {
-            done.push(range(&node));
-            continue;
-        }
-        // Halves that touch are merged below, so only one more range can come of a division.
-        apart = open.len() + done.len() / 2;
-        open.push(Node { free: node.free - 1, prefix: node.prefix << 1 });
-        open.push(Node { free: node.free - 1, prefix: node.prefix << 1 | 1 });
+/// At most `budget` ranges of Morton codes that hold all cells from `low` to `high`, both included. Where
+/// there are many cells, larger ones are taken; where ranges are many, the narrowest gaps are closed.
+fn cover(low: &[u64], high: &[u64], budget: usize) -> Vec<(u64, u64)> {
+    let rank = low.len();
+    let mut coarse = 0;
+    let sides = |coarse: u32| low.iter().zip(high).map(move |(a, b)| (b >> coarse) - (a >> coarse) + 1);
+    while sides(coarse).try_fold(1_u64, u64::checked_mul).is_none_or(|cells| cells > CELLS) {
+        coarse += 1;
     }
-    done.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(done.len());
-    for (a, b) in done {
+    // The codes of one dimension more at a time.
+    let mut codes = vec![0];
+    for d in 0..rank {
+        let cells = (low[d] >> coarse)..=(high[d] >> coarse);
+        let spread: Vec<u64> = cells.map(|cell| spread(cell, rank - 1 - d, rank)).collect();
+        codes = spread.iter().flat_map(|part| codes.iter().map(move |code| code | part)).collect();
+    }
+    codes.sort_unstable();
+    let free = coarse * rank as u32;
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for code in codes {
+        let (a, b) = (code << free, (code << free) + ((1 << free) - 1));
         match merged.last_mut() {
             Some(last) if last.1 + 1 >= a => last.1 = b,
             _ => merged.push((a, b)),
         }
+    }
+    if merged.len() > budget {
+        let mut gaps: Vec<u64> = merged.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
+        gaps.sort_unstable();
+        let close = gaps[merged.len() - budget - 1];
+        merged.dedup_by(|next, last| {
+            let near = next.0 - last.1 <= close;
+            last.1 = if near { next.1 } else { last.1 };
+            near
+        });
     }
     merged
 }
