@@ -125,7 +125,23 @@ def _netcdf(
         except (IndexError, KeyError):
             raise Corrupt(f"the file {_holds(path, piece)}, has no variable {name}") from None
         _checked(variable, path, name, lead, piece, dtype)
+        place = inside if lead is None else (slice(lead, lead + 1), *inside)
+        if dataset.data_model.startswith("NETCDF3") and _cut(path, name, place):
+            raise Corrupt(f"the file {_holds(path, piece)}, ends before the elements of {name}")
         return variable[inside if lead is None else (lead, *inside)]
+
+
+def _cut(path: str, name: str, place: tuple[slice, ...]) -> bool:
+    """Whether a classic file ends before elements that its header promises; netCDF-C gives zeros then."""
+    from ._helper.classic import HeaderError, Layout
+
+    with open(path, "rb") as file:
+        try:
+            layout = Layout(file, os.path.getsize(path))
+        except HeaderError:
+            return True
+    first = place[0] if place else slice(0, 1)
+    return layout.missing(name, first.start, first.stop - first.start)
 
 
 def _hdf5(

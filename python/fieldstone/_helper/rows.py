@@ -108,7 +108,11 @@ def texts(column: pa.Array, text: Any) -> pa.Array:
 
 def array_text(values: list[Any]) -> str:
     """`[1, 2, 3]`; a list of texts in JSON's quotes."""
-    return "[" + ", ".join(json.dumps(value) if isinstance(value, str) else number(value) for value in values) + "]"
+    return (
+        "["
+        + ", ".join(json.dumps(value) if isinstance(value, str) else number(value) for value in values)
+        + "]"
+    )
 
 
 def number(value: Any) -> str:
