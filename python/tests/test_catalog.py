@@ -124,7 +124,7 @@ def test_declaring_again_is_nothing_and_otherwise_is_conflict(run):
     run.create_variable("temperature", "f4", (8, 6, 5), version=1)
     assert [v.version for v in run.variables(variable="temperature")] == [0, 1]
     run.create_step(6, time=0.3)
-    with pytest.raises(fst.Conflict, match="0.3"):
+    with pytest.raises(fst.Conflict, match=r"0\.3"):
         run.create_step(6, time=0.4)
 
 

@@ -152,7 +152,7 @@ def test_rows_of_one_call_never_replace_each_other(run):
         ([1, 2], {"variable": "u", "start": np.zeros((3, 2), int), "count": np.ones((2, 2), int)}, "3 rows"),
         ([1, 2], {"variable": "u", "step": 1, "start": [(0, 0), (99, 49)], "count": (1, 2)}, "row 1"),
         (np.zeros(2, complex), {"step": 1}, "dtype"),
-        (object(), {"step": 1}, "no value|no column"),
+        (object(), {"step": 1}, r"no value|no column"),
     ],
 )
 def test_columns_that_do_not_fit_are_told_and_nothing_is_taken(run, value, columns, message):
@@ -171,7 +171,7 @@ def test_absent_values_of_arrow_and_pandas_are_told(run):
         pd.Series([1, None], dtype="Int64"),
         pd.Series(["a", None]),
     ):
-        with pytest.raises(fst.Invalid, match="row 1|None|NA"):
+        with pytest.raises(fst.Invalid, match=r"row 1|None|NA"):
             run.annotate_many("t", column, step=[0, 1])
     with pytest.raises(fst.Invalid, match="row 1"):
         run.annotate_many("t", np.array(["2026-01-01", "NaT"], "M8[s]"), step=[0, 1])
