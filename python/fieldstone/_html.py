@@ -7,15 +7,20 @@ from html import escape
 from typing import Any
 
 _ROWS = 20
+_WIDTH = 200
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]], more: str = "") -> str:
     cells = "".join(f"<th>{escape(str(cell))}</th>" for cell in head)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{escape(_cut(str(cell)))}</td>" for cell in row) + "</tr>" for row in rows
     )
     foot = f"<p>{escape(more)}</p>" if more else ""
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
 
 
 def text(value: Any) -> str:

@@ -39,7 +39,7 @@ def to_pandas(table: Table) -> pd.DataFrame:
 
     def column(name: str, kind: str) -> Any:
         values = table.values(name)
-        absent = None in values
+        absent = any(value is None for value in values)
         match kind:
             case "int64" | "uint64" | "bool":
                 nullable = {"int64": "Int64", "uint64": "UInt64", "bool": "boolean"}[kind]

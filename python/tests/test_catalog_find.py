@@ -256,8 +256,8 @@ def test_tables_go_to_pandas_polars_and_duckdb(store):
     assert polars["count"].to_list()[0] == [2, 2]
     import duckdb
 
-    table = hits.to_arrow()  # noqa: F841  (named in the statement)
-    assert duckdb.sql("select max(value), count(*) from table").fetchall() == [(500.0, 6)]
+    found = hits.to_arrow()  # noqa: F841  (named in the statement)
+    assert duckdb.sql("select max(value), count(*) from found").fetchall() == [(500.0, 6)]
 
 
 def test_aggregates_and_time_series(store):

@@ -238,7 +238,7 @@ impl HitStream {
 }
 
 /// All hits of a query, in columns. Pickles without its store.
-#[pyclass(frozen, name = "_HitTable", module = "fieldstone")]
+#[pyclass(frozen, name = "_HitTable", module = "fieldstone._native")]
 pub struct PyHitTable {
     pub table: Arc<HitTable>,
 }

@@ -226,7 +226,7 @@ impl PyCatalog {
                     Some(cells) => cells.kind(),
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
-                py.detach(|| self.catalog.tag_for(&name, version, kind)).or_raise()?
+                py.detach(|| self.catalog.tag_for_in(&name, version, kind, txn)).or_raise()?
             }
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;

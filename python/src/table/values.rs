@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use fieldstone::catalog::value::{Value, moment_text};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::catalog::object;
 
@@ -222,6 +223,10 @@ impl ValueColumn {
             (_, Value::Null) => Ok(py.None().into_bound(py)),
             (Form::Float, value) => float(value).into_bound_py_any(py),
             (Form::Json, value) => json(value).into_bound_py_any(py),
+            (_, Value::Array(elements)) => {
+                let elements = elements.iter().map(|element| object(py, element));
+                Ok(PyTuple::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
             (_, value) => object(py, value),
         }
     }

@@ -357,8 +357,14 @@ impl Inner {
     }
 
     /// The tag under which values of a type go.
-    pub fn tag_for(&self, name: &str, version: Option<i64>, kind: ValueType) -> Result<TagDecl> {
-        let known = self.tags_of(None, name)?;
+    pub fn tag_for(
+        &self,
+        session: Option<Id>,
+        name: &str,
+        version: Option<i64>,
+        kind: ValueType,
+    ) -> Result<TagDecl> {
+        let known = self.tags_of(session, name)?;
         let asked = |tag: &&TagInfo| version.is_none_or(|version| tag.version == version);
         let mut tags: Vec<&TagInfo> = known.iter().filter(asked).collect();
         // The type itself before one that takes it, the newest version before others.

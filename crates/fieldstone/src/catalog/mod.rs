@@ -185,7 +185,18 @@ impl Catalog {
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
     /// is what the values are as they were given; int goes into float where it is exact.
     pub fn tag_for(&self, name: &str, version: Option<i64>, kind: ValueType) -> Result<TagDecl> {
-        self.inner.tag_for(name, version, kind)
+        self.inner.tag_for(None, name, version, kind)
+    }
+
+    /// As [`Catalog::tag_for`], among the tags that a transaction holds, too.
+    pub fn tag_for_in(
+        &self,
+        name: &str,
+        version: Option<i64>,
+        kind: ValueType,
+        transaction: Option<Id>,
+    ) -> Result<TagDecl> {
+        self.inner.tag_for(transaction, name, version, kind)
     }
 
     /// Takes attributes; run and variables must be there, boxes inside of the variable's shape.
