@@ -7,12 +7,13 @@ use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, TimestampNanosecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, TimeUnit};
-use fieldstone::{KeyValue, KeywordType, Place, Typed};
+use fieldstone::{DType, KeyValue, KeywordType, Place, Typed};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::values::ValueColumn;
+use crate::errors::Raise;
 use crate::listing::time_object;
 
 /// One column.
@@ -159,6 +160,62 @@ impl Column {
             Column::Ints { offsets, values } => int_lists(&offsets[start..=end], values),
             Column::Value(values) => values.array(start, end),
         }
+    }
+
+    /// All values as a numpy array, where none is absent and numpy has the type: numbers, truth values and
+    /// nanoseconds; a number that is absent is NaN.
+    pub fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        fn made<'py, const N: usize, T: Copy + Sync>(
+            py: Python<'py>,
+            dtype: DType,
+            cells: &[T],
+            bytes: impl Fn(T) -> [u8; N] + Send,
+        ) -> PyResult<Option<Bound<'py, PyAny>>> {
+            crate::data::new_array(py, dtype, &[cells.len() as u64], |out| {
+                for (out, cell) in out.chunks_exact_mut(N).zip(cells) {
+                    out.copy_from_slice(&bytes(*cell));
+                }
+                Ok(())
+            })
+            .map(Some)
+        }
+        match self {
+            Column::Number(cells) => {
+                made(py, DType::F8, cells, |cell: Option<f64>| cell.unwrap_or(f64::NAN).to_ne_bytes())
+            }
+            Column::Int(cells) if cells.iter().all(Option::is_some) => {
+                made(py, DType::I8, cells, |cell: Option<i64>| cell.unwrap_or_default().to_ne_bytes())
+            }
+            Column::Count(cells) if cells.iter().all(Option::is_some) => {
+                let u8s = DType::parse("u8").or_raise()?;
+                made(py, u8s, cells, |cell: Option<u64>| cell.unwrap_or_default().to_ne_bytes())
+            }
+            Column::Flag(cells) => made(py, DType::BOOL, cells, |cell: bool| [u8::from(cell)]),
+            Column::Time(cells) => made(py, DType::I8, cells, |cell: i64| cell.to_ne_bytes()),
+            Column::Value(values) => match values.numbers() {
+                Some(cells) => made(py, DType::F8, &cells, |cell: f64| cell.to_ne_bytes()),
+                None => match values.whole() {
+                    Some(cells) => made(py, DType::I8, &cells, |cell: i64| cell.to_ne_bytes()),
+                    None => Ok(None),
+                },
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Texts as the place of each row's among the distinct ones; nothing for what is no text.
+    pub fn coded<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Option<Arc<str>>>)>> {
+        let Column::Text { codes, distinct } = self else { return Ok(None) };
+        let places = crate::data::new_array(py, DType::I4, &[codes.len() as u64], |out| {
+            for (out, code) in out.chunks_exact_mut(4).zip(codes) {
+                out.copy_from_slice(&(*code as i32).to_ne_bytes());
+            }
+            Ok(())
+        })?;
+        Ok(Some((places, distinct.clone())))
     }
 
     /// One value for Python; None where absent.

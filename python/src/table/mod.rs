@@ -132,6 +132,19 @@ impl Table {
         PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// A column as a numpy array, or as places among distinct texts; None where it is neither.
+    fn _fast<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Ok(place) = self.inner.schema.index_of(name) else { return Ok(None) };
+        let column = &self.inner.columns[place];
+        match column.coded(py)? {
+            Some((places, distinct)) => {
+                let distinct: Vec<Option<&str>> = distinct.iter().map(|text| text.as_deref()).collect();
+                Ok(Some((places, distinct).into_pyobject(py)?.into_any()))
+            }
+            None => column.numpy(py),
+        }
+    }
+
     /// A pandas DataFrame. pyarrow is not needed.
     pub fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("fieldstone._table")?.getattr("to_pandas")?.call1((slf,))

@@ -135,6 +135,20 @@ impl ValueColumn {
         ValueColumn { values, form }
     }
 
+    /// All of them as floats, where that is their form; an absent one is NaN.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        let float = |value| float(value).unwrap_or(f64::NAN);
+        (self.form == Form::Float).then(|| self.values.iter().map(float).collect())
+    }
+
+    /// All of them as integers, where that is their form and none is absent.
+    pub fn whole(&self) -> Option<Vec<i64>> {
+        match self.form {
+            Form::Int => self.values.iter().map(pick!(Int)).collect(),
+            _ => None,
+        }
+    }
+
     pub fn data_type(&self) -> DataType {
         let list = |kind| DataType::List(Arc::new(Field::new_list_field(kind, true)));
         let time = || DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
