@@ -100,7 +100,7 @@ def _column(column: Any, name: str, rows: int) -> list[Any]:
 def _tags(rows: list[tuple[str, int, str, str, int]]) -> Rows[Tag]:
     tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in rows]
     columns = ("name", "version", "type", "unit")
-    return Rows(tags, lambda: _table(columns, [[getattr(tag, name) for name in columns] for tag in tags]))
+    return Rows(tags, lambda: _table(columns, [[getattr(tag, name) for tag in tags] for name in columns]))
 
 
 def _table(names: Iterable[str], rows: list[list[Any]]) -> Table:

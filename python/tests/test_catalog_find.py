@@ -311,7 +311,10 @@ def test_lists_say_what_exists_or_what_matching_attributes_touch(store):
     assert (frame["name"].tolist() == ["temperature", "tempo"] * 2 and frame["shape"][0] == (16, 8)) or True
     assert store.runs().to_pandas()["params"].tolist() == ['{"nx": 64}', '{"nx": 128}']
     assert store.steps().to_arrow().columns == ["project", "run", "step", "time"]
-    assert store.tags().to_arrow().columns == ["name", "version", "type", "unit"]
+    tags = store.tags().to_arrow()
+    assert tags.columns == ["name", "version", "type", "unit"]
+    assert tags.values("name") == ["done", "maximum", "quality", "storm"]
+    assert tags.values("unit") == [None, "K", None, None]
 
 
 def test_rows_of_lists_are_terms(store):

@@ -169,7 +169,7 @@ impl Column {
             py: Python<'py>,
             dtype: DType,
             cells: &[T],
-            bytes: impl Fn(T) -> [u8; N] + Send,
+            bytes: impl Fn(T) -> [u8; N] + Send + Sync,
         ) -> PyResult<Option<Bound<'py, PyAny>>> {
             crate::data::new_array(py, dtype, &[cells.len() as u64], |out| {
                 for (out, cell) in out.chunks_exact_mut(N).zip(cells) {
