@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import steps
 from catalog_figures import CATALOG
+from commits_figures import COMMITS
 from hits_figures import HITS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
@@ -278,5 +279,6 @@ FIGURES = (
         data={"runs": "long"},
     ),
     *CATALOG,
+    *COMMITS,
     *HITS,
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import catalog
+import commits
 import hits
 import workload
 from measure import Result, Span, children_cpu, percentile, tree_size
@@ -205,7 +206,7 @@ def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 def main() -> None:
     call = json.loads(sys.argv[1])
     module = importlib.import_module(f"peers.{call['peer']}")
-    found = (getattr(place, call["what"], None) for place in (catalog, hits))
+    found = (getattr(place, call["what"], None) for place in (catalog, commits, hits))
     what = next(filter(None, found), None) or globals()[call["what"]]
     peer = module.Runs if call["what"].endswith("_runs") else module.Store
     print(json.dumps(what(peer, Path(call["root"]), **call["arguments"])))

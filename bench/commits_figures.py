@@ -1,0 +1,54 @@
+"""The figures of commits of fields and attributes."""
+
+from __future__ import annotations
+
+import commits
+from commits import SIZES
+from steps import OURS, RAW, Figure, Row, Target
+
+
+def _writers(writers: int, each: int) -> Figure:
+    ms = 1e-3
+    many = writers > 1
+    return Figure(
+        f"commit-{writers}",
+        f"Commit fields and their attributes, {writers} writer{'s at once' if many else ''}",
+        f"{each} commits{' each' if many else ''} of three fields of 512 B and an attribute with a box on "
+        "each; from the call of flush to its return. The floor: the same bytes and one fdatasync, a file a "
+        "writer.",
+        (OURS, RAW),
+        commits.commits,
+        (
+            Row("median", "median, ms", ms, 2),
+            Row("p99", "99 of 100 within, ms", ms, 2),
+            Row("longest", "longest, ms", ms, 1),
+            Row("rate", "commits/s, all writers"),
+        ),
+        (
+            Target("99 of 100 commits within 10 ms", "p99", 0.010)
+            if many
+            else Target("a commit within 5 ms (median)", "median", 0.005),
+        ),
+        data={"writers": writers, "each": each},
+        group="commit",
+    )
+
+
+COMMITS = (
+    _writers(1, 300),
+    _writers(64, 40),
+    Figure(
+        "commit-sizes",
+        "Commit transactions of every size",
+        "A field and so many attributes with boxes, prepared by a flush; then the commit: one record.",
+        (OURS,),
+        commits.sizes,
+        tuple(
+            Row(f"{what}_{size}", f"{what} {size:,} attributes, ms", 1e-3, 2)
+            for size in SIZES
+            for what in ("prepare", "commit")
+        ),
+        (Target("a commit within 5 ms, whatever it holds (the longest)", "worst", 0.005),),
+        group="commit",
+    ),
+)
