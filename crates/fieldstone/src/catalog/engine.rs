@@ -132,6 +132,49 @@ fn newer_layout(database: &mut Sqlite) -> Result<bool> {
     }
 }
 
+/// Why a connection's work was not done.
+struct Failed {
+    error: Error,
+    /// Whether it may go better with another connection.
+    again: bool,
+}
+
+/// Whether a connection is good for more after an error.
+fn keeps(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
+}
+
+impl Engines {
+    /// Keeps a connection for whoever reads next.
+    fn keep(&self, engine: Engine) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < IDLE {
+            idle.push(engine);
+        }
+    }
+}
+
+/// Opens a file. Conflict where its tables are of a later release.
+fn open_file(path: &Path, store: Id) -> Result<Engine> {
+    let inode;
+    let outcome = {
+        let _guard = place::prepare(path)?;
+        inode = place::inode_of(path);
+        Sqlite::open(path).and_then(|mut database| match newer_layout(&mut database)? {
+            true => Err(Error::conflict("its tables are of a later release")),
+            false => Engine::of(Box::new(database), Some(path.to_owned()), store),
+        })
+    };
+    let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
+    match outcome {
+        Err(e) if e.kind() == ErrorKind::Corrupt => {
+            place::set_aside(path, inode)?;
+            Err(named(e))
+        }
+        outcome => outcome.map_err(named),
+    }
+}
+
 /// Whether the marks of an engine reach all heads of the logs.
 pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
     heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
@@ -152,54 +195,59 @@ impl Inner {
         }
     }
 
-    /// A new connection.
+    /// A new connection. A file that is damaged is set aside.
     fn connect(&self, place: &EnginePlace) -> Result<Engine> {
         let store = self.store.home().id;
         match place {
             EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store),
             EnginePlace::Postgres(url) => Engine::of(Box::new(Postgres::open(url, store)?), None, store),
-            EnginePlace::File(path) => {
-                let open = |path: &Path| -> Result<Engine> {
-                    let _guard = place::prepare(path)?;
-                    let mut database = Sqlite::open(path)?;
-                    if newer_layout(&mut database)? {
-                        return Err(Error::conflict("its layout is of a later release"));
-                    }
-                    Engine::of(Box::new(database), Some(path.to_owned()), store)
-                };
-                let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
-                match open(path) {
-                    Err(e) if e.kind() == ErrorKind::Conflict => {
-                        // Who has the later release goes on with that file, and we have one of our own.
-                        let own = place::of_layout(path, schema::LAYOUT);
-                        let engine = open(&own).map_err(named)?;
-                        *lock(&self.engines().place) = Some(EnginePlace::File(own));
-                        Ok(engine)
-                    }
-                    outcome => outcome.map_err(named),
+            EnginePlace::File(path) => match open_file(path, store) {
+                Err(e) if e.kind() == ErrorKind::Conflict => {
+                    // Who has the later release goes on with that file, and we have one of our own.
+                    let own = place::of_layout(path, schema::LAYOUT);
+                    let engine = open_file(&own, store)?;
+                    *lock(&self.engines().place) = Some(EnginePlace::File(own));
+                    Ok(engine)
                 }
-            }
+                outcome => outcome,
+            },
         }
     }
 
-    /// Lends a connection; it is kept for later where nothing went wrong with it.
+    /// Lends a connection. Where its file turns out to be damaged or is not the one under its name any
+    /// more, the work is done once again, on a new one: all of an engine is in the logs.
     pub fn with_engine<T>(
         &self,
         place: &EnginePlace,
         work: &mut dyn FnMut(&mut Engine) -> Result<T>,
     ) -> Result<T> {
+        match self.lend(place, work) {
+            Err(Failed { again: true, .. }) => {
+                let place = if *place == EnginePlace::Memory { EnginePlace::Memory } else { self.place()? };
+                self.lend(&place, work).map_err(|failed| failed.error)
+            }
+            outcome => outcome.map_err(|failed| failed.error),
+        }
+    }
+
+    fn lend<T>(
+        &self,
+        place: &EnginePlace,
+        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+    ) -> std::result::Result<T, Failed> {
         let engines = self.engines();
+        let broken = |error: Error| Failed { again: error.kind() == ErrorKind::Corrupt, error };
         if *place == EnginePlace::Memory {
             let mut slot = lock(&engines.memory);
             let mut engine = match slot.take() {
                 Some(engine) => engine,
-                None => self.connect(place)?,
+                None => self.connect(place).map_err(broken)?,
             };
             let outcome = work(&mut engine);
-            if outcome.as_ref().err().is_none_or(|e| e.kind() != ErrorKind::Internal) {
+            if outcome.as_ref().err().is_none_or(keeps) {
                 *slot = Some(engine);
             }
-            return outcome;
+            return outcome.map_err(broken);
         }
         let idle = lock(&engines.idle).pop().filter(Engine::is_current);
         let mut engine = match idle {
@@ -207,20 +255,29 @@ impl Inner {
             None => {
                 // Others that lie idle have the old file, too.
                 lock(&engines.idle).retain(Engine::is_current);
-                self.connect(place)?
+                self.connect(place).map_err(broken)?
             }
         };
-        let outcome = work(&mut engine);
-        let sound = |e: &Error| {
-            !matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
-        };
-        if outcome.as_ref().err().is_none_or(sound) {
-            let mut idle = lock(&engines.idle);
-            if idle.len() < IDLE {
-                idle.push(engine);
+        match work(&mut engine) {
+            Ok(value) => {
+                engines.keep(engine);
+                Ok(value)
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                if let Some((path, inode)) = engine.file.clone() {
+                    drop(engine);
+                    place::set_aside(&path, inode).map_err(|error| Failed { again: false, error })?;
+                }
+                Err(Failed { again: true, error })
+            }
+            Err(error) => {
+                let again = !engine.is_current();
+                if keeps(&error) && !again {
+                    engines.keep(engine);
+                }
+                Err(Failed { again, error })
             }
         }
-        outcome
     }
 
     /// The engine's place for a store with these heads: in memory while there is nothing to keep.
@@ -228,20 +285,8 @@ impl Inner {
         if heads.is_empty() { Ok(EnginePlace::Memory) } else { self.place() }
     }
 
-    /// Lets `read` look at the catalog.
+    /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        match self.look_once(view, read) {
-            Err(e) if e.kind() == ErrorKind::Corrupt => {
-                let EnginePlace::File(path) = self.place()? else { return Err(e) };
-                // All of the engine is in the logs: a damaged one is made again.
-                place::set_aside(&path, place::inode_of(&path))?;
-                self.look_once(view, read)
-            }
-            outcome => outcome,
-        }
-    }
-
-    fn look_once<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
         let (feed, own) = self.moment(view)?;
         let heads = feed.heads();
         let place = self.place_for(&heads)?;

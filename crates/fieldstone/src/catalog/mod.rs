@@ -320,7 +320,7 @@ impl Catalog {
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        let place = self.inner.place()?;
+        let place = self.inner.place_for(&self.inner.store.feed()?.heads())?;
         let text =
             self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
         Ok(format!("engine: {place}\n{text}"))

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables};
 use fieldstone_catalog::query::{self, Hit, HitTable, Query};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 
@@ -121,13 +121,7 @@ impl Inner {
         let feed = self.store.feed()?;
         let place = self.place_for(&feed.heads())?;
         let mut work = |engine: &mut super::engine::Engine| follow::rebuild(self, engine.index()?, &feed);
-        let mut report = match (self.with_engine(&place, &mut work), &place) {
-            (Err(e), EnginePlace::File(path)) if e.kind() == ErrorKind::Corrupt => {
-                super::place::set_aside(path, super::place::inode_of(path))?;
-                self.with_engine(&place, &mut work)?
-            }
-            (outcome, _) => outcome?,
-        };
+        let mut report = self.with_engine(&place, &mut work)?;
         report.engine = place.to_string();
         Ok(report)
     }
