@@ -264,3 +264,69 @@ fn an_engine_of_a_later_release_is_left_alone() {
     assert!(fs::read(&path).unwrap() == before, "the other file is as it was");
     assert!(folder.path().join("catalog/index-1.sqlite").exists());
 }
+
+#[test]
+fn what_sqlite_does_not_notice_is_found_and_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    drop(both);
+    let script = "import sqlite3, sys\n\
+                  c = sqlite3.connect(sys.argv[1])\n\
+                  c.execute('UPDATE attr SET num = num + 1 WHERE num = 0.25')\n\
+                  c.commit()";
+    let path = Both::engine(folder.path());
+    let done = std::process::Command::new("python3").arg("-c").arg(script).arg(&path).status().unwrap();
+    assert!(done.success());
+    let both = Both::at(folder.path());
+    let check = both.catalog.verify().unwrap();
+    assert!(!check.ok() && check.damaged.is_empty(), "{check:#?}");
+    both.catalog.rebuild().unwrap();
+    assert!(both.catalog.verify().unwrap().ok());
+    assert_eq!(both.answers(), answers);
+}
+
+#[test]
+fn damaged_records_are_named_and_the_rest_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = Both::at(folder.path());
+    good.prepare("good");
+    good.annotate("good", "max", 1, [0, 0], 1.0);
+    good.flush();
+    let bad = Both::at(folder.path());
+    bad.prepare("bad");
+    bad.flush();
+    let logs = || {
+        let all = fs::read_dir(folder.path().join("logs")).unwrap().flatten();
+        all.map(|entry| (entry.path(), fs::metadata(entry.path()).unwrap().len())).collect::<Vec<_>>()
+    };
+    let before = logs();
+    bad.catalog.annotate(columns("bad", "max", 400), None).unwrap();
+    bad.flush();
+    bad.annotate("bad", "min", 1, [0, 0], 1.0);
+    bad.flush();
+    drop((good, bad));
+    // In the middle of the record of columns.
+    let grown =
+        logs().into_iter().find(|(path, len)| before.iter().any(|(p, l)| p == path && len > l)).unwrap();
+    let start = before.iter().find(|(path, _)| *path == grown.0).unwrap().1;
+    let mut file = fs::OpenOptions::new().write(true).open(&grown.0).unwrap();
+    file.seek(SeekFrom::Start(start + 300)).unwrap();
+    file.write_all(&[0xa5; 8]).unwrap();
+    drop(file);
+    delete_engine_if_there(folder.path());
+    let both = Both::at(folder.path());
+    let mut hits = both.hits(vec![]);
+    hits.sort();
+    assert_eq!(hits, ["bad 1 t min 1.0 [0, 0]", "good 1 t max 1.0 [0, 0]"]);
+    let check = both.catalog.verify().unwrap();
+    let name = grown.0.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(
+        check.different.is_empty() && check.damaged.iter().any(|text| text.contains(&name)),
+        "{check:#?}"
+    );
+}
+
+fn delete_engine_if_there(folder: &Path) {
+    let _ = fs::remove_dir_all(folder.join("catalog"));
+}

@@ -126,13 +126,15 @@ impl Inner {
         Ok(report)
     }
 
-    /// Compares the engine with a replay.
+    /// Compares the engine with a replay, both as lines of text in memory.
     pub fn verify(&self) -> Result<CatalogCheck> {
         let feed = self.store.feed()?;
         let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.home().id)?;
         follow::rebuild(self, &mut replayed, &feed)?;
         let mut check = CatalogCheck::default();
         check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
+        let problems = feed.problems().into_iter().filter(|problem| problem.damage);
+        check.damaged.extend(problems.map(|problem| format!("{}: {}", problem.file, problem.why)));
         let expected = replayed.dump()?;
         let found = self.look(View::Synced, &mut |index| index.dump())?;
         check.lines = expected.lines().count() as u64;
