@@ -1,9 +1,10 @@
 //! The curve key: one integer for a box, so that boxes near each other stand near each other in attr,
 //! and a box asked for is a few ranges of keys. No domain is needed: any start from 0 to `i64::MAX` fits.
 //!
-//! A box of rank r and greatest extent e has the level q, the least with `2^(q+1) >= e` for which every
+//! A box of rank r and greatest extent e has the level q, the least with `2^(q+2) >= e` for which every
 //! `start >> q` fits into `56 / r` bits; its key is `q << 56 | Morton(start >> q)`. So a box of level q
-//! spans at most three cells a dimension. Boxes without a key (no box, a rank of 0 or above 8, a start
+//! spans at most five cells a dimension. (With cells as large as half the box, one box in three that was
+//! read touched the box asked for; with a quarter it is nearly one in two, for the same bytes.) Boxes without a key (no box, a rank of 0 or above 8, a start
 //! below 0, a level above 47) have [`NO_CURVE`] and must be looked at one by one.
 //!
 //! A set of boxes is summed up in 64 bits: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63:
@@ -30,10 +31,10 @@ const TOP: u32 = 47;
 pub const MAX_RANK: usize = 8;
 /// Bit of [`levels_of`] for what has no key.
 pub const OUTSIDE: u64 = 1 << 63;
-/// At most about so many ranges a query; more would cost more than the rows they spare.
-const BUDGET: usize = 96;
-/// Most cells that are looked at to find the ranges of a level.
-const CELLS: u64 = 512;
+/// Ranges of a level, at most about so many.
+const BUDGET: usize = 128;
+/// Cells that are looked at one by one; a box of more is cut into larger parts.
+const CELLS: u64 = 2_048;
 
 /// Level of a box, where it has a key.
 fn level(start: &[i64], count: &[i64]) -> Option<u32> {
@@ -44,7 +45,7 @@ fn level(start: &[i64], count: &[i64]) -> Option<u32> {
     let bits = BITS / rank as u32;
     let extent = count.iter().copied().max().unwrap_or(1).max(1) as u64;
     let farthest = start.iter().copied().max().unwrap_or(0) as u64;
-    let by_extent = (u64::BITS - (extent - 1).leading_zeros()).saturating_sub(1);
+    let by_extent = (u64::BITS - (extent - 1).leading_zeros()).saturating_sub(2);
     let by_start = (u64::BITS - farthest.leading_zeros()).saturating_sub(bits);
     Some(by_extent.max(by_start)).filter(|&level| level <= TOP)
 }
@@ -104,62 +105,87 @@ pub fn outside(levels: u64) -> bool {
 /// element in common with the box from `from` to `to`, half-open; others may be in them too. `levels`
 /// and `extent` are those of the series. An empty box asked for gives no range.
 pub fn ranges(levels: u64, extent: i64, from: &[i64], to: &[i64]) -> Vec<RangeInclusive<i64>> {
-    let rank = from.len();
     let mut found = Vec::new();
-    if rank == 0 || rank > MAX_RANK || from.iter().zip(to).any(|(a, b)| a >= b || *b <= 0) {
-        return found;
-    }
-    let in_use: Vec<u32> = (0..=TOP).filter(|q| levels >> q & 1 == 1).collect();
-    let budget = (BUDGET / in_use.len().max(1)).max(8);
-    for q in in_use {
-        let most = (1_u64 << (BITS / rank as u32)) - 1;
-        let reach = extent.max(1).min(1 << (q + 1));
-        let cell = |at: i64| (at.max(0) as u64 >> q).min(most);
-        let low: Vec<u64> = from.iter().map(|&a| cell(a.saturating_sub(reach - 1))).collect();
-        let high: Vec<u64> = to.iter().map(|&b| cell(b - 1)).collect();
-        let cover = cover(&low, &high, budget);
-        found.extend(cover.into_iter().map(|(a, b)| compose(q, a)..=compose(q, b)));
+    for level in levels_in(levels) {
+        if let Some((low, high)) = cells(level, extent, from, to) {
+            found.extend(Cover::of(level, &low, &high).ranges(0));
+        }
     }
     found
 }
 
-/// At most `budget` ranges of Morton codes that hold all cells from `low` to `high`, both included. Where
-/// there are many cells, larger ones are taken; where ranges are many, the narrowest gaps are closed.
-fn cover(low: &[u64], high: &[u64], budget: usize) -> Vec<(u64, u64)> {
-    let rank = low.len();
-    let mut coarse = 0;
-    let sides = |coarse: u32| low.iter().zip(high).map(move |(a, b)| (b >> coarse) - (a >> coarse) + 1);
-    while sides(coarse).try_fold(1_u64, u64::checked_mul).is_none_or(|cells| cells > CELLS) {
-        coarse += 1;
+/// The levels of a sum, ascending.
+pub fn levels_in(levels: u64) -> impl Iterator<Item = u32> {
+    (0..=TOP).filter(move |level| levels >> level & 1 == 1)
+}
+
+/// The cells of a level in which boxes start that have an element in common with a box, from the first to
+/// the last in each dimension; `None` where there are none.
+pub fn cells(level: u32, extent: i64, from: &[i64], to: &[i64]) -> Option<(Vec<u64>, Vec<u64>)> {
+    let rank = from.len();
+    if rank == 0 || rank > MAX_RANK || from.iter().zip(to).any(|(a, b)| a >= b || *b <= 0) {
+        return None;
     }
-    // The codes of one dimension more at a time.
-    let mut codes = vec![0];
-    for d in 0..rank {
-        let cells = (low[d] >> coarse)..=(high[d] >> coarse);
-        let spread: Vec<u64> = cells.map(|cell| spread(cell, rank - 1 - d, rank)).collect();
-        codes = spread.iter().flat_map(|part| codes.iter().map(move |code| code | part)).collect();
-    }
-    codes.sort_unstable();
-    let free = coarse * rank as u32;
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for code in codes {
-        let (a, b) = (code << free, (code << free) + ((1 << free) - 1));
-        match merged.last_mut() {
-            Some(last) if last.1 + 1 >= a => last.1 = b,
-            _ => merged.push((a, b)),
+    let most = (1_u64 << (BITS / rank as u32)) - 1;
+    let reach = extent.max(1).min(1 << (level + 2));
+    let cell = |at: i64| (at.max(0) as u64 >> level).min(most);
+    let low = from.iter().map(|&a| cell(a.saturating_sub(reach - 1))).collect();
+    Some((low, to.iter().map(|&b| cell(b - 1)).collect()))
+}
+
+/// Ranges of Morton codes that hold all cells from one to another.
+#[derive(Debug, Clone)]
+pub struct Cover {
+    level: u32,
+    apart: Vec<(u64, u64)>,
+    /// Gaps that are closed whatever they cost, so that there are not too many ranges.
+    least: u64,
+}
+
+impl Cover {
+    /// Of the cells from `low` to `high`, both included.
+    pub fn of(level: u32, low: &[u64], high: &[u64]) -> Cover {
+        let rank = low.len();
+        let sides = |shift: u32| low.iter().zip(high).map(move |(a, b)| (b >> shift) - (a >> shift) + 1);
+        // Parts of 2^shift cells a side, so that there are not too many.
+        let many = |shift: u32| {
+            sides(shift).try_fold(1_u64, |all, side| all.checked_mul(side).filter(|n| *n <= CELLS))
+        };
+        let shift = (0..BITS).find(|shift| many(*shift).is_some()).unwrap_or(BITS);
+        let mut codes: Vec<u64> = vec![0];
+        for d in 0..rank {
+            let parts = (low[d] >> shift)..=(high[d] >> shift);
+            let own: Vec<u64> = parts.map(|part| spread(part, rank - 1 - d, rank)).collect();
+            codes = codes.iter().flat_map(|code| own.iter().map(move |part| code | part)).collect();
         }
-    }
-    if merged.len() > budget {
-        let mut gaps: Vec<u64> = merged.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
+        codes.sort_unstable();
+        let width = shift * rank as u32;
+        let mut apart: Vec<(u64, u64)> = Vec::new();
+        for code in codes {
+            let (a, b) = (code << width, (code << width) + ((1 << width) - 1));
+            match apart.last_mut() {
+                Some(last) if last.1 + 1 == a => last.1 = b,
+                _ => apart.push((a, b)),
+            }
+        }
+        let mut gaps: Vec<u64> = apart.windows(2).map(|two| two[1].0 - two[0].1 - 1).collect();
         gaps.sort_unstable();
-        let close = gaps[merged.len() - budget - 1];
-        merged.dedup_by(|next, last| {
-            let near = next.0 - last.1 <= close;
-            last.1 = if near { next.1 } else { last.1 };
-            near
-        });
+        let least = gaps.len().checked_sub(BUDGET).and_then(|at| gaps.get(at)).copied().unwrap_or(0);
+        Cover { level, apart, least }
     }
-    merged
+
+    /// The ranges, ascending; those with at most `widest` cells between them are one.
+    pub fn ranges(&self, widest: u64) -> impl Iterator<Item = RangeInclusive<i64>> {
+        let mut rest = self.apart.iter().copied().peekable();
+        let (level, widest) = (self.level, widest.max(self.least));
+        std::iter::from_fn(move || {
+            let (from, mut to) = rest.next()?;
+            while let Some(next) = rest.next_if(|next| next.0 - to - 1 <= widest) {
+                to = next.1;
+            }
+            Some(compose(level, from)..=compose(level, to))
+        })
+    }
 }
 
 #[cfg(test)]

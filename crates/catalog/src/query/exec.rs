@@ -25,7 +25,7 @@ use super::cond::{Beside, Cond, Known, Leaf, Names, Place, Row, RunAt, TagAt, Va
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use crate::engine::{
-    AttrRow, Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, stored,
+    AttrRow, Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve, stored,
 };
 
 /// Rows that are read before hits are handed on, about.
@@ -61,8 +61,8 @@ pub(super) struct Ask<'a> {
     pub(super) few: Option<u64>,
 }
 
-/// Levels and extent of a series, and the region asked for.
-pub(super) type Asked = (u64, i64, Vec<i64>, Vec<i64>);
+/// A level, and the first and last cells asked for.
+pub(super) type Asked = (u32, Vec<u64>, Vec<u64>);
 
 /// Variables of a run, by number.
 pub(super) type VariableMap = HashMap<VariableId, Arc<VariableAt>>;
@@ -192,8 +192,8 @@ pub(super) struct Exec<'t> {
     sources: HashMap<i64, AttributeId>,
     /// What runs declared is asked for, whatever the condition.
     pub(super) by_decl: bool,
-    /// Ranges of the curve, by levels, extent and region.
-    pub(super) curves: HashMap<Asked, Rc<Vec<(i64, i64)>>>,
+    /// Ranges of the curve that were worked out: many series have boxes of the same levels.
+    pub(super) curves: HashMap<Asked, curve::Cover>,
     /// What was decided, in words.
     pub(super) notes: Option<Vec<String>>,
 }

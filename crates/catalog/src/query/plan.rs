@@ -1,19 +1,21 @@
 //! Which rows of a unit to read: by its series, along the curve, or by value.
 //!
-//! A range of keys costs about as much to begin as [`SEEK`] rows cost to read. By value, rows lie apart,
-//! and one costs about [`APART`] neighbours. The estimates are taken from spans and series; a wrong one
+//! Rows that are read and are no hits count [`ROW`] times as much as a range of keys that is begun: about
+//! their time once their boxes are looked at, and rows read beyond the hits are what this promises to keep
+//! few. By value, rows lie apart, and one costs about [`APART`] neighbours. The estimates are taken from spans and series; a wrong one
 //! costs time, never a hit.
 
 use fieldstone_core::Result;
 
 use super::bounds::{self, Steps, Values};
-use super::exec::{Exec, Unit, can_hold, hull};
+use super::exec::{Exec, Spot, Unit, can_hold, hull};
+use super::region::BoxTest;
 use crate::engine::{NO_CURVE, Probe, Series, curve};
 
 /// A unit of so few rows is read whole.
 const FEW: u64 = 48;
-/// What it costs to begin a range, in rows.
-const SEEK: u64 = 5;
+/// What it costs to read a row beyond the hits, in ranges.
+const ROW: u64 = 10;
 /// What a row costs that is found by its value.
 const APART: u64 = 3;
 
@@ -57,7 +59,7 @@ impl Exec<'_> {
             return Ok(Plan::Direct { probes: probes.clone(), expected: *expected, guessed: true });
         }
         let pieces = self.pieces(unit)?;
-        let total: u64 = pieces.iter().map(|piece| piece.expected + SEEK * piece.probes.len() as u64).sum();
+        let total: u64 = pieces.iter().map(|piece| piece.expected + piece.probes.len() as u64 / ROW).sum();
         if let Some((probes, expected)) = by_value
             && expected.saturating_mul(APART) < total
         {
@@ -135,55 +137,90 @@ impl Exec<'_> {
         };
         let mut piece = Piece { step: series.step, variable: series.variable, ..Piece::default() };
         piece.all = spot.cond.is(true).then_some(series.n);
-        // A few rows are read faster than ranges of the curve are worked out.
-        const SMALL: u64 = 24;
-        if series.n > SMALL
+        const FEW: u64 = 8;
+        if series.n > FEW
             && let Some(regions) = bounds::regions(&spot.cond)
+            && let Some((ranges, expected)) = self.curve(series, &spot, &regions)
         {
-            let mut ranges: Vec<(i64, i64)> = Vec::new();
-            let mut share = 0.0;
-            for region in regions {
-                for rank in curve::ranks(series.levels) {
-                    let Some((from, to)) = region.reach(rank) else { continue };
-                    ranges.extend(self.ranges(series, &from, &to).iter());
-                    share += part(
-                        &from,
-                        &to,
-                        series.extent,
-                        spot.whole.as_ref().map(|(_, shape)| shape.as_slice()),
-                    );
-                }
-            }
-            // Rows without a key of their own: those of the whole variable, and boxes beyond the curve.
-            ranges.push((NO_CURVE, NO_CURVE));
-            let ranges = merged(ranges);
-            let expected = (series.n as f64 * share.min(1.0)).ceil() as u64 + 1;
-            if expected + SEEK * (ranges.len() as u64) < series.n {
-                piece.expected = expected;
-                piece.probes = ranges.into_iter().map(|(from, to)| at(Some(from..=to))).collect();
-                return Ok(Some(piece));
-            }
+            piece.expected = expected;
+            piece.probes = ranges.into_iter().map(|(from, to)| at(Some(from..=to))).collect();
+            return Ok(Some(piece));
         }
         piece.expected = series.n;
         piece.probes = vec![at(None)];
         Ok(Some(piece))
     }
 
-    /// Ranges of the curve, kept: many series have boxes of the same levels.
-    fn ranges(&mut self, series: &Series, from: &[i64], to: &[i64]) -> std::rc::Rc<Vec<(i64, i64)>> {
-        let key = (series.levels, series.extent, from.to_vec(), to.to_vec());
-        if let Some(ranges) = self.curves.get(&key) {
-            return ranges.clone();
+    /// Ranges of the curve for regions, and about how many rows are in them; `None` where it costs less to
+    /// read the whole series.
+    fn curve(&mut self, series: &Series, spot: &Spot, regions: &[&BoxTest]) -> Option<(Steps, u64)> {
+        let mut ranges: Steps = Vec::new();
+        let mut rows = 0.0;
+        for region in regions {
+            for rank in curve::ranks(series.levels) {
+                let Some((from, to)) = region.reach(rank) else { continue };
+                let shape = spot.whole.as_ref().map(|(_, shape)| shape.as_slice());
+                let volume = shape.filter(|shape| shape.len() == rank).map(volume);
+                rows += self.ranges(series, (&from, &to), volume, &mut ranges);
+            }
         }
-        let found = curve::ranges(series.levels, series.extent, from, to);
-        let ranges =
-            std::rc::Rc::new(found.into_iter().map(|range| (*range.start(), *range.end())).collect());
-        if self.curves.len() > 4_096 {
-            self.curves.clear();
+        if curve::outside(series.levels) {
+            ranges.push((NO_CURVE, NO_CURVE));
         }
-        self.curves.insert(key, std::rc::Rc::clone(&ranges));
-        ranges
+        let ranges = merged(ranges);
+        let rows = rows.ceil() as u64 + 1;
+        (ranges.len() as u64 + ROW * rows < ROW * series.n).then_some((ranges, rows))
     }
+
+    /// Adds ranges of the curve for a region; about how many rows are in them, if boxes are spread evenly
+    /// over the variable's `volume`.
+    fn ranges(
+        &mut self,
+        series: &Series,
+        (from, to): (&[i64], &[i64]),
+        volume: Option<f64>,
+        ranges: &mut Steps,
+    ) -> f64 {
+        const KEPT: usize = 1_024;
+        let levels: Vec<u32> = curve::levels_in(series.levels).collect();
+        // Where extents differ, few boxes are much smaller than the greatest: each level below is taken to
+        // have half as many.
+        let mut rows = series.n as f64 / if levels.len() > 1 { 2.0 } else { 1.0 };
+        let mut all = 0.0;
+        for level in levels.into_iter().rev() {
+            let Some((low, high)) = curve::cells(level, series.extent, from, to) else { continue };
+            let cell = 2f64.powi(level as i32).powi(from.len() as i32);
+            let needed: f64 = low.iter().zip(&high).map(|(a, b)| (b - a) as f64 + 1.0).product();
+            // Rows a cell; without a shape, as if a tenth were asked for.
+            let density = volume.map_or(0.1 * rows / needed, |volume| rows * (cell / volume).min(1.0));
+            if self.curves.len() > KEPT {
+                self.curves.clear();
+            }
+            let key = (level, low, high);
+            let cover = match self.curves.get(&key) {
+                Some(cover) => cover,
+                None => {
+                    let cover = curve::Cover::of(key.0, &key.1, &key.2);
+                    self.curves.entry(key).or_insert(cover)
+                }
+            };
+            // Reading the cells of a gap costs less than beginning another range.
+            let widest = (1.0 / (ROW as f64 * density)) as u64;
+            let mut held = 0.0;
+            ranges.extend(cover.ranges(widest).map(|range| {
+                held += (range.end() - range.start()) as f64 + 1.0;
+                (*range.start(), *range.end())
+            }));
+            all += (held * density).min(rows);
+            rows /= 2.0;
+        }
+        all
+    }
+}
+
+/// Elements, as a float.
+fn volume(shape: &[i64]) -> f64 {
+    shape.iter().map(|extent| (*extent).max(1) as f64).product()
 }
 
 /// Sorted, and one where they touch.
@@ -197,16 +234,6 @@ fn merged(mut ranges: Vec<(i64, i64)>) -> Steps {
         }
     }
     apart
-}
-
-/// The share of starts of boxes that touch a region, where they are spread evenly over the variable.
-fn part(from: &[i64], to: &[i64], extent: i64, shape: Option<&[i64]>) -> f64 {
-    let Some(shape) = shape.filter(|shape| shape.len() == from.len()) else { return 0.25 };
-    let sides = from.iter().zip(to).zip(shape).map(|((from, to), all)| {
-        let reach = (*to).min(*all).saturating_sub(*from).max(0) as f64 + extent.max(1) as f64;
-        (reach / (*all).max(1) as f64).min(1.0)
-    });
-    sides.product()
 }
 
 /// Ranges of the index of numbers or texts that hold all hits, and about how many rows are in them.

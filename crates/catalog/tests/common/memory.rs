@@ -62,7 +62,7 @@ impl Memory {
             let mut buffer = Vec::new();
             let stored = Stored::value(&attr.value, &mut buffer);
             let mut region = Vec::new();
-            let (mut key, mut levels, mut extent) = (NO_CURVE, 0, 0);
+            let (mut key, mut levels, mut extent) = (NO_CURVE, curve::OUTSIDE, 0);
             if let Some((start, count)) = &attr.region {
                 encode_region(start, count, &mut region);
                 key = curve::key(start, count);

@@ -7,6 +7,7 @@ pub mod brute;
 pub mod empress;
 pub mod indexed;
 pub mod memory;
+pub mod paper;
 pub mod random;
 pub mod rng;
 pub mod world;
