@@ -7,6 +7,7 @@
 //! make what Python defines, `catalog` is runs, tags and attributes, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
+mod autoflush;
 mod catalog;
 mod checkpoint;
 mod data;

@@ -25,6 +25,8 @@ pub struct Opening {
     pub compression: Option<String>,
     /// Where the catalog's engine is, if not beside the store.
     pub catalog: Option<String>,
+    /// Seconds between flushes by itself.
+    pub autoflush: Option<f64>,
 }
 
 /// URL, schema, compression and catalog of a store that another process can open.
@@ -45,7 +47,7 @@ impl Opening {
             "memory:" => None,
             path => Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract()?),
         };
-        Ok(Opening { url, absolute, mode, schema, at, compression, catalog })
+        Ok(Opening { url, absolute, mode, schema, at, compression, catalog, autoflush: None })
     }
 
     /// For reading what was visible at a version; nothing for a store in memory.
@@ -60,6 +62,7 @@ impl Opening {
             at: Some(version),
             compression: None,
             catalog: self.catalog.clone(),
+            autoflush: None,
         })
     }
 
@@ -79,6 +82,11 @@ impl Opening {
         let handle = py.detach(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
         Ok(handle)
+    }
+
+    /// Whether it is opened for writing.
+    pub fn writes(&self) -> bool {
+        self.mode != "r" && self.at.is_none()
     }
 
     /// Settings of the catalog.
@@ -113,10 +121,12 @@ impl Opening {
 /// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
 /// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
 /// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.
+/// `autoflush`, in seconds, flushes by itself while the store is open, fields and catalog alike; an error
+/// of that is raised by the next call.
 ///
 /// Nothing is created before the first flush.
 #[pyfunction]
-#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None))]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None))]
 pub fn open(
     py: Python<'_>,
     url: &Bound<'_, PyAny>,
@@ -125,6 +135,7 @@ pub fn open(
     at: Option<String>,
     compression: Option<String>,
     catalog: Option<String>,
+    autoflush: Option<f64>,
 ) -> PyResult<Py<Store>> {
     let fspath = py.import("os")?.getattr("fspath")?;
     let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
@@ -133,5 +144,6 @@ pub fn open(
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
-    Store::open(py, Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?)
+    let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
+    Store::open(py, Opening { autoflush, ..opening })
 }

@@ -11,6 +11,7 @@ use fieldstone::{
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use crate::autoflush::Autoflush;
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
 use crate::fields::{self, Origin, PyFields};
@@ -30,17 +31,21 @@ pub struct Store {
     handle: Mutex<Option<Arc<dyn FieldStore>>>,
     /// Made when it is asked for.
     catalog: Mutex<Option<Arc<Catalog>>>,
+    autoflush: Option<Autoflush>,
     opening: Arc<Opening>,
 }
 
 impl Store {
     pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
         let handle = opening.connect(py)?;
-        Py::new(py, Store::new(handle, Arc::new(opening)))
+        let autoflush = opening.autoflush.filter(|_| opening.writes()).map(Autoflush::new).transpose();
+        let mut store = Store::new(handle, Arc::new(opening));
+        store.autoflush = autoflush.or_raise()?;
+        Py::new(py, store)
     }
 
     fn new(handle: Arc<dyn FieldStore>, opening: Arc<Opening>) -> Store {
-        Store { handle: Mutex::new(Some(handle)), catalog: Mutex::new(None), opening }
+        Store { handle: Mutex::new(Some(handle)), catalog: Mutex::new(None), autoflush: None, opening }
     }
 
     /// The catalog of the open store.
@@ -100,16 +105,22 @@ impl Store {
     }
 
     pub fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
-        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        handle
-            .clone()
-            .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let handle = handle
+            .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))?;
+        if let Some(autoflush) = &self.autoflush {
+            autoflush.check(&handle).or_raise()?;
+        }
+        Ok(handle)
     }
 
     fn end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let Some(handle) = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(());
         };
+        if let Some(autoflush) = &self.autoflush {
+            autoflush.stop();
+        }
         let ended = py.detach(|| {
             if discard {
                 handle.discard(None)?;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import time
 from datetime import UTC, datetime
 
 import fieldstone as fst
@@ -510,3 +511,49 @@ def test_rebuild_and_lost_files_change_no_answer(store, run):
     assert report.attributes == 100 and report.engine
     assert store.attributes(tag="t", order="step").to_arrow().values("value") == before
     assert store.conflicts() == []
+
+
+# -- flushing by itself
+
+
+def until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.02)
+
+
+def test_a_long_lived_writer_flushes_by_itself(tmp_path):
+    url = tmp_path / "store"
+    with fst.open(url, autoflush=0.05) as store:
+        run = store.create_run("r")
+        run.annotate("t", 1)
+        store.archive({"run": "r", "variable": "u", "step": 1}, np.zeros(3))
+        until(lambda: store.unflushed == 0)
+        with fst.open(url, "r") as reader:
+            assert [h.value for h in reader.attributes()] == [1] and len(list(reader.list())) == 1
+    for seconds in (0, -1, math.nan):
+        with pytest.raises(fst.Invalid, match="autoflush"):
+            fst.open(tmp_path / "other", autoflush=seconds)
+    with fst.open(url, "r", autoflush=1) as reader:
+        assert reader.runs()[0].name == "r"
+
+
+def test_what_fails_while_it_flushes_by_itself_is_raised_by_the_next_call(tmp_path):
+    url = tmp_path / "store"
+    store = fst.open(url, autoflush=0.5)
+    store.create_run("r")
+    url.write_text("a file where the store's folder should be")
+
+    def failed():
+        try:
+            store.unflushed  # noqa: B018  (any call raises)
+        except fst.Error as error:
+            return "flushing by itself" in str(error)
+        return False
+
+    until(failed)
+    url.unlink()
+    store.close()
+    with fst.open(url, "r") as reader:
+        assert [run.name for run in reader.runs()] == ["r"]
