@@ -2,12 +2,14 @@
 
 Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
 and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
-files back and plots. Everything that comes back is compared with the source. Needs the package with its
-extras and `iris-sample-data`; no network. What it makes is in demo-out/.
+files back, plots, and tags the warm spots of an ocean, finds some and reads them alone. Everything that comes
+back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network. What
+it makes is in demo-out/.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import shutil
@@ -23,6 +25,7 @@ from pathlib import Path
 import eccodes
 import fieldstone as fst
 import iris_sample_data
+import matplotlib.pyplot as plt
 import netCDF4
 import numpy as np
 import xarray
@@ -36,6 +39,7 @@ PROGRAM = Path(sys.executable).parent / "fieldstone"
 AIR = "A1B_north_america"  # 240 years of air temperature over North America, from a climate model
 NETCDF = [f"{AIR}.nc", "ostia_monthly.nc", "orca2_votemper.nc", "hybrid_height.nc", "rotated_pole.nc"]
 GRIB_YEARS = 20
+SEA, WARM = "ostia_monthly", 302.9  # monthly sea surface temperature along the equator; kelvins
 
 
 # ---- how the tour talks
@@ -301,6 +305,60 @@ def plot() -> None:
     shell("plot", CLIMATE, request, "--width", "64", show=40)
 
 
+def tag_and_find() -> None:
+    """Sea surface temperature of 54 months along the equator: the warmest spot of every 10 degrees."""
+    wide = 12  # elements of 10 degrees
+    with netCDF4.Dataset(SAMPLES / f"{SEA}.nc") as dataset:
+        sea = dataset["surface_temperature"][:].filled(np.nan)
+        places = {name: np.asarray(dataset[name][:], "f8") for name in ("latitude", "longitude")}
+    values, steps, starts, counts = [], [], [], []
+    for month, west in itertools.product(range(len(sea)), range(0, sea.shape[2], wide)):
+        tile = sea[month, :, west : west + wide]
+        if np.isfinite(tile).any():
+            y, x = np.nonzero(tile >= np.nanmax(tile) - 0.25)
+            values.append(float(np.nanmax(tile)))
+            steps.append(month)
+            starts.append((y.min(), west + x.min()))
+            counts.append((np.ptp(y) + 1, np.ptp(x) + 1))
+    with fst.open(CLIMATE) as store:
+        run = store.run(SEA)
+        run.create_variable("surface_temperature", "f4", sea.shape[1:], tuple(places), coords=places)
+        store.create_tag("maximum", type="float", unit="K")
+        run.annotate_many(
+            "maximum", values, variable="surface_temperature", step=steps, start=starts, count=counts
+        )
+    say(f"{len(values)} maxima of {len(sea)} months tagged, each with a box around what is nearly as warm")
+    shell("tags", CLIMATE)
+    store = fst.open(CLIMATE, mode="r")
+    nino = {"run": SEA, "tag": "maximum", "box": {"longitude": fst.between(190, 239.5)}}
+    months = [row.step for row in store.steps(**nino, value=fst.above(WARM))]
+    region = (places["longitude"] >= 190) & (places["longitude"] <= 239.5)
+    expected = np.flatnonzero(np.nanmax(sea[:, :, region], axis=(1, 2)) > WARM).tolist()
+    check(months == expected, f"the middle Pacific is above {WARM} K in the months {months}, as in the file")
+    shell("find", CLIMATE, f"tag=maximum and value>{WARM} and box(longitude=190..239.5)", show=4)
+    hits = store.attributes(**nino, value=fst.above(WARM)).collect()
+    strips = np.full((len(months), *sea.shape[1:]), np.nan)
+    for hit in hits:
+        box = tuple(slice(a, a + n) for a, n in zip(hit.start, hit.count, strict=True))
+        warm = np.where((part := hit.read()) > 1e19, np.nan, part)
+        if np.nanmax(warm) != np.float32(hit.value):
+            raise SystemExit(f"   NOT SO: {hit} holds its maximum")
+        strips[(months.index(hit.step), *box)] = warm
+    share = np.isfinite(strips).sum() / sea.size
+    check(np.nanmax(strips) > WARM, f"{len(hits)} boxes were read: {share:.2%} of the temperatures")
+    figure, axes = plt.subplots(
+        len(months), 1, figsize=(9, 1 + 0.6 * len(months)), sharex=True, squeeze=False
+    )
+    edges = (190, 240, places["latitude"][0], places["latitude"][-1])
+    for month, strip, axis in zip(months, strips, axes[:, 0], strict=True):
+        axis.imshow(
+            strip[:, region], origin="lower", aspect="auto", extent=edges, vmin=WARM - 1, vmax=WARM + 1
+        )
+        axis.set_ylabel(f"{month}", rotation=0)
+    figure.savefig(OUT / "warm-boxes.png")
+    say("plotted them alone: warm-boxes.png")
+
+
 def main() -> None:
     begun = time.perf_counter()
     # What the program asks of Python, it asks of this one.
@@ -331,6 +389,8 @@ def main() -> None:
         give_back(source)
     with chapter(11, "Plot"):
         plot()
+    with chapter(12, "Tag, find, and read what was found"):
+        tag_and_find()
     print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
     for path in sorted(OUT.iterdir()):
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
