@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! growth paper FILE W         the paper's volume: W pieces, 10 variables, 3 steps, 10 tags
+//! growth layouts FILE W       the same rows in other layouts
 //! growth many FILE N [RUNS]   N attributes over RUNS runs (1000), rates and probes at the first million
 //!                             and at the end
 //! ```
@@ -169,7 +170,7 @@ fn size(path: &Path) -> Outcome<i64> {
     Ok(total)
 }
 
-fn paper(path: &Path, pieces: u64) -> Outcome<()> {
+fn paper(path: &Path, pieces: u64, rounds: u64) -> Outcome<()> {
     let mut dice = Dice(1);
     let mut commits = Vec::new();
     let (mut rows, mut log_bytes) = (0, 0);
@@ -185,7 +186,7 @@ fn paper(path: &Path, pieces: u64) -> Outcome<()> {
         commits.push(side);
     }
     println!("{rows} attributes, {:.1} B each in the log", log_bytes as f64 / rows as f64);
-    for round in 0..3 {
+    for round in 0..rounds {
         remove(path);
         let (begun, used) = (Instant::now(), cpu(Instant::now()));
         let mut index = Index::open(Box::new(Sqlite::open(path)?), Id([1; 16]))?;
@@ -201,7 +202,10 @@ fn paper(path: &Path, pieces: u64) -> Outcome<()> {
         let (ours, ours_cpu) = (begun.elapsed().as_secs_f64(), cpu(begun) - used);
         drop(index);
         let pages = size(path)?;
-        let (bare, bare_cpu) = bare(path)?;
+        let tables = schema::create(fieldstone_catalog::engine::Dialect::Sqlite);
+        let copy = path.with_extension("bare");
+        let (bare, bare_cpu) = bare(&copy, &rows_of(path)?, 4096, &tables, 1)?;
+        remove(&copy);
         let rate = |seconds: f64| rows as f64 / seconds;
         println!(
             "round {round}: {:.0} attributes/s ({:.0} a CPU second), a bare loop {:.0} ({:.0}); {:.1} B each",
@@ -215,32 +219,90 @@ fn paper(path: &Path, pieces: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Copies the rows of attr, in the order in which they came, into a new file by a plain loop.
-fn bare(path: &Path) -> Outcome<(f64, f64)> {
+type Cells = Vec<rusqlite::types::Value>;
+
+/// The rows of attr, in the order in which they came.
+fn rows_of(path: &Path) -> Outcome<Vec<Cells>> {
     let from = rusqlite::Connection::open(path)?;
     let mut read = from.prepare("SELECT * FROM attr ORDER BY batch, run, tag, step, variable, curve, row")?;
     let mut rows = read.query([])?;
-    let mut all: Vec<Vec<rusqlite::types::Value>> = Vec::new();
+    let mut all = Vec::new();
     while let Some(row) = rows.next()? {
         all.push((0..11).map(|i| row.get(i)).collect::<Result<_, _>>()?);
     }
-    let copy = path.with_extension("bare");
-    remove(&copy);
+    Ok(all)
+}
+
+/// Inserts rows into a new file by a plain loop, `at_once` in a statement; seconds and processor seconds.
+fn bare(path: &Path, all: &[Cells], page: u32, tables: &str, at_once: usize) -> Outcome<(f64, f64)> {
+    remove(path);
     let (begun, used) = (Instant::now(), cpu(Instant::now()));
-    let db = rusqlite::Connection::open(&copy)?;
+    let db = rusqlite::Connection::open(path)?;
+    db.execute_batch(&format!("PRAGMA page_size = {page}"))?;
     db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536")?;
-    db.execute_batch(&schema::create(fieldstone_catalog::engine::Dialect::Sqlite))?;
-    let mut insert = db.prepare("INSERT INTO attr VALUES (?,?,?,?,?,?,?,?,?,?,?)")?;
+    db.execute_batch(tables)?;
+    let places = vec!["(?,?,?,?,?,?,?,?,?,?,?)"; at_once].join(",");
+    let mut insert = db.prepare(&format!("INSERT INTO attr VALUES {places}"))?;
+    let mut one = db.prepare("INSERT INTO attr VALUES (?,?,?,?,?,?,?,?,?,?,?)")?;
     for commit in all.chunks(all.len().div_ceil(3)) {
         db.execute_batch("BEGIN")?;
-        for row in commit {
-            insert.execute(rusqlite::params_from_iter(row))?;
+        let whole = commit.chunks_exact(at_once);
+        for row in whole.remainder() {
+            one.execute(rusqlite::params_from_iter(row))?;
+        }
+        for rows in whole {
+            insert.execute(rusqlite::params_from_iter(rows.iter().flatten()))?;
         }
         db.execute_batch("COMMIT")?;
     }
-    let took = (begun.elapsed().as_secs_f64(), cpu(begun) - used);
+    Ok((begun.elapsed().as_secs_f64(), cpu(begun) - used))
+}
+
+/// What other layouts of attr cost, on the paper's volume.
+fn layouts(path: &Path, pieces: u64) -> Outcome<()> {
+    paper(path, pieces, 1)?;
+    let sorted = rows_of(path)?;
+    let mut mixed = sorted.clone();
+    let mut dice = Dice(3);
+    for third in mixed.chunks_mut(sorted.len().div_ceil(3)) {
+        for i in (1..third.len()).rev() {
+            third.swap(i, dice.below(i as u64 + 1) as usize);
+        }
+    }
+    let ours = schema::create(fieldstone_catalog::engine::Dialect::Sqlite);
+    let number = "CREATE INDEX attr_number ON attr (run, tag, num) WHERE num IS NOT NULL;";
+    let text = "CREATE INDEX attr_text ON attr (run, tag, payload) WHERE kind = 5;";
+    if !ours.contains(number) || !ours.contains(text) {
+        return Err("the definition of the indexes has changed".into());
+    }
+    let rowid = ours
+        .replace("batch, row)) WITHOUT ROWID;\nCREATE INDEX attr_n", "batch, row));\nCREATE INDEX attr_n");
+    let all_numbers = ours.replace(number, "CREATE INDEX attr_number ON attr (run, tag, num);");
+    let none = ours.replace(number, "").replace(text, "");
+    let variants: [(&str, &[Cells], u32, &str, usize); 10] = [
+        ("as it is, one row a statement", &sorted, 4096, &ours, 1),
+        ("8 rows a statement", &sorted, 4096, &ours, 8),
+        ("32 rows a statement", &sorted, 4096, &ours, 32),
+        ("pages of 8 KiB", &sorted, 8192, &ours, 8),
+        ("pages of 16 KiB", &sorted, 16384, &ours, 8),
+        ("rows in any order", &mixed, 4096, &ours, 8),
+        ("with rowid", &sorted, 4096, &rowid, 8),
+        ("bools and texts in the index of numbers, too", &sorted, 4096, &all_numbers, 8),
+        ("no index of texts", &sorted, 4096, &ours.replace(text, ""), 8),
+        ("no index of values", &sorted, 4096, &none, 8),
+    ];
+    let copy = path.with_extension("bare");
+    for (name, rows, page, tables, at_once) in variants {
+        let mut best = f64::INFINITY;
+        for _ in 0..3 {
+            best = best.min(bare(&copy, rows, page, tables, at_once)?.1);
+        }
+        let n = rows.len() as f64;
+        println!("{name}: {:.0} rows a CPU second", n / best);
+        println!("  {:.1} B each", size(&copy)? as f64 / n);
+    }
     remove(&copy);
-    Ok(took)
+    Ok(())
 }
 
 /// Milliseconds, the best of some.
@@ -355,8 +417,9 @@ fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, other: u64| words.get(i).map_or(Ok(other), |word| word.parse());
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["paper", path, ..] => paper(Path::new(path), number(2, 4000)?),
+        ["paper", path, ..] => paper(Path::new(path), number(2, 4000)?, 3),
+        ["layouts", path, ..] => layouts(Path::new(path), number(2, 4000)?),
         ["many", path, ..] => many(Path::new(path), number(2, 3_000_000)?, number(3, 1000)?),
-        _ => Err("growth paper FILE W | growth many FILE N [RUNS]".into()),
+        _ => Err("growth paper FILE W | growth layouts FILE W | growth many FILE N [RUNS]".into()),
     }
 }

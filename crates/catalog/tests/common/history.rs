@@ -60,6 +60,7 @@ pub struct History {
 }
 
 fn id(n: u64) -> Id {
+    let n = n + 1;
     let mut bytes = [0; 16];
     // Spread, so that the order of ids is not that of numbers.
     bytes[0] = (n.wrapping_mul(151) % 251) as u8;
@@ -165,8 +166,9 @@ fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
             _ => Removal::Tag(tag(dice)),
         }]),
         5 | 6 => {
+            // Of no log: an attribute of the commit that deletes it.
             let one = |dice: &mut Dice| AttributeId {
-                writer: id(dice.roll(writers)),
+                writer: if dice.one_in(4) { Id::NONE } else { id(dice.roll(writers)) },
                 sequence: 1 + dice.roll(8),
                 record: dice.roll(3) as u32,
                 row: dice.roll(3) as u32,
@@ -371,7 +373,13 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 Record::Remove(all) => {
                     for removal in all {
                         if let Removal::Attributes(ids) = removal {
-                            gone.extend(ids.iter().copied());
+                            gone.extend(ids.iter().map(|id| match id.writer {
+                                Id::NONE => {
+                                    let (writer, sequence) = (commit.writer, commit.sequence);
+                                    AttributeId { writer, sequence, ..*id }
+                                }
+                                _ => *id,
+                            }));
                         }
                         removals.push((removal.clone(), place(i, 0)));
                     }
