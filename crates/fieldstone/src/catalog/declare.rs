@@ -323,6 +323,7 @@ impl Inner {
         for tag in &tags {
             known.keep_tag(session, tag.clone(), false);
         }
+        known.note_asked(session, name);
         for own in known.own_tags(session, name) {
             if tags.iter().all(|tag| tag.decl != own.decl) {
                 let version = free_version(&tags, own.decl.version);

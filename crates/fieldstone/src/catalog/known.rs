@@ -32,6 +32,8 @@ struct Names {
     variables: HashMap<RunName, HashMap<VariableName, Seen<VariableInfo>>>,
     tags: HashMap<String, Vec<Seen<TagInfo>>>,
     steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
+    /// Names of tags of which all are known, and until when.
+    asked: HashMap<String, u64>,
     /// Whether something was deleted and not flushed: then only the engine knows.
     deleted: bool,
 }
@@ -149,12 +151,27 @@ impl Known {
 
     /// Tags of a name, where they are all known.
     pub fn tags(&self, session: Option<Id>, name: &str) -> Option<Vec<TagInfo>> {
-        if session.is_some() || self.deleted(session) {
+        let asked = self.sessions.get(&session)?.asked.get(name)?;
+        if self.deleted(session) || *asked < self.clock.monotonic() {
             return None;
         }
-        let tags = self.sessions.get(&session)?.tags.get(name)?;
-        let fresh = tags.iter().any(|tag| tag.until.is_some_and(|until| until >= self.clock.monotonic()));
-        fresh.then(|| tags.iter().map(|tag| tag.value.clone()).collect())
+        let mut tags: Vec<TagInfo> = Vec::new();
+        let both = [session, None];
+        for id in &both[usize::from(session.is_none())..] {
+            let known = self.sessions.get(id).and_then(|names| names.tags.get(name));
+            for tag in known.into_iter().flatten() {
+                if tags.iter().all(|known| known.decl != tag.value.decl) {
+                    tags.push(tag.value.clone());
+                }
+            }
+        }
+        Some(tags)
+    }
+
+    /// All tags of a name are known now.
+    pub fn note_asked(&mut self, session: Option<Id>, name: &str) {
+        let until = self.clock.monotonic().saturating_add(FRESH);
+        self.names(session).asked.insert(name.to_owned(), until);
     }
 
     /// Keeps a run; `own`: declared here and not flushed.
