@@ -99,10 +99,9 @@ def catalog_visited(peer: Any, root: Path, writers: int) -> dict[str, Any]:
     """Rows visited and returned by each query, as `explain` says."""
     store, result = peer(root, volume(writers)), {}
     for query in QUERIES:
-        plan = store.visited(query)
-        found = re.search(r"(\d+) (?:rows )?visited\D+(\d+) (?:rows )?returned", plan.replace(",", ""))
-        assert found, plan
-        visited, returned = map(int, found.groups())
+        found = re.search(r"(\d+) hits; read (\d+) rows", store.visited(query))
+        assert found, query
+        returned, visited = map(int, found.groups())
         result |= {f"visited_{query}": visited, f"beyond_{query}": visited - 4 * returned}
     return {**result, "beyond": max(v for k, v in result.items() if k.startswith("beyond"))}
 

@@ -54,8 +54,9 @@ class Store:
             names = self.pa.DictionaryArray.from_arrays(
                 self.pa.array(c.variable, self.pa.int32()), list(VARIABLES)
             )
+            values = list(map(tuple, c.values.tolist())) if c.tag.kind == "int_range" else c.values
             self.run.annotate_many(
-                c.tag.name, c.values, variable=names, step=step, start=c.start, count=c.count
+                c.tag.name, values, variable=names, step=step, start=c.start, count=c.count
             )
         self.store.flush()
         return sum(map(len, tags))

@@ -132,8 +132,11 @@ fn people_may_only_read() {
     assert_eq!(count(&mut db, "SELECT count(*) FROM attr"), 720);
 }
 
+/// Run, tag, step, variable, curve; the value; the box.
+type Line = ([i64; 5], ValueType, Option<f64>, Cell<'static>, &'static [u8]);
+
 /// Rows of all kinds, in key order.
-fn rows() -> Vec<(i64, i64, i64, i64, i64, ValueType, Option<f64>, Cell<'static>, &'static [u8])> {
+fn rows() -> Vec<Line> {
     let mut rows = Vec::new();
     for run in 1..=2 {
         for tag in 1..=3 {
@@ -151,7 +154,7 @@ fn rows() -> Vec<(i64, i64, i64, i64, i64, ValueType, Option<f64>, Cell<'static>
                     };
                     let (variable, curve) = if step == NO_STEP { (0, NO_CURVE) } else { (1 + i / 20, i) };
                     let region: &[u8] = if curve == NO_CURVE { b"" } else { &[1, 2, 3] };
-                    rows.push((run, tag, step, variable, curve, kind, num, payload, region));
+                    rows.push(([run, tag, step, variable, curve], kind, num, payload, region));
                 }
             }
         }
@@ -166,17 +169,17 @@ fn filled(server: &Server, store: Id) -> (Postgres, Vec<(Key, Option<f64>, Strin
     let rows = rows();
     let attrs = || {
         rows.iter().enumerate().map(|(i, r)| AttrRow {
-            run: r.0,
-            tag: r.1,
-            step: r.2,
-            variable: r.3,
-            curve: r.4,
+            run: r.0[0],
+            tag: r.0[1],
+            step: r.0[2],
+            variable: r.0[3],
+            curve: r.0[4],
             batch: 9,
             row: i as i64,
-            kind: r.5,
-            num: r.6,
-            payload: r.7,
-            region: r.8,
+            kind: r.1,
+            num: r.2,
+            payload: r.3,
+            region: r.4,
         })
     };
     db.begin(true, Wait::Yes).unwrap();

@@ -250,6 +250,7 @@ impl Inner {
             return outcome.map_err(broken);
         }
         let idle = lock(&engines.idle).pop().filter(Engine::is_current);
+        let was_idle = idle.is_some();
         let mut engine = match idle {
             Some(engine) => engine,
             None => {
@@ -271,7 +272,13 @@ impl Inner {
                 Err(Failed { again: true, error })
             }
             Err(error) => {
-                let again = !engine.is_current();
+                // A server that was started anew has ended all connections: a new one is tried.
+                let on_server = matches!(place, EnginePlace::Postgres(_));
+                let ended = on_server && was_idle && error.kind() == ErrorKind::Unavailable;
+                if ended {
+                    lock(&engines.idle).clear();
+                }
+                let again = ended || !engine.is_current();
                 if keeps(&error) && !again {
                     engines.keep(engine);
                 }

@@ -1,0 +1,57 @@
+//! The query model on PostgreSQL: the random queries and the 82 of EMPRESS that SQLite is asked, too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+#[path = "common/postgres.rs"]
+mod server;
+
+use common::agree::random_queries;
+use common::empress;
+use common::indexed::indexed;
+use common::rng::Rng;
+use common::world;
+use fieldstone_catalog::engine::{Database, Postgres};
+use fieldstone_format::Id;
+
+#[test]
+fn random_queries_agree_on_postgresql() {
+    let Some(server) = server::shared() else { return };
+    let (mut queries, mut some) = (0, 0);
+    for seed in 2_000..2_012u64 {
+        let mut rng = Rng(seed);
+        let (rows, dense) = [(400, true), (200, false)][seed as usize % 2];
+        let mut world = world::random(&mut rng, rows, dense);
+        let store = Id([seed as u8; 16]);
+        let db = Postgres::open(&server.url(), store).unwrap();
+        let mut index = indexed(Box::new(db), store, &mut world);
+        let tally = random_queries(&mut rng, &world, &mut index, 40);
+        (queries, some) = (queries + tally.queries, some + tally.some);
+    }
+    // The queries must find something, or nothing was compared.
+    assert!(some * 3 > queries, "{queries} queries, {some} found");
+}
+
+#[test]
+fn the_82_queries_of_empress_on_postgresql() {
+    let Some(server) = server::shared() else { return };
+    let mut world = empress::world();
+    let store = Id([251; 16]);
+    let db = Postgres::open(&server.url(), store).unwrap();
+    let mut index = indexed(Box::new(db), store, &mut world);
+    empress::check(&world, &mut index);
+}
+
+#[test]
+fn plans_of_all_probes_go_by_an_index() {
+    let Some(server) = server::shared() else { return };
+    let mut world = empress::world();
+    let store = Id([252; 16]);
+    indexed(Box::new(Postgres::open(&server.url(), store).unwrap()), store, &mut world);
+    for plan in Postgres::open(&server.url(), store).unwrap().explain_scans().unwrap() {
+        assert!(plan.contains("Index Scan") && !plan.contains("Seq Scan"), "{plan}");
+    }
+    let mut db = Postgres::open(&server.url(), store).unwrap();
+    let sql = "SELECT step, n FROM series WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4";
+    let plan = db.explain(sql).unwrap();
+    assert!(plan.contains("Index") && !plan.contains("Seq Scan"), "{plan}");
+}
