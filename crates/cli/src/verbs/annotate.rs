@@ -10,7 +10,7 @@ use fieldstone::catalog::query::Term;
 use fieldstone::catalog::records::{RunDecl, RunName, TagDecl};
 use fieldstone::catalog::value::ValueType;
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Env, Error, ErrorKind, FieldStore, Result};
+use fieldstone::{Env, Error, ErrorKind, Result};
 use serde_json::json;
 
 use crate::arguments::Writing;

@@ -1,0 +1,55 @@
+//! The worked example of `spec/catalog-records.md`, written by this crate: the text cannot drift from the code.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
+
+use fieldstone_core::value::ValueType;
+use fieldstone_format::catalog::{
+    AttributeBatch, Boxes, Column, Record, RunName, TagDecl, Values, VariableName,
+};
+
+fn spec() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/catalog-records.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The bytes in front of each line of the example.
+fn example() -> Vec<u8> {
+    let text = spec();
+    let block = text.split("## 9. Worked example").nth(1).unwrap().split("```").nth(1).unwrap();
+    let lines = block.lines().skip(1);
+    let words = lines.flat_map(|line| line.get(..24).unwrap_or(line).split_whitespace());
+    words.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_example_is_what_is_written() {
+    let record = Record::Attributes(AttributeBatch {
+        run: RunName { project: String::new(), name: "a".into() },
+        tag: TagDecl { name: "maximum".into(), version: 0, kind: ValueType::Float, unit: "K".into() },
+        rows: 2,
+        step: Some(Column::One(6)),
+        variables: vec![VariableName { name: "t".into(), version: 0 }],
+        variable: Column::One(0),
+        boxes: Some(Boxes { rank: 2, start: vec![5, 10, 8, 10], count: vec![3, 2, 3, 2] }),
+        values: Values::Float(vec![310.5]),
+        one_value: true,
+        continues: false,
+        singles: false,
+    });
+    record.check().unwrap();
+    let side = record.encode();
+    assert_eq!(side.kind, 0x0104);
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x} ")).collect::<String>();
+    assert_eq!(hex(&side.bytes), hex(&example()));
+}
+
+/// Kinds and limits that the text names are those of the code.
+#[test]
+fn the_text_names_the_kinds_and_limits() {
+    let text = spec();
+    for kind in 0x0100..0x0106 {
+        assert!(text.contains(&format!("| {kind:#06x} |")), "{kind:#x}");
+    }
+    assert_eq!(fieldstone_format::catalog::ROWS_MAX, 65_536);
+    assert_eq!(fieldstone_format::catalog::RANK_MAX, 64);
+    assert_eq!(fieldstone_core::value::DEPTH, 64);
+}
