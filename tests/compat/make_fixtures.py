@@ -307,6 +307,74 @@ def removals(path: str) -> Expected:
     ]
 
 
+def catalog(path: str) -> Expected:
+    """Runs, steps, variables, tags and attributes; corrections, deletions and transactions among them."""
+    ramp = np.linspace(0, 1, 64)
+    with fst.open(path, schema="simulation") as store:
+        run = store.create_run(
+            "a", params={"nx": 64, "grid": [1, {"k": None}]}, job="17", created="2026-11-21"
+        )
+        run.create_variable(
+            "t", dtype="f8", shape=(64,), dims=("x",), attrs={"units": "K"}, coords={"x": np.sqrt(ramp)}
+        )
+        run.create_variable("u", dtype="f4", shape=(4, 5), version=1)
+        run.create_steps([0, 6, 12], [0.0, 0.25, 0.5])
+        run.write("t", 6, ramp)
+        for name, kind, unit in (
+            ("maximum", "float", "K"),
+            ("span", "int_range", None),
+            ("word", "text", None),
+        ):
+            store.create_tag(name, type=kind, unit=unit)
+        numbers = np.arange(200)
+        run.annotate_many(
+            "maximum",
+            numbers * 0.1,
+            variable="t",
+            step=numbers % 3 * 6,
+            start=numbers[:, None] % 60,
+            count=(3,),
+        )
+        run.annotate("span", range(5, 10), variable="u", version=1, step=0, start=(1, 2), count=(2, 2))
+        run.annotate("word", "first", step=6)
+        store.flush()
+        run.annotate("word", "corrected", step=6)
+        run.annotate("gone", 1)
+        store.flush()
+        store.delete(tag="gone", doit=True)
+        store.delete(where="tag=maximum and value<0.05", doit=True)
+        store.flush()
+    with fst.open(path) as store:
+        aborted = store.transaction()
+        aborted.run("a").annotate("word", "aborted", step=12)
+        aborted.abort()
+        some = store.transaction()
+        some.run("a").annotate("word", "of the run")
+        some.run("a").annotate("word", "never seen", step=0)
+        some.flush()
+        some.activate("run_attribute")
+    return [({"run": "a", "variable": "t", "step": "6"}, ramp)]
+
+
+def catalog_expected() -> dict[str, list]:
+    """What the fixture `catalog` holds; attributes as rows of run, tag, step, variable, box, value."""
+    maximum = [
+        ["a", "maximum", n % 3 * 6, ["t", 0], [[n % 60, 3]], n * 0.1] for n in range(200) if n * 0.1 >= 0.05
+    ]
+    others = [
+        ["a", "span", 0, ["u", 1], [[1, 2], [2, 2]], [5, 9]],
+        ["a", "word", 6, None, None, "corrected"],
+        ["a", "word", None, None, None, "of the run"],
+    ]
+    return {
+        "run": [["a", {"nx": 64, "grid": [1, {"k": None}]}]],
+        "step": [["a", 0, 0.0], ["a", 6, 0.25], ["a", 12, 0.5]],
+        "variable": [["a", "t", 0, "<f8", [64]], ["a", "u", 1, "<f4", [4, 5]]],
+        "tag": [["maximum", "float", "K"], ["span", "int_range", ""], ["word", "text", ""]],
+        "attribute": maximum + others,
+    }
+
+
 FIXTURES: dict[str, Callable[[str], Expected]] = {
     maker.__name__: maker
     for maker in (
@@ -322,6 +390,7 @@ FIXTURES: dict[str, Callable[[str], Expected]] = {
         sealed,
         values,
         removals,
+        catalog,
     )
 }
 
@@ -349,6 +418,8 @@ def make(folder: Path, name: str) -> None:
     (folder / name).mkdir(parents=True)
     fields = [describe(*field) for field in FIXTURES[name](str(folder / name / "store"))]
     expected = {"about": FIXTURES[name].__doc__, "fields": fields}
+    if name == "catalog":
+        expected["catalog"] = catalog_expected()
     text = json.dumps(expected, indent=1, ensure_ascii=True)
     (folder / name / "expected.json").write_text(text + "\n")
     if name in PACKED:

@@ -28,7 +28,8 @@ def load(name: str) -> ModuleType:
     return module
 
 
-reader = load("reader")
+reader = sys.modules["reader"] = load("reader")
+catalog = load("catalog")
 
 
 def unpack(fixture: Path, target: Path) -> Path:
@@ -105,6 +106,78 @@ def test_fieldstone_reads_every_fixture(fixture: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FIXTURES)
 def test_the_reader_reads_what_is_written_today(name: str, fresh: Path, tmp_path: Path) -> None:
     check_reader(fresh / name, unpack(fresh / name, tmp_path))
+
+
+def catalog_of(store: Path) -> dict[str, list]:
+    """The catalog as `expected.json` has it."""
+    found = catalog.catalog(store)
+    return {
+        "run": [[name, facts["params"]] for (_, name), facts in found["run"]],
+        "step": [[run[1], number, time] for (run, number), time in found["step"]],
+        "variable": [
+            [run[1], *name, facts["dtype"], facts["shape"]] for (run, name), facts in found["variable"]
+        ],
+        "tag": [[name, kind, unit] for name, _, kind, unit in found["tag"]],
+        "attribute": [
+            [run[1], tag[0], step, variable, box, value]
+            for (run, tag, step, variable, box), value in found["attribute"]
+        ],
+    }
+
+
+def check_catalog(fixture: Path, store: Path) -> None:
+    wanted = json.loads((fixture / "expected.json").read_text())["catalog"]
+    found = json.loads(json.dumps(catalog_of(store)))
+    for name, rows in wanted.items():
+        assert sorted(found[name], key=repr) == sorted(rows, key=repr), name
+
+
+def test_the_reader_reads_the_catalog(fresh: Path, tmp_path: Path) -> None:
+    kept = HERE / "fixtures" / "catalog"
+    check_catalog(kept, unpack(kept, tmp_path))
+    check_catalog(fresh / "catalog", fresh / "catalog" / "store")
+
+
+def test_fieldstone_reads_the_catalog(tmp_path: Path) -> None:
+    kept = HERE / "fixtures" / "catalog"
+    store = fst.open(str(unpack(kept, tmp_path)), mode="r")
+    wanted = json.loads((kept / "expected.json").read_text())["catalog"]
+    value = {"int_range": lambda v: [min(v), max(v)] if isinstance(v, range) else list(v)}
+    hits = [
+        [
+            h.run,
+            h.tag,
+            h.step,
+            [h.variable, h.variable_version] if h.variable else None,
+            [list(pair) for pair in zip(h.start, h.count, strict=True)] if h.start else None,
+            value.get("int_range")(h.value) if h.tag == "span" else h.value,
+        ]
+        for h in store.attributes()
+    ]
+    assert sorted(hits, key=repr) == sorted(wanted["attribute"], key=repr)
+    assert [run.name for run in store.runs()] == ["a"]
+    assert [[s.run, s.step, s.time] for s in store.steps()] == wanted["step"]
+    tags = [[tag.name, tag.type, tag.unit or ""] for tag in store.tags()]
+    assert sorted(tags) == sorted(wanted["tag"])
+
+
+def test_damage_to_a_record_of_the_catalog_is_named(tmp_path: Path) -> None:
+    records = [
+        side
+        for *_, sides in catalog.commits(reader.open_store(HERE / "fixtures" / "catalog" / "store"))
+        for side in sides
+    ]
+    assert len(records) > 5
+    for kind, data in records:
+        assert catalog.said(kind, data)
+        for cut in (0, 1, len(data) // 2, len(data) - 1):
+            with pytest.raises((reader.Damage, ImportError)):
+                try:
+                    catalog.said(kind, data[:cut])
+                except Exception as error:
+                    if type(error).__name__ == "ZstdError":
+                        raise reader.Damage(str(error)) from error
+                    raise
 
 
 def test_the_reader_needs_no_boards_and_no_marker(fresh: Path, tmp_path: Path) -> None:
