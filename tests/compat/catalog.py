@@ -2,7 +2,8 @@
 
     python catalog.py STORE
 
-Numbers in comments are its sections. Where the commits stand is read by reader.py; zstd frames need `zstandard`.
+Numbers in comments are its sections. Where the commits stand is read by reader.py; zstd frames need
+`zstandard`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 import reader
 from reader import check, parts_of
 
-TYPES = "bool int uint float text bytes datetime int_range float_range array json".split()
+TYPES = ["bool", "int", "uint", "float", "text", "bytes", "datetime", "int_range", "float_range", "array"]
+TYPES.append("json")
 FLAGS = STEPS, BOXES, CONTINUES, SINGLES, ONE_BOX, ONE_VALUE = [1 << bit for bit in range(6)]
 
 

@@ -117,6 +117,11 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
+/// A float, told from a whole number by its point; `-` for none.
+pub fn float_cell(number: Option<f64>) -> String {
+    or_dash(number.map(Value::Float))
+}
+
 /// A value, a text without its quotes.
 pub fn value_cell(value: &Value) -> String {
     match value {

@@ -74,7 +74,10 @@ fn what_exists_is_listed_and_what_hits_touch() {
     t.run(["annotate", "store", "quality", "bad", "--run", "b", "--create"]).ok();
     assert_eq!(t.run(["runs", "store", "run=a"]).ok().out(), "a\t-\t-\t-\n");
     let runs = t.run(["runs", "store", "tag=quality and value=bad", "--json"]).ok().json();
-    assert_eq!((runs["runs"][0]["name"].as_str(), runs["runs"][0]["declared"].as_bool()), (Some("b"), Some(true)));
+    assert_eq!(
+        (runs["runs"][0]["name"].as_str(), runs["runs"][0]["declared"].as_bool()),
+        (Some("b"), Some(true))
+    );
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
     assert_eq!(t.run(["steps", "store", "run=a"]).ok().out(), "a\t0\t-\na\t6\t-\n");
     assert_eq!(t.run(["steps", "store", "tag=vortex"]).ok().out(), "a\t6\t-\n");
@@ -151,16 +154,22 @@ fn parquet_is_taken_through_python() {
         t.run(["find", "store", "tag=seen"]).ok().out(),
         "a\t-\t-\tseen\t2026-11-21T06:00:00Z\t-\t-\n"
     );
-    t.run(["annotate", "store", "--parquet", "absent.parquet", "--run", "a"]).code(3).tells(&["absent.parquet"]);
+    t.run(["annotate", "store", "--parquet", "absent.parquet", "--run", "a"])
+        .code(3)
+        .tells(&["absent.parquet"]);
 }
 
 #[test]
 fn deleting_says_what_goes_first() {
     let t = tagged();
-    assert_eq!(t.run(["delete", "store", "tags", "tag=maximum"]).ok().out(), "would delete 1 tag, 3 attributes\n");
+    assert_eq!(
+        t.run(["delete", "store", "tags", "tag=maximum"]).ok().out(),
+        "would delete 1 tag, 3 attributes\n"
+    );
     assert_eq!(t.run(["find", "store", "tag=maximum", "--count"]).ok().out(), "3\n");
     let before = t.run(["version", "store"]).ok().out();
-    let done = t.run(["delete", "store", "attributes", "tag=maximum and value<0", "--doit", "--json"]).ok().json();
+    let done =
+        t.run(["delete", "store", "attributes", "tag=maximum and value<0", "--doit", "--json"]).ok().json();
     assert_eq!((done["attributes"].as_u64(), done["done"].as_bool()), (Some(1), Some(true)));
     assert_eq!(t.run(["find", "store", "tag=maximum", "--count"]).ok().out(), "2\n");
     let then = t.run(["find", "store", "tag=maximum", "--count", "--at", before.trim()]).ok().out();

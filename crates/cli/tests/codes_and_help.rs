@@ -10,7 +10,16 @@ use std::process::Stdio;
 use harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 28] = [
+    "annotate",
+    "find",
+    "runs",
+    "steps",
+    "variables",
+    "tags",
+    "sql",
+    "delete",
+    "rebuild",
     "show",
     "init",
     "schema",

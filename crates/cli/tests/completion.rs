@@ -143,3 +143,16 @@ fn nobody_waits_long_for_a_store() {
     command.env("FIELDSTONE_PATIENCE", "0");
     assert_eq!(harness::finish(command, b"").ok().out(), "", "what is not known in time is not offered");
 }
+
+#[test]
+fn queries_are_completed_with_the_names_of_the_catalog() {
+    let t = store();
+    t.run(["annotate", "store", "maximum", "3", "--run", "a"]).ok();
+    t.run(["annotate", "store", "minimum", "1", "--run", "a"]).ok();
+    let plain = |words: &[&str]| t.run(["__complete", "plain"].iter().chain(words)).ok().out();
+    assert_eq!(plain(&["find", "store", "tag=m"]), "tag=maximum\ntag=minimum\n");
+    assert_eq!(plain(&["find", "store", "run=a"]), "run=a\n");
+    assert_eq!(plain(&["runs", "store", "tag=maximum", "an"]), "and\n");
+    assert_eq!(plain(&["delete", "store", "tags", "tag=mi"]), "tag=minimum\n");
+    assert_eq!(plain(&["delete", "store", "ta"]), "tags\n");
+}

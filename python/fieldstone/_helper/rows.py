@@ -40,11 +40,11 @@ def rows_request(channel: Channel, header: dict[str, Any]) -> None:
                 facts = {"kind": "rows", "columns": columns, "done": done, "of": of}
                 channel.send(facts, as_csv(batch))
     except FileNotFoundError:
-        raise RequestError("NotFound", "No such file or directory") from None
+        raise RequestError("NotFound", "No such file or directory", "check the path") from None
     except PermissionError:
-        raise RequestError("Denied", "Permission denied") from None
+        raise RequestError("Denied", "Permission denied", "check the file's permissions") from None
     except (pa.ArrowException, OSError) as error:
-        raise RequestError("Invalid", " ".join(str(error).split())) from None
+        raise RequestError("Invalid", " ".join(str(error).split()), "is it a Parquet file?") from None
     channel.done()
 
 

@@ -18,7 +18,8 @@ use fieldstone::{
 /// file system one may want to wait, or not to be asked at all (0).
 pub const PATIENCE: Duration = Duration::from_millis(40);
 
-fn patience() -> Duration {
+/// The time that a store is given.
+pub(super) fn patience() -> Duration {
     // A loaded machine must not change what the tests see.
     if cfg!(test) {
         return Duration::from_secs(60);

@@ -10,6 +10,7 @@
 
 mod files;
 mod live;
+mod query;
 mod request;
 pub mod scripts;
 mod words;
@@ -169,6 +170,14 @@ impl<'a> Place<'a> {
             "compression" => starting(current, ["none", "zstd", "zstd:9"].map(|c| Candidate::new(c, ""))),
             "dtype" => starting(current, ["f4", "f8", "i2", "i4", "i8", "u1"].map(|t| Candidate::new(t, ""))),
             "request" | "key" => self.request(current),
+            "query" => match self.positional.split_first() {
+                // Of `delete` a word says what goes.
+                Some((store, words)) if self.command.get_name() == "delete" => {
+                    query::candidates(store, words.get(1..).unwrap_or_default(), current)
+                }
+                Some((store, words)) => query::candidates(store, words, current),
+                None => Vec::new(),
+            },
             "words" if self.command.get_name() == "archive" => match current.contains('=') {
                 true => self.request(current),
                 false => [self.request(current), files::any(current)].concat(),

@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, box_cell, float, hit, note_why_nothing, or_dash, project, reading, run_cell, value_cell,
-    variable_cell, variable_name_cell,
+    Asking, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
+    value_cell, variable_cell, variable_name_cell,
 };
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
@@ -172,7 +172,7 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
             })
             .collect();
         row.push(group.count.to_string());
-        row.extend([group.min, group.max, group.mean].map(or_dash));
+        row.extend([group.min, group.max, group.mean].map(float_cell));
         table.row(row, out)?;
     }
     table.finish(out)

@@ -5,7 +5,7 @@ use fieldstone::catalog::query::StepInfo;
 use serde_json::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{Asking, float, note_why_nothing, or_dash, project, reading, run_cell};
+use crate::catalog::{Asking, float, float_cell, note_why_nothing, project, reading, run_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::number("time").rank(7),
     ]);
     for step in &steps {
-        table.row(vec![run_cell(&step.run), step.step.to_string(), or_dash(step.time)], out)?;
+        table.row(vec![run_cell(&step.run), step.step.to_string(), float_cell(step.time)], out)?;
     }
     table.finish(out)
 }
