@@ -40,6 +40,28 @@ def test_a_checkpoint_opens_as_the_store_it_was(tmp_path):
         assert found.get(key(1)) == b"newer" and before.get(key(1)) == b"opaque"
 
 
+def test_runs_tags_and_attributes_are_in_it(tmp_path):
+    store = fst.open("memory:")
+    run = store.create_run("a", params={"nx": 3})
+    run.create_variable("t", "f8", (6,), find="max")
+    for step in range(3):
+        run.write("t", step, np.arange(6.0) + step)
+        run.annotate("front", step, variable="t", step=step, start=2, count=3)
+        report = store.checkpoint(tmp_path / "c")
+        with fst.open(tmp_path / "c", "r") as found:
+            assert found.version == report.version
+            assert [h.value for h in found.attributes(tag="front", order="step")] == list(range(step + 1))
+            assert [h.value for h in found.attributes(tag="max", order="step")] == [
+                5.0 + s for s in range(step + 1)
+            ]
+            assert found.attributes(tag="front", order="-step").first().read().tolist() == [
+                2.0 + step,
+                3 + step,
+                4 + step,
+            ]
+            assert found.run("a").params == {"nx": 3}
+
+
 def test_a_full_copy_wants_a_new_folder(tmp_path):
     store = fst.open("memory:")
     store.archive(key(0), b"x")
