@@ -1,0 +1,107 @@
+//! A process that archives fields, annotates them in the same flush, and queries. The tests break the
+//! disk under its engine.
+//!
+//! ```text
+//! indexer STORE RUN FLUSHES
+//! ```
+//! A flush holds one field under RUN and [`ROWS`] attributes of it. Prints `flushed N` when one has
+//! returned, `found N` for an answer of the catalog, `refused KIND` where it gave an error.
+
+use std::io::Write;
+
+use fieldstone::catalog::records::{
+    AttributeBatch, Boxes, Column, RunDecl, RunName, Values, VariableDecl, VariableName,
+};
+use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::{ArchiveOptions, DType, Error, OpenOptions, Result, Value};
+
+/// Attributes of one flush.
+const ROWS: usize = 40;
+
+fn say(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| Error::io("write", "stdout".as_ref(), e))
+}
+
+fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
+    let store = fieldstone::open(url, &OpenOptions::default())?;
+    let catalog = Catalog::of(store.clone(), CatalogSettings::default())?;
+    let run = RunName { project: String::new(), name: name.to_owned() };
+    let variable = VariableName { name: "v".to_owned(), version: 0 };
+    let declared = RunDecl {
+        run: run.clone(),
+        job: None,
+        params: Vec::new(),
+        created: 0,
+        grid: None,
+        notes: None,
+        outside: None,
+    };
+    catalog.create_run(declared, true, None)?;
+    let declared = VariableDecl {
+        variable: variable.clone(),
+        dtype: Some(DType::parse("u1")?),
+        shape: Some(vec![ROWS as u64, 64]),
+        dims: Vec::new(),
+        attrs: Vec::new(),
+        coords: Vec::new(),
+        decomposition: None,
+        finders: None,
+    };
+    catalog.create_variables(&run, vec![declared], None)?;
+    let tag = catalog.tag_for("n", None, ValueType::Int)?;
+    for step in 0..flushes {
+        let text = step.to_string();
+        let key = [("run", name), ("variable", "v"), ("step", &*text)];
+        let data = vec![step as u8; ROWS * 64];
+        let field = Value::Array { data: &data, dtype: DType::parse("u1")?, shape: &[ROWS as u64, 64] };
+        store.archive(&key, field, &ArchiveOptions::default())?;
+        let batch = AttributeBatch {
+            run: run.clone(),
+            tag: tag.clone(),
+            rows: ROWS,
+            step: Some(Column::One(step)),
+            variables: vec![variable.clone()],
+            variable: Column::One(0),
+            boxes: Some(Boxes {
+                rank: 2,
+                start: (0..ROWS as i64).flat_map(|row| [row, step % 64]).collect(),
+                count: [1, 1].repeat(ROWS),
+            }),
+            values: Values::Int((0..ROWS as i64).map(|row| step * 1000 + row).collect()),
+            one_value: false,
+            continues: false,
+            singles: false,
+        };
+        catalog.annotate(batch, None)?;
+        store.flush(None)?;
+        say(&format!("flushed {step}"))?;
+        if step % 2 == 1 {
+            match catalog.count(&Query::all()) {
+                Ok(found) => say(&format!("found {found}"))?,
+                Err(e) => say(&format!("refused {}", e.kind().name()))?,
+            }
+        }
+    }
+    drop(catalog);
+    store.close()
+}
+
+fn main() -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match &arguments[..] {
+        [url, name, flushes] => match flushes.parse() {
+            Ok(flushes) => annotate(url, name, flushes),
+            Err(_) => Err(Error::invalid(format!("'{flushes}' is no number"))),
+        },
+        _ => Err(Error::invalid("usage: indexer STORE RUN FLUSHES")),
+    };
+    match outcome {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{e}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
