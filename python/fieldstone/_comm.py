@@ -55,7 +55,7 @@ def _raise(own: Exception | None, errors: list[Exception | None]) -> None:
 
 def _ranges(box: Any) -> _Ranges | None:
     if isinstance(box, Region):
-        if "overlaps" not in repr(box):
+        if box.relation != "overlaps":
             raise Invalid("with comm= each rank gets what overlaps its box", "give the box itself")
         return box.ranges()
     return None if box is None else _Catalog.ranges(box)

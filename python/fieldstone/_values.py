@@ -71,10 +71,9 @@ def datetime_ns(moment: Any) -> int:
     if hasattr(moment, "to_datetime64"):  # of pandas, to the nanosecond
         moment = moment.to_datetime64()
     if isinstance(moment, np.datetime64):
-        exact = moment.astype("M8[ns]")
-        if np.isnat(moment) or exact != moment:
-            raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
-        return int(exact.astype("i8"))
+        if np.isnat(moment):
+            raise Invalid(f"{moment} is no moment", "leave it out")
+        return int(datetimes_ns(moment).astype("i8"))
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)
     if not isinstance(moment, datetime):
@@ -84,3 +83,19 @@ def datetime_ns(moment: Any) -> int:
     if not -(2**63) <= nanoseconds < 2**63:
         raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
     return nanoseconds
+
+
+def datetimes_ns(moments: Any) -> Any:
+    """A numpy array or scalar of datetime64 in nanoseconds; Invalid where that is not exact."""
+    import numpy as np
+
+    # numpy wraps around where 64 bits do not hold a moment, and cuts what is finer.
+    exact = moments.astype("M8[ns]")
+    wrong = np.atleast_1d((exact.astype(moments.dtype) != moments) & ~np.isnat(moments))
+    if wrong.any():
+        first = np.atleast_1d(moments)[wrong][0]
+        raise Invalid(
+            f"{first} is no moment that nanoseconds since 1970 hold in 64 bits",
+            "give moments from 1678 to 2261 in whole nanoseconds",
+        )
+    return exact

@@ -73,6 +73,9 @@ def test_a_name_is_unique_within_its_project(store):
     assert store.run("a", project="q").params == {"n": 2}
     with pytest.raises(fst.Invalid, match="project"):
         store.run("a")
+    store.run("a", project="p").annotate("t", 1)
+    assert len(store.run("a", project="p").attributes()) == 1
+    assert len(store.run("a", project="q").attributes()) == 0
     store.create_run("a", params={"n": 3})
     assert store.run("a", project="").params == {"n": 3}
 
@@ -302,6 +305,16 @@ def test_other_spellings_of_values(store):
     run.annotate("pair", (1, 2.5))
     (hit,) = run.attributes(tag="pair")
     assert hit.value == fst.float_range(1, 2.5)
+
+
+@pytest.mark.parametrize(
+    "moment", [np.datetime64("3000-01-01"), np.datetime64("NaT"), datetime(9999, 1, 1), datetime(1, 1, 1)]
+)
+def test_moments_beyond_nanoseconds_are_refused(store, moment):
+    run = store.create_run("r")
+    with pytest.raises(fst.Invalid, match="moment"):
+        run.annotate("t", moment)
+    assert len(run.attributes()) == 0
 
 
 def test_arrays_are_values(store):

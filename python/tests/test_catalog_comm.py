@@ -139,6 +139,16 @@ def test_the_query_runs_once(store, monkeypatch):
     assert asked == ["tag=t and box=y:0:64"]
 
 
+def test_what_has_no_box_is_in_none(store):
+    condition = "(variable=u or scope=step) and tag in (whole, step)"
+
+    def ask(comm):
+        box = {"y": fst.between(8.0 * comm.rank, 8.0 * comm.rank + 7.5)}
+        return [h.tag for h in store.attributes(condition, box=box, comm=comm)]
+
+    assert on_ranks(4, ask) == [["whole"]] * 4
+
+
 def test_without_a_box_every_rank_gets_all(store):
     results = on_ranks(2, lambda comm: len(store.attributes(tag="t", comm=comm)))
     assert results == [300, 300]

@@ -149,6 +149,7 @@ def test_reading_a_hit_reads_its_box(store):
     assert np.array_equal(
         hit.read(within={"z": fst.between(151, 169), "y": fst.between(2, 9)}), field[6:7, 2:5]
     )
+    assert np.array_equal(hit.read(within={"z": fst.between(150, 160)}), field[5:7])  # both ends
     assert hit.read(within={"z": slice(0, 2)}).shape == (0, 8)
     (whole,) = store.attributes(value=500.0)
     assert whole.start is None and np.array_equal(whole.read(), field)
@@ -250,6 +251,8 @@ def test_tables_go_to_pandas_polars_and_duckdb(store):
     frame = hits.to_pandas()
     assert frame["value"].tolist() == [50, 100, 200, 300, 400, 500]
     assert frame["step"].tolist() == [6, 0, 6, 12, 18, 6]
+    assert frame["variable"].tolist() == ["tempo"] + ["temperature"] * 5
+    assert frame["run"].tolist() == ["astro-1"] * 5 + ["astro-2"]
     assert frame["start"][0] == (5, 2) and frame["start"][5] is None
     polars = hits.to_polars()
     assert polars["value"].to_list() == frame["value"].tolist()

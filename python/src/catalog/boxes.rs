@@ -48,13 +48,18 @@ impl Region {
         listed(py, &self.region)
     }
 
-    fn __repr__(&self) -> String {
-        let word = match self.relation {
+    /// "overlaps", "within" or "covers".
+    #[getter]
+    fn relation(&self) -> &'static str {
+        match self.relation {
             Relation::Overlaps => "overlaps",
             Relation::Within => "within",
             Relation::Contains => "covers",
-        };
-        format!("<fieldstone.Region {word} {} dimensions>", self.region.len())
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<fieldstone.Region {} {} dimensions>", self.relation(), self.region.len())
     }
 }
 

@@ -202,7 +202,7 @@ pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
         return objects(array, what);
     }
     let array = match &*kind {
-        "M" => array.call_method1("astype", ("M8[ns]",))?,
+        "M" => array.py().import("fieldstone._values")?.getattr("datetimes_ns")?.call1((array,))?,
         "f" if dtype.getattr("itemsize")?.eq(2)? => array.call_method1("astype", ("f4",))?,
         _ => array.clone(),
     };
