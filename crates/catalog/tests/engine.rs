@@ -12,7 +12,8 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName, kinds,
+    AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, TagDecl, Values,
+    VariableName, kinds,
 };
 use fieldstone_format::log::SideRecord;
 
@@ -484,4 +485,80 @@ fn a_correction_reads_its_own_place_alone() {
     let series = index.series(1, 1, 0..=9).unwrap();
     assert_eq!((series[0].n, series[0].numbers), (20_001, Some((0.0, 19_998.0))));
     index.end_read().unwrap();
+}
+
+/// Applies one record of a log as its commit `sequence`, with a stamp.
+fn apply_of(index: &mut Index, writer: u8, stamp: u64, transaction: Option<Id>, record: &Record) {
+    let (writer, side) = (Id([writer; 16]), [record.encode()]);
+    assert!(index.begin_apply(Wait::Yes).unwrap());
+    index.apply_commit(&CommitRef { writer, sequence: stamp, stamp, transaction, side: &side }).unwrap();
+    index.set_watermark(writer, stamp).unwrap();
+    index.end_apply().unwrap();
+}
+
+#[test]
+fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
+    let deleted = AttributeId { writer: Id([11; 16]), sequence: 10, record: 0, row: 0 };
+    let removal = Record::Remove(vec![Removal::Attributes(vec![deleted])]);
+    let (old, new) = (attributes(0, &[1.0, 2.0]), attributes(0, &[10.0]));
+    for late in [false, true] {
+        let mut index = index();
+        if !late {
+            apply_of(&mut index, 12, 5, None, &old);
+        }
+        apply_of(&mut index, 11, 10, None, &new);
+        apply_of(&mut index, 13, 20, None, &removal);
+        if late {
+            apply_of(&mut index, 12, 5, None, &old);
+        }
+        assert_eq!(read(&mut index), [2.0], "late: {late}");
+    }
+}
+
+#[test]
+fn what_a_transaction_kept_out_comes_back_by_replay() {
+    let mut index = index();
+    let decide = |stamp: u64, kinds: u32| Decision {
+        transaction: TRANSACTION,
+        committed: true,
+        closed: false,
+        kinds,
+        order: (stamp, WRITER),
+        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+    };
+    apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
+    index.begin_apply(Wait::Yes).unwrap();
+    assert!(!index.apply_decisions(vec![decide(20, kinds::VARIABLE_ATTRIBUTE)]).unwrap().rebuild);
+    index.end_apply().unwrap();
+    // Older than the decision, and read behind it: it is not taken.
+    apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));
+    assert_eq!(read(&mut index), [10.0]);
+    index.begin_apply(Wait::Yes).unwrap();
+    assert!(index.apply_decisions(vec![decide(30, kinds::RUN)]).unwrap().rebuild);
+    index.abort().unwrap();
+    assert_eq!(read(&mut index), [10.0], "what was given up changed nothing");
+    index.begin_apply(Wait::Yes).unwrap();
+    index.clear().unwrap();
+    assert!(!index.apply_decisions(vec![decide(30, kinds::RUN)]).unwrap().rebuild);
+    index.end_apply().unwrap();
+    apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
+    apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));
+    assert_eq!(read(&mut index), [1.0]);
+}
+
+#[test]
+fn many_open_one_new_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.sqlite");
+    std::thread::scope(|scope| {
+        for thread in 0..12_u8 {
+            let path = &path;
+            scope.spawn(move || {
+                let mut index = Index::open(Box::new(Sqlite::open(path).unwrap()), STORE).unwrap();
+                apply_of(&mut index, 20 + thread, 7, None, &attributes(i64::from(thread), &[1.0]));
+            });
+        }
+    });
+    let mut index = Index::open(Box::new(Sqlite::open(&path).unwrap()), STORE).unwrap();
+    assert_eq!(read(&mut index).len(), 12);
 }

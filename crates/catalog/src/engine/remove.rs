@@ -2,7 +2,7 @@
 //! stays for what arrives later and is older. Attributes that are deleted one by one are named by where
 //! they were written; what they had replaced stays hidden.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
@@ -210,6 +210,8 @@ impl Index {
             };
             of_record.entry((log, sequence, id.record)).or_default().insert(id.row.into());
         }
+        // Rows of one run and tag are looked for once, however many records wrote them.
+        let mut of_tag = BTreeMap::new();
         for ((log, sequence, record), rows) in of_record {
             let (log, sequence, record) = (log, sequence as i64, i64::from(record));
             for row in &rows {
@@ -218,49 +220,54 @@ impl Index {
                            VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
                 self.db.execute(sql, &cells)?;
             }
-            let mut batch = None;
             let sql = "SELECT batch, run, tag, first, last, txn FROM batch \
                        WHERE log = $1 AND sequence = $2 AND record = $3";
+            let mut found = None;
             self.db.query(sql, &[log, sequence, record].map(Cell::Int), &mut |row| {
-                batch = Some([0, 1, 2, 3, 4, 5].map(|i| row[i].int()));
+                found = Some([0, 1, 2, 3, 4, 5].map(|i| row[i].int()));
                 Ok(Flow::Stop)
             })?;
-            let Some([batch, run, tag, first, last, txn]) = batch else { continue };
+            let Some([batch, run, tag, first, last, txn]) = found else { continue };
             self.names.tangle(&mut *self.db, txn?)?;
-            let doomed = self.rows_of_batch(batch?, run?, tag?, first?, last?, Some(&rows))?;
-            self.delete_rows(&doomed, true)?;
+            let wanted = of_tag.entry((run?, tag?)).or_insert((i64::MAX, i64::MIN, HashMap::new()));
+            (wanted.0, wanted.1) = (wanted.0.min(first?), wanted.1.max(last?));
+            wanted.2.insert(batch?, rows);
+        }
+        for ((run, tag), (first, last, wanted)) in of_tag {
+            let doomed = self.rows_of_batches(run, tag, first..=last, &|batch, row| {
+                wanted.get(&batch).is_some_and(|rows| rows.contains(&row))
+            })?;
+            self.delete_rows(run, tag, &doomed, true)?;
         }
         Ok(())
     }
 
-    /// Rows of a batch that are there, or those asked for.
-    fn rows_of_batch(
+    /// Rows of some batches that are there.
+    fn rows_of_batches(
         &mut self,
-        batch: i64,
         run: RunId,
         tag: TagId,
-        first: i64,
-        last: i64,
-        rows: Option<&HashSet<i64>>,
-    ) -> Result<(RunId, TagId, Vec<Doomed>)> {
+        steps: std::ops::RangeInclusive<i64>,
+        wanted: &dyn Fn(i64, i64) -> bool,
+    ) -> Result<Vec<Doomed>> {
         let mut doomed = Vec::new();
-        let probe = Probe::Key { run, tag, steps: first..=last, variable: None, curve: None };
+        let probe = Probe::Key { run, tag, steps, variable: None, curve: None };
         self.db.scan(&[probe], &mut |row| {
-            if row.batch == batch && rows.is_none_or(|rows| rows.contains(&row.row)) {
+            if wanted(row.batch, row.row) {
                 doomed.push(Doomed::of(row));
             }
             Ok(Flow::More)
         })?;
-        Ok((run, tag, doomed))
+        Ok(doomed)
     }
 
-    fn delete_rows(&mut self, (run, tag, rows): &(RunId, TagId, Vec<Doomed>), bury: bool) -> Result<()> {
+    fn delete_rows(&mut self, run: RunId, tag: TagId, rows: &[Doomed], bury: bool) -> Result<()> {
         for row in rows {
             if bury {
-                let key = (*run, *tag, row.step, row.variable, row.curve);
+                let key = (run, tag, row.step, row.variable, row.curve);
                 self.bury(key, row.batch, row.row, &row.region)?;
             }
-            self.delete_row(&row.row(*run, *tag), false)?;
+            self.delete_row(&row.row(run, tag), false)?;
         }
         Ok(())
     }
@@ -277,8 +284,9 @@ impl Index {
         })?;
         if let Some([batch, run, tag, first, last]) = batch {
             let batch = batch?;
-            let rows = self.rows_of_batch(batch, run?, tag?, first?, last?, None)?;
-            self.delete_rows(&rows, false)?;
+            let (run, tag) = (run?, tag?);
+            let rows = self.rows_of_batches(run, tag, first?..=last?, &|of, _| of == batch)?;
+            self.delete_rows(run, tag, &rows, false)?;
             self.db.execute("DELETE FROM batch WHERE batch = $1", &[Cell::Int(batch)])?;
         }
         let mut declared = Vec::new();

@@ -377,7 +377,7 @@ impl Database for Sqlite {
             rusqlite::Error::SqlInputError { ref msg, offset, .. } => {
                 let at = usize::try_from(offset).map_or(String::new(), |at| format!(" at character {at}"));
                 Error::invalid(format!("SQL{at}: {msg}"))
-                    .with_hint("views: runs, steps, variables, tags, attributes, series")
+                    .with_hint("views: runs, steps, variables, tags, attributes, series_of_attributes")
             }
             cause => error(self.path.as_deref(), "read", cause),
         };
