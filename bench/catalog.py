@@ -123,7 +123,7 @@ def catalog_growth(peer: Any, root: Path, runs: int, each: int) -> dict[str, Any
     store, random = fst.open(str(root)), np.random.default_rng(5)
     store.create_tag("maximum", type="float")
     store.create_tag("minimum", type="float")
-    first = max(1, 1_000_000 // each)
+    first = max(1, min(1_000_000 // each, runs // 2))
     result: dict[str, Any] = {"attributes": runs * each}
     seconds: list[float] = []
     half = each // 2
@@ -247,7 +247,7 @@ def insert_counts(fig: Figure, at: Sitting, peer: str) -> Result:
 
 
 def growth(fig: Figure, at: Sitting, peer: str) -> Result:
-    runs, each = (20, 100_000) if at.quick else (1000, 30_000)
+    runs, each = (20, 2_000) if at.quick else (1000, 30_000)
     r, _ = child(_MODULES[peer], "catalog_growth", at.fresh(fig.name, peer), runs=runs, each=each)
     slower = [k.removesuffix("_late") for k in r if k.endswith("_late") and k != "rate_late"]
     ratios = {k: r[f"{k}_late"] / r[f"{k}_early"] for k in slower}

@@ -109,12 +109,15 @@ class Store:
 
     def fill(self) -> int:
         """Write everything; returns the number of attributes of variables."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.create()
         total = 0
         for step, tags in enumerate(self.volume.steps()):
             total += self.insert(step, tags)
         self.runs()
         return total
+
+    def create(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
 
     def insert(self, step: int, tags: list[Columns]) -> int:
         p, total = self.packets, 0
