@@ -2,13 +2,16 @@
 
 A commit holds three fields of 8 x 8 doubles and an attribute with a box on each; what is timed is the
 flush, or the commit of the transaction: all that was given before stands in memory, or is prepared. The
-floor writes the same bytes to a plain file of its own and syncs it.
+floor writes the same bytes to a plain file of its own and syncs it. Many writers commit once a second each,
+at moments of their own, as simulations do: without a pause between commits, what one waits for is the
+processors, which the others keep busy.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -63,14 +66,19 @@ def _raw(root: Path, name: str) -> Any:
     return commit
 
 
-def commit_writer(peer: Any, root: Path, name: str, commits: int, go: str) -> dict[str, Any]:
+def commit_writer(peer: Any, root: Path, name: str, commits: int, pace: float, go: str) -> dict[str, Any]:
     """One of many writers: says that it is ready, and commits once the file `go` is there."""
     commit = (_raw if peer.__module__.endswith("raw") else _ours)(root, name)
     warm = [commit(number) for number in range(3)]
     Path(go + "-" + name).touch()
     while not Path(go).exists():
         time.sleep(0.01)
-    return {"seconds": [commit(len(warm) + number) for number in range(commits)]}
+    seconds, next_one = [], time.monotonic() + random.random() * pace
+    for number in range(commits):
+        time.sleep(max(0.0, next_one - time.monotonic()))
+        next_one += pace
+        seconds.append(commit(len(warm) + number))
+    return {"seconds": seconds}
 
 
 def commit_sizes(peer: Any, root: Path, quick: bool) -> dict[str, float]:
@@ -78,17 +86,17 @@ def commit_sizes(peer: Any, root: Path, quick: bool) -> dict[str, float]:
     import fieldstone as fst
     import numpy as np
 
-    store, result, random = fst.open(str(root)), {}, np.random.default_rng(5)
+    store, result, draw = fst.open(str(root)), {}, np.random.default_rng(5)
     run = store.create_run("a")
     run.create_variable("t", dtype="f8", shape=(4096,) * 3, dims=("z", "y", "x"))
     store.create_tag("mark", type="float")
     store.flush()
     for size in SIZES[: 2 if quick else None]:
         tx = store.transaction()
-        tx.archive({"run": "a", "variable": "u", "step": size}, random.random(1000))
-        start, count = random.integers(0, 4000, (size, 3)), random.integers(1, 90, (size, 3))
+        tx.archive({"run": "a", "variable": "u", "step": size}, draw.random(1000))
+        start, count = draw.integers(0, 4000, (size, 3)), draw.integers(1, 90, (size, 3))
         columns = {"variable": "t", "step": np.arange(size) // 1000, "start": start, "count": count}
-        tx.run("a").annotate_many("mark", random.random(size), **columns)
+        tx.run("a").annotate_many("mark", draw.random(size), **columns)
         begin = time.perf_counter()
         tx.flush()
         prepared = time.perf_counter()
@@ -108,7 +116,7 @@ def commits(fig: Figure, at: Sitting, peer: str) -> Result:
     go.unlink(missing_ok=True)
     running = []
     for number in range(writers):
-        arguments = {"name": f"w{number:02}", "commits": each, "go": str(go)}
+        arguments = {"name": f"w{number:02}", "commits": each, "pace": fig.data["pace"], "go": str(go)}
         call = {"peer": peer, "what": "commit_writer", "root": str(root), "arguments": arguments}
         command = [sys.executable, str(BENCH / "scenarios.py"), json.dumps(call)]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
