@@ -79,7 +79,7 @@ pub struct DecisionState {
     pub order: Order,
     /// What is covered, by writer: up to which sequence.
     pub covers: Vec<(Id, u64)>,
-    verdict: Verdict,
+    verdict: Arc<Verdict>,
 }
 
 impl DecisionState {
@@ -149,7 +149,7 @@ impl Feed {
 
     /// What is decided about transactions.
     pub fn decisions(&self) -> Vec<DecisionState> {
-        let state = |(id, verdict): (&Id, &Verdict)| DecisionState {
+        let state = |(id, verdict): (&Id, &Arc<Verdict>)| DecisionState {
             transaction: *id,
             committed: !verdict.aborted(),
             closed: verdict.closed(),

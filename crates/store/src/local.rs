@@ -24,7 +24,7 @@ use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{ALL_KINDS, Refresher, Snapshot, Verdict};
+use crate::snapshot::{ALL_KINDS, Refresher, Snapshot};
 use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
@@ -359,7 +359,7 @@ impl LocalStore {
         let snapshot = refresher.refresh()?;
         self.check_versions(&snapshot)?;
         let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
-        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), ended: snapshot.ended() };
+        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
 }
@@ -611,7 +611,7 @@ impl FieldStore for LocalStore {
         }
         let covers = snapshot.prepared(transaction);
         // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit && !snapshot.verdicts.contains_key(&transaction) {
+        if covers.is_empty() && !commit && snapshot.verdicts.get(&transaction).is_none() {
             return Ok(());
         }
         self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
@@ -627,10 +627,10 @@ impl FieldStore for LocalStore {
         }
         let (horizon, snapshot) = self.horizon()?;
         let verdict = snapshot.verdicts.get(&transaction);
-        if verdict.is_some_and(Verdict::aborted) {
+        if verdict.is_some_and(|verdict| verdict.aborted()) {
             return self.check_open(transaction, None, &snapshot);
         }
-        let before = verdict.map_or(0, Verdict::kinds);
+        let before = verdict.map_or(0, |verdict| verdict.kinds());
         let kinds = (before | on) & !off;
         let covers = match verdict {
             Some(verdict) if verdict.closed() => verdict.covers().to_vec(),

@@ -81,8 +81,13 @@ fn a_flush_asks_those_who_joined() {
     store.close().unwrap();
     assert_eq!(last_side(&world), [record(5)]);
     let told = source.told.lock().unwrap().clone();
-    let expected =
-        [("flushed", None), ("flushed", Some(transaction)), ("discarded", Some(dropped)), ("flushed", None)];
+    let expected = [
+        ("flushed", None),
+        ("flushed", Some(transaction)),
+        ("discarded", Some(dropped)),
+        ("flushed", None),
+        ("closed", None),
+    ];
     assert_eq!(told, expected);
 }
 

@@ -7,6 +7,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
 
 use super::Decided;
+use super::chain::Chain;
 use crate::run::Run;
 
 /// A log up to one of its commits.
@@ -29,7 +30,7 @@ pub struct LogView {
     /// The runs it names, oldest first.
     pub runs: Vec<Arc<Run>>,
     /// Decisions in this log up to the last commit, oldest first.
-    pub decisions: Vec<Arc<Decided>>,
+    pub decisions: Chain<Arc<Decided>>,
     /// What hides earlier decisions.
     pub decisions_damage: Option<String>,
     /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.

@@ -4,6 +4,7 @@
 //! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
+mod chain;
 mod folder;
 mod log_view;
 mod owners;
@@ -11,16 +12,15 @@ mod refresh;
 mod verdict;
 pub mod walker;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::kinds;
-use fieldstone_format::log::Decision;
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::version::Version;
 
+use chain::Layers;
 pub use log_view::LogView;
 pub use owners::Owners;
 pub use refresh::Refresher;
@@ -53,7 +53,7 @@ pub struct Snapshot {
     /// Index into `logs` for each run.
     pub run_log: Vec<u32>,
     /// Verdicts by transaction.
-    pub verdicts: HashMap<Id, Verdict>,
+    pub verdicts: Layers<Id, Arc<Verdict>>,
     /// Users who own datasets.
     pub owners: Owners,
     /// What was found wrong.
@@ -71,7 +71,7 @@ impl Snapshot {
             logs: Vec::new(),
             runs: Vec::new(),
             run_log: Vec::new(),
-            verdicts: HashMap::new(),
+            verdicts: Layers::default(),
             owners: Owners::One(None),
             problems: Vec::new(),
             foreign: Vec::new(),
@@ -79,20 +79,22 @@ impl Snapshot {
         }
     }
 
-    /// A snapshot of these logs.
-    pub fn new(mut logs: Vec<Arc<LogView>>, problems: Vec<Problem>) -> Result<Snapshot> {
+    /// A snapshot of these logs, which shares with one before it what did not change.
+    pub fn new(
+        mut logs: Vec<Arc<LogView>>,
+        problems: Vec<Problem>,
+        before: Option<&Snapshot>,
+    ) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
         let (mut runs, mut run_log) = (Vec::new(), Vec::new());
-        let mut decisions: HashMap<Id, Vec<(Order, &Decision)>> = HashMap::new();
         for (i, log) in logs.iter().enumerate() {
             runs.extend(log.runs.iter().cloned());
             run_log.resize(runs.len(), i as u32);
-            for decided in &log.decisions {
-                let all = decisions.entry(decided.decision.transaction).or_default();
-                all.push(((decided.stamp, log.writer), &decided.decision));
-            }
         }
-        let verdicts = decisions.into_iter().map(|(id, all)| (id, Verdict::of(all))).collect();
+        let verdicts = match before.and_then(|before| verdicts(&logs, before)) {
+            Some(verdicts) => verdicts,
+            None => verdicts(&logs, &Snapshot::empty()).unwrap_or_default(),
+        };
         let max_stamp = logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
         let owners = Owners::find(&logs)?;
         Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, foreign: Vec::new(), max_stamp })
@@ -121,9 +123,9 @@ impl Snapshot {
             .or_else(|| undecided.filter(|_| verdict.is_open_for(writer, commit.sequence)))
     }
 
-    /// Transactions that have ended.
-    pub fn ended(&self) -> HashSet<Id> {
-        self.verdicts.iter().filter(|(_, verdict)| verdict.closed()).map(|(id, _)| *id).collect()
+    /// Whether a transaction has ended.
+    pub fn has_ended(&self, transaction: Id) -> bool {
+        self.verdicts.get(&transaction).is_some_and(|verdict| verdict.closed())
     }
 
     /// Logs with commits prepared under a transaction, each with the last one's sequence.
@@ -181,8 +183,31 @@ impl Snapshot {
         if version.writers.iter().any(|(prefix, _)| !known(prefix)) {
             return Err(gone(Id::NONE));
         }
-        Snapshot::new(logs, self.problems.clone())
+        Snapshot::new(logs, self.problems.clone(), None)
     }
+}
+
+/// What is decided in these logs, given what was decided in a snapshot before; `None` where a log is not
+/// what it was then and more.
+fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<Id, Arc<Verdict>>> {
+    if before.logs.iter().any(|log| logs.binary_search_by_key(&log.writer, |log| log.writer).is_err()) {
+        return None;
+    }
+    let mut verdicts = before.verdicts.clone();
+    for log in logs {
+        let known = before.log(log.writer).map_or(0, |log| log.decisions.len());
+        if let Some(last) = known.checked_sub(1) {
+            let same = before.log(log.writer).and_then(|log| log.decisions.get(last));
+            let same = same.zip(log.decisions.get(last)).is_some_and(|(then, now)| Arc::ptr_eq(then, now));
+            same.then_some(())?;
+        }
+        for decided in log.decisions.since(known) {
+            let id = decided.decision.transaction;
+            let verdict = verdicts.get(&id).cloned().unwrap_or_default();
+            verdicts.insert(id, Arc::new(verdict.with((decided.stamp, log.writer), decided.clone())));
+        }
+    }
+    Some(verdicts)
 }
 
 fn gone(writer: Id) -> Error {

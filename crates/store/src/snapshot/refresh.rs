@@ -119,7 +119,8 @@ impl Refresher {
         }
         if moved || problems != self.current.problems || foreign != self.current.foreign {
             let views = self.views.values().cloned().collect();
-            self.current = Arc::new(Snapshot { foreign, ..Snapshot::new(views, problems)? });
+            self.current =
+                Arc::new(Snapshot { foreign, ..Snapshot::new(views, problems, Some(&self.current))? });
         }
         Ok(self.current.clone())
     }

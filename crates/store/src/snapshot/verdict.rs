@@ -52,6 +52,8 @@ impl Turn {
 /// What is decided about one transaction.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
+    /// All decisions on it, in their order.
+    all: Vec<(Order, Arc<Decided>)>,
     /// Decisions that count, oldest first; of an aborted transaction the abort alone.
     turns: Vec<Turn>,
     aborted: bool,
@@ -59,14 +61,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Folds the decisions on one transaction, given in any order.
-    pub fn of(mut decisions: Vec<(Order, &Decision)>) -> Verdict {
-        decisions.sort_by_key(|(order, _)| *order);
+    /// This verdict and one decision more, which may be older than those it knows.
+    pub fn with(&self, order: Order, decided: Arc<Decided>) -> Verdict {
+        let mut all = self.all.clone();
+        let place = all.partition_point(|(known, _)| *known < order);
+        all.insert(place, (order, decided));
         let mut verdict = Verdict::default();
-        for (order, decision) in decisions {
-            verdict.take(order, decision);
-        }
-        verdict
+        all.iter().for_each(|(order, decided)| verdict.take(*order, &decided.decision));
+        Verdict { all, ..verdict }
     }
 
     fn take(&mut self, order: Order, decision: &Decision) {
@@ -149,20 +151,17 @@ mod tests {
     const B: Id = Id([2; 16]);
 
     fn verdict(decisions: &[(u64, bool, u32, &[(Id, u64)])]) -> Verdict {
-        let decisions: Vec<(Order, Decision)> = decisions
-            .iter()
-            .map(|(stamp, committed, kinds, covers)| {
-                let decision = Decision {
-                    transaction: Id::NONE,
-                    committed: *committed,
-                    kinds: *kinds,
-                    covers: covers.to_vec(),
-                };
-                ((*stamp, A), decision)
-            })
-            .collect();
+        let with = |verdict: Verdict, (stamp, committed, kinds, covers): &(u64, bool, u32, &[(Id, u64)])| {
+            let decision = Decision {
+                transaction: Id::NONE,
+                committed: *committed,
+                kinds: *kinds,
+                covers: covers.to_vec(),
+            };
+            verdict.with((*stamp, A), Arc::new(Decided { decision, stamp: *stamp }))
+        };
         // The order in which they are found means nothing.
-        Verdict::of(decisions.iter().rev().map(|(order, decision)| (*order, decision)).collect())
+        decisions.iter().rev().fold(Verdict::default(), with)
     }
 
     #[test]

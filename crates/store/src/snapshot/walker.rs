@@ -8,6 +8,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
+use super::chain::Chain;
 use super::{Decided, LogView};
 use crate::files::read_vec;
 
@@ -182,15 +183,15 @@ impl Walker<'_> {
         ends: &Ends,
         record: &CommitRecord,
         known: Option<&LogView>,
-    ) -> (Vec<Arc<Decided>>, Option<Error>) {
-        let mut decisions = Vec::new();
+    ) -> (Chain<Arc<Decided>>, Option<Error>) {
+        let mut newest_first = Vec::new();
         let mut broken = None;
         let sure = known.map_or(0, |known| known.ends.end());
         let mut at = ends.frame;
         let mut record = std::borrow::Cow::Borrowed(record);
         loop {
             if let Some(decision) = &record.decision {
-                decisions.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
+                newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
             }
             let before = record.previous_decision;
             if before == 0 || before < sure {
@@ -208,8 +209,8 @@ impl Walker<'_> {
                 }
             }
         }
-        decisions.extend(known.into_iter().flat_map(|known| known.decisions.iter().rev().cloned()));
-        decisions.reverse();
+        let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
+        newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
         (decisions, broken)
     }
 }

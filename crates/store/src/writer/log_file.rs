@@ -1,6 +1,5 @@
 //! This writer's log: frames, syncs, and what happens when they fail.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,8 +85,8 @@ impl LogFile {
     }
 
     /// The transactions prepared so far that are not among the ended ones.
-    pub fn prepared(&self, ended: &HashSet<Id>) -> Vec<Prepared> {
-        self.prepared.iter().filter(|p| !ended.contains(&p.transaction)).copied().collect()
+    pub fn prepared(&self, ended: impl Fn(Id) -> bool) -> Vec<Prepared> {
+        self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()
     }
 
     /// Where the payload of the next frame will stand.

@@ -27,7 +27,8 @@ mod log_file;
 mod shared;
 mod slot;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
@@ -43,6 +44,7 @@ use shared::Shared;
 
 use crate::layout::Layout;
 use crate::read::Versions;
+use crate::snapshot::Snapshot;
 
 /// Payload up to which a flush is one write to the log.
 pub const INLINE_MAX: usize = 1 << 20;
@@ -61,8 +63,8 @@ pub struct StoreIdentity {
 pub struct Horizon {
     /// The largest stamp anyone has published.
     pub max_stamp: u64,
-    /// Transactions that have ended.
-    pub ended: HashSet<Id>,
+    /// What was visible when the flush began: which transactions have ended.
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// The writer of one process.
@@ -249,7 +251,7 @@ impl Writer {
             stamp,
             time,
             transaction: session.filter(|id| *id != Id::NONE),
-            prepared: log.prepared(&horizon.ended),
+            prepared: log.prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id))),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             side_count: batch.side.len() as u64,
