@@ -30,6 +30,8 @@ fn a_transaction_is_seen_by_those_who_name_it() {
     assert_eq!((opener.hits(vec![]).len(), other.hits_in(id).len()), (0, 0));
     opener.store.flush(Some(id)).unwrap();
     assert_eq!((other.hits_in(id).len(), other.hits(vec![]).len()), (2, 0));
+    let query = Query { transaction: Some(id), ..Query::all() };
+    assert_eq!(other.catalog.variables(&query).unwrap()[0].decl.shape, Some(vec![8, 8]));
     // Another process joins: it sees the run that the first one made.
     other.try_annotate("a", "max", 2, [0, 0], 2.0, Some(id)).unwrap();
     assert_eq!(other.try_annotate("a", "max", 2, [0, 0], 2.0, None).unwrap_err().kind(), ErrorKind::NotFound);
@@ -119,4 +121,24 @@ fn a_correction_within_a_transaction_counts_from_its_decision() {
     assert!(both.hits(vec![]).is_empty());
     let check = both.catalog.verify().unwrap();
     assert!(check.ok(), "{check:#?}");
+}
+
+#[test]
+fn prepared_fields_stand_in_the_catalog_of_their_transaction() {
+    let both = Both::memory();
+    let key = |step| [("run", "a"), ("variable", "t"), ("step", step)];
+    both.archive(&key("1"), &[4], None);
+    both.flush();
+    let id = both.store.begin().unwrap();
+    both.archive(&key("2"), &[4], Some(id));
+    let request = fieldstone::Request::parse("run=a,step=1").unwrap();
+    both.store.remove(&request, &fieldstone::RemoveOptions { transaction: Some(id) }).unwrap();
+    both.store.flush(Some(id)).unwrap();
+    let steps = |transaction| {
+        let found = both.catalog.steps(&Query { transaction, ..Query::all() }).unwrap();
+        found.iter().map(|step| step.step).collect::<Vec<_>>()
+    };
+    assert_eq!((steps(Some(id)), steps(None)), (vec![2], vec![1]));
+    both.store.decide(id, true).unwrap();
+    assert_eq!(steps(None), [2]);
 }

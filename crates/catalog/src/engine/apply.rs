@@ -259,6 +259,12 @@ impl Index {
         }
     }
 
+    /// Brings what is derived up to date after fields were laid over the tables, too: entries of the
+    /// transaction that [`Index::overlay`] named, by [`Index::apply_entries`].
+    pub fn overlaid(&mut self) -> Result<()> {
+        self.settle()
+    }
+
     fn lay_over(&mut self, transaction: Option<Id>, own: &[CommitRef<'_>]) -> Result<()> {
         if let Some(id) = transaction {
             let txn = self.names.txn(&mut *self.db, id)?;

@@ -308,6 +308,12 @@ impl Inner {
                     View::All(session) => index.overlay(session, &own.commits())?,
                     _ => false,
                 };
+                if let View::All(Some(transaction)) = view
+                    && let Err(error) = super::follow::lay_fields(self, index, &feed, transaction)
+                {
+                    index.abort()?;
+                    return Err(error);
+                }
                 if !laid_over {
                     index.begin_read()?;
                 }

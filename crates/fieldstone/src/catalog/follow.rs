@@ -137,42 +137,69 @@ impl Replay<'_> {
         writer: Id,
         entries: impl Iterator<Item = Result<EntryChange>>,
     ) -> Result<()> {
-        let mut rows = Vec::new();
-        for entry in entries {
-            let entry = entry?;
-            self.report.fields += 1;
-            let Some(place) = self.inner.place_of(&entry.key) else { continue };
-            rows.push(FieldRow {
-                run: place.run,
-                variable: place.variable,
-                step: place.step,
-                sequence: entry.sequence,
-                stamp: entry.stamp,
-                transaction: entry.transaction,
-                removal: entry.removal,
-                dtype: entry.dtype,
-                shape: entry.shape,
-            });
-            if rows.len() >= ROWS {
-                index.apply_entries(writer, &rows)?;
-                rows.clear();
-            }
-        }
-        index.apply_entries(writer, &rows)
+        self.report.fields += fields(self.inner, index, writer, entries)?;
+        Ok(())
     }
 
     /// Asks the store about places where a field was removed: another field may stand there.
     fn recheck(&mut self, index: &mut Index) -> Result<()> {
-        loop {
-            let places = index.rechecks(PLACES)?;
-            for place in &places {
-                let wanted =
-                    Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
-                index.set_held(place, self.inner.holds(&wanted)?)?;
-            }
-            if places.len() < PLACES {
-                return Ok(());
-            }
+        recheck(self.inner, index, None)
+    }
+}
+
+/// Lays the fields that a transaction has prepared over the tables, within its overlay.
+pub fn lay_fields(inner: &Inner, index: &mut Index, feed: &Feed, transaction: Id) -> Result<()> {
+    let mut laid = 0;
+    for (writer, _) in feed.heads() {
+        laid += fields(inner, index, writer, feed.entries_under(writer, transaction))?;
+    }
+    if laid > 0 {
+        recheck(inner, index, Some(transaction))?;
+        index.overlaid()?;
+    }
+    Ok(())
+}
+
+fn fields(
+    inner: &Inner,
+    index: &mut Index,
+    writer: Id,
+    entries: impl Iterator<Item = Result<EntryChange>>,
+) -> Result<u64> {
+    let (mut rows, mut seen) = (Vec::new(), 0);
+    for entry in entries {
+        let entry = entry?;
+        seen += 1;
+        let Some(place) = inner.place_of(&entry.key) else { continue };
+        rows.push(FieldRow {
+            run: place.run,
+            variable: place.variable,
+            step: place.step,
+            sequence: entry.sequence,
+            stamp: entry.stamp,
+            transaction: entry.transaction,
+            removal: entry.removal,
+            dtype: entry.dtype,
+            shape: entry.shape,
+        });
+        if rows.len() >= ROWS {
+            index.apply_entries(writer, &rows)?;
+            rows.clear();
+        }
+    }
+    index.apply_entries(writer, &rows)?;
+    Ok(seen)
+}
+
+fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<()> {
+    loop {
+        let places = index.rechecks(PLACES)?;
+        for place in &places {
+            let wanted = Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
+            index.set_held(place, inner.holds(&wanted, transaction)?)?;
+        }
+        if places.len() < PLACES {
+            return Ok(());
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 use fieldstone_store::api::ListOptions;
 
@@ -35,15 +36,16 @@ impl Inner {
         })
     }
 
-    /// Whether a field that everybody sees stands at a place.
-    pub fn holds(&self, place: &Place) -> Result<bool> {
+    /// Whether a field that everybody sees, or that a transaction has prepared, stands at a place.
+    pub fn holds(&self, place: &Place, transaction: Option<Id>) -> Result<bool> {
         let variable = place.variable.as_ref().map(|variable| variable.name.as_str());
         let pairs = match self.key_of(&place.run, variable, place.step) {
             // No key has such a run, by this schema.
             Err(e) if e.kind() == ErrorKind::Invalid => return Ok(false),
             pairs => pairs?,
         };
-        for entry in self.store.list(&request_of(&pairs), &ListOptions::default())? {
+        let options = ListOptions { transaction, ..ListOptions::default() };
+        for entry in self.store.list(&request_of(&pairs), &options)? {
             if self.place_of(&entry?.key).as_ref() == Some(place) {
                 return Ok(true);
             }
