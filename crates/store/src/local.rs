@@ -80,6 +80,20 @@ struct State {
     sources: Mutex<Vec<Weak<dyn SideSource>>>,
     /// What checkpoints of this process left in which folder.
     checkpoints: Mutex<HashMap<PathBuf, Durable>>,
+    /// The field of many pieces that was asked for last: the hits of a query follow one another in it.
+    last: Mutex<Option<LastField>>,
+}
+
+/// Pieces from which on a field is kept for the next read of it.
+const LAST_MIN: usize = 8;
+
+/// A field as a snapshot, which never changes, has it.
+#[derive(Debug)]
+struct LastField {
+    snapshot: Arc<Snapshot>,
+    key: Vec<u8>,
+    own: Option<Id>,
+    field: read::Field,
 }
 
 impl State {
@@ -97,6 +111,7 @@ impl State {
             own_datasets: Mutex::default(),
             sources: Mutex::default(),
             checkpoints: Mutex::default(),
+            last: Mutex::default(),
         }
     }
 }
@@ -548,9 +563,23 @@ impl FieldStore for LocalStore {
         let exact = self.schema.resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.snapshot()?;
-            if let Some(versions) = read::lookup(&snapshot, &encode_key(key).bytes, options.transaction)? {
+            let key = encode_key(key).bytes;
+            let state = self.state();
+            let same = |last: &&LastField| {
+                Arc::ptr_eq(&last.snapshot, &snapshot) && last.key == key && last.own == options.transaction
+            };
+            if let Some(last) = lock(&state.last).as_ref().filter(same) {
+                return Ok(last.field.clone());
+            }
+            if let Some(versions) = read::lookup(&snapshot, &key, options.transaction)? {
                 versions.array()?;
-                return Ok(read::Field::new(self.state().files.clone(), snapshot, versions, false));
+                let many = versions.live > LAST_MIN;
+                let field = read::Field::new(state.files.clone(), snapshot.clone(), versions, false);
+                if many {
+                    let (own, field) = (options.transaction, field.clone());
+                    *lock(&state.last) = Some(LastField { snapshot, key, own, field });
+                }
+                return Ok(field);
             }
         }
         get_by_request(self, key, options)

@@ -133,3 +133,39 @@ fn reading_fields_reads_no_index() {
     assert_eq!(world.counters().bytes_read, 500_000);
     assert!(world.counters().count(OpKind::Read) <= 500);
 }
+
+#[test]
+fn a_field_of_many_pieces_that_is_asked_for_again_is_never_an_older_one() {
+    let world = SimWorld::new(4);
+    let (writer, reader) = (open(&world, "a"), open(&world, "b"));
+    let key = [("run", "a"), ("variable", "t")];
+    let put = |at: u64, value: u8, transaction: Option<Id>| {
+        let piece =
+            Value::Piece { data: &[value; 4], dtype: DType::U1, start: &[at * 4], count: &[4], shape: &[80] };
+        writer.archive(&key, piece, &ArchiveOptions { transaction, ..ArchiveOptions::default() }).unwrap();
+    };
+    let get = |at: u64, transaction: Option<Id>| {
+        let field = reader.get(&key, &ReadOptions { transaction })?;
+        field.read_box(Some(&region(&[at * 4 + 1], &[2])))
+    };
+    for at in (0..20).filter(|at| *at != 7) {
+        put(at, at as u8, None);
+    }
+    writer.flush(None).unwrap();
+    for at in [0, 6, 8, 19] {
+        assert_eq!(get(at, None).unwrap(), [at as u8; 2]);
+    }
+    // What nobody wrote is missed only by those who ask for it.
+    assert!(get(7, None).is_err());
+    put(3, 99, None);
+    writer.flush(None).unwrap();
+    assert_eq!(get(3, None).unwrap(), [99; 2]);
+    let id = writer.begin().unwrap();
+    put(7, 77, Some(id));
+    writer.flush(Some(id)).unwrap();
+    assert!(get(7, None).is_err());
+    assert_eq!(get(7, Some(id)).unwrap(), [77; 2]);
+    assert!(get(7, None).is_err());
+    writer.decide(id, true).unwrap();
+    assert_eq!(get(7, None).unwrap(), [77; 2]);
+}

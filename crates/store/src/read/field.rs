@@ -241,7 +241,16 @@ impl Field {
             return Ok(());
         }
         let live = self.versions.live();
-        if !self.is_complete()? {
+        // Parts that lie in the region: a field may have thousands, and a small box touches few of them.
+        let mut touching: Vec<Touching<'_>> = Vec::new();
+        for part in live {
+            if let Some(own) = part.entry.index_box()?
+                && let Some(seen) = own.intersect(region)
+            {
+                touching.push(Touching { part, own, seen });
+            }
+        }
+        if !self.covers(&touching, region)? {
             if !self.lenient {
                 self.check_region(region)?;
             }
@@ -250,12 +259,22 @@ impl Field {
             fill_box(out, region, region, &fill)?;
         }
         // The newest part is painted last. A part that newer ones cover whole is not read.
-        for (i, part) in live.iter().enumerate().rev() {
-            if !hidden(&live[..i], part, region)? {
+        for (i, Touching { part, seen, .. }) in touching.iter().enumerate().rev() {
+            if !touching[..i].iter().any(|newer| newer.own.contains(seen)) {
                 Source::new(&self.files, part, &self.versions.key).read_region(region, out, region)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether every element of the region was written; `touching` are the parts that lie in it.
+    fn covers(&self, touching: &[Touching<'_>], region: &IndexBox) -> Result<bool> {
+        let written = touching.iter().filter(|t| t.part.entry.location != Location::None);
+        if written.clone().any(|t| t.own.contains(region)) {
+            return Ok(true);
+        }
+        let boxes = written.map(|t| t.seen.relative_to(region)).collect::<Result<Vec<_>>>()?;
+        Ok(uncovered(region.count(), &boxes, 1)?.is_complete())
     }
 
     /// NotFound unless every element of the region was written.
@@ -354,18 +373,11 @@ pub(super) struct SingleBlock<'a> {
     block: &'a Block,
 }
 
-/// Whether newer parts cover all of `part` that lies in the region (looked at one by one).
-fn hidden(newer: &[super::versions::Part], part: &super::versions::Part, region: &IndexBox) -> Result<bool> {
-    let Some(own) = part.entry.index_box()? else { return Ok(false) };
-    let Some(seen) = own.intersect(region) else { return Ok(true) };
-    for other in newer {
-        if let Some(other) = other.entry.index_box()?
-            && other.contains(&seen)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// A part that lies in a region: its box, and what of it lies there.
+struct Touching<'a> {
+    part: &'a super::versions::Part,
+    own: IndexBox,
+    seen: IndexBox,
 }
 
 /// Extremes and missing elements over the visible generation.
