@@ -112,7 +112,9 @@ fn a_dimension_that_no_variable_has_is_refused_and_names_those_there_are() {
         let found = query::collect(&mut tables, &Query { expr: Expr::All(both), ..Query::all() });
         assert!(found.unwrap().value.is_empty());
     }
-    assert!(query::collect(&mut tables, &term(Term::Tag(NameTest::Is("no".into())))).unwrap().value.is_empty());
+    assert!(
+        query::collect(&mut tables, &term(Term::Tag(NameTest::Is("no".into())))).unwrap().value.is_empty()
+    );
 }
 
 #[test]

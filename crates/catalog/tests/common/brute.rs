@@ -9,7 +9,7 @@ use fieldstone_catalog::query::{
     Aggregate, BoxInfo, By, Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where,
 };
 use fieldstone_core::value::Value;
-use fieldstone_format::catalog::{Coordinate, RunDecl, VariableDecl, VariableName};
+use fieldstone_format::catalog::{Coordinate, RunDecl, RunName, VariableDecl, VariableName};
 
 use super::world::{Attr, World};
 
@@ -241,9 +241,12 @@ pub fn find<'w>(world: &'w World, query: &Query) -> Vec<&'w Attr> {
     hits
 }
 
+/// Run, step, variable and tag of a group.
+type Group = (Option<RunName>, Option<i64>, Option<String>, Option<String>);
+
 /// Numbers of groups, by plain sums.
 pub fn aggregate(world: &World, hits: &[&Attr], by: &[By]) -> Vec<Aggregate> {
-    let mut groups: BTreeMap<_, Vec<&Attr>> = BTreeMap::new();
+    let mut groups: BTreeMap<Group, Vec<&Attr>> = BTreeMap::new();
     for attr in hits {
         let key = (
             by.contains(&By::Run).then(|| world.runs[attr.run].run.clone()),
@@ -254,10 +257,7 @@ pub fn aggregate(world: &World, hits: &[&Attr], by: &[By]) -> Vec<Aggregate> {
         groups.entry(key).or_default().push(*attr);
     }
     let both = by.contains(&By::Run) && by.contains(&By::Step);
-    let row = |((run, step, variable, tag), attrs): (
-        (_, Option<i64>, Option<String>, Option<String>),
-        Vec<&Attr>,
-    )| {
+    let row = |((run, step, variable, tag), attrs): (Group, Vec<&Attr>)| {
         let numbers: Vec<f64> = attrs
             .iter()
             .filter_map(|attr| match attr.value {

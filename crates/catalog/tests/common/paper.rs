@@ -97,6 +97,9 @@ pub fn generate(chunks: [i64; 3]) -> Paper {
     Paper { shape: chunks.map(|n| n * CHUNK), rows, maxima }
 }
 
+/// A query by its name: what is asked, and whether a row is a hit.
+pub type Asked<'a> = (&'static str, Query, Box<dyn Fn(&Row) -> bool + 'a>);
+
 fn run(index: i64) -> RunName {
     RunName { project: String::new(), name: format!("run{index}") }
 }
@@ -133,9 +136,9 @@ impl Paper {
             Record::Variables(run(0), names.iter().map(variable).collect()),
         ];
         for step in 0..3 {
-            for index in 0..TAGS.len() {
+            for (index, (_, kind, _)) in TAGS.iter().enumerate() {
                 let rows: Vec<&Row> = self.rows.iter().filter(|r| r.step == step && r.tag == index).collect();
-                let values = match TAGS[index].1 {
+                let values = match kind {
                     ValueType::Bool => {
                         Values::Bool(rows.iter().map(|r| matches!(r.value, Value::Bool(true))).collect())
                     }
@@ -212,7 +215,7 @@ impl Paper {
     }
 
     /// The queries by name: what is asked, and whether a row is a hit.
-    pub fn queries(&self) -> Vec<(&'static str, Query, Box<dyn Fn(&Row) -> bool + '_>)> {
+    pub fn queries(&self) -> Vec<Asked<'_>> {
         let name =
             |names: &[&str]| NameTest::Any(names.iter().map(|name| NameTest::Is(name.to_string())).collect());
         let tags = |names: &[&str]| Expr::Term(Term::Tag(name(names)));
