@@ -281,7 +281,7 @@ def apply_fill(fig: Figure, at: Sitting, peer: str) -> Result:
     """A store with a log, and the rows that an engine makes of it as a file for COPY."""
     if peer == COPY:
         return {}
-    r = fill(fig, at, peer)
+    r = insert(fig, at, peer)
     server = _server(at)
     child(
         _MODULES[peer], "catalog_apply", at.root(fig.name, peer), writers=_writers(fig, at), engine=server.url

@@ -87,7 +87,8 @@ CATALOG = (
         "catalog-postgresql",
         "Attributes into PostgreSQL",
         "From a store's log into an empty schema, everything applied; beside COPY, by the server itself "
-        "from a file, of the same rows into an empty table with the same indexes.",
+        "from a file, of the same rows into an empty table with the same indexes. Columns only, without the "
+        "small runs.",
         (OURS, COPY),
         catalog.apply,
         (
