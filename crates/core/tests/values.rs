@@ -186,6 +186,14 @@ fn nan_passes_nothing_but_exists() {
 }
 
 #[test]
+fn nothing_lies_between_ends_that_are_the_wrong_way_round() {
+    let backwards = Test::Between(Value::Int(5), Value::Int(1));
+    for value in [Value::Int(3), Value::IntRange(0, 9), Value::FloatRange(0.0, 9.0)] {
+        assert!(!backwards.matches(&value), "{value}");
+    }
+}
+
+#[test]
 fn families_do_not_mix() {
     let one = Value::Int(1);
     for other in [Value::Bool(true), Value::DateTime(1), Value::Text("1".into()), Value::Bytes(vec![1])] {

@@ -379,6 +379,12 @@ fn kinds_are_told_apart() {
     assert_eq!(Record::Attributes(batch.clone()).kind_bit(), kinds::RUN_ATTRIBUTE);
     let both = Record::Remove(vec![Removal::Run(batch.run.clone()), Removal::Step(batch.run.clone(), 1)]);
     assert_eq!(both.kind_bit(), kinds::RUN | kinds::STEP);
+    let tag = Removal::Tag(batch.tag.clone());
+    assert_eq!(tag.kind_bit(), kinds::TAG);
+    let variable = Removal::Variable(batch.run.clone(), VariableName { name: "v".into(), version: 0 });
+    assert_eq!(variable.kind_bit(), kinds::VARIABLE);
+    let attributes = kinds::RUN_ATTRIBUTE | kinds::STEP_ATTRIBUTE | kinds::VARIABLE_ATTRIBUTE;
+    assert_eq!(Removal::Attributes(Vec::new()).kind_bit(), attributes);
     let later = Record::decode(&SideRecord { kind: 0x01fe, bytes: vec![0].into() }).unwrap_err();
     assert_eq!(later.kind(), ErrorKind::Conflict);
 }
@@ -395,6 +401,36 @@ fn small_records_stay_small_in_memory() {
     }
     let error = Record::decode(&SideRecord { kind: 0x0105, bytes: ids.into() }).unwrap_err();
     assert!(error.to_string().contains("impossible number of attributes"), "{error}");
+    // run "", "r"; tag "t"; 65,536 rows of the variable "v".
+    let head = |kind: u8, flags: u8| {
+        let mut bytes = vec![0, 0, 1, b'r', 1, b't', 0, kind, 0, flags, 0x80, 0x80, 0x04, 1, 1, b'v', 0];
+        if flags & 1 != 0 {
+            bytes.extend([0, 0]);
+        }
+        bytes
+    };
+    let refused = |bytes: Vec<u8>, part: &str| {
+        let error = Record::decode(&SideRecord { kind: 0x0104, bytes: bytes.into() }).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    // 65,536 boxes of rank 64, each in two bytes a side and dimension.
+    let mut boxes = head(4, 2);
+    boxes.push(64);
+    boxes.extend([0, 0, 0, 2].repeat(64));
+    boxes.extend([3, 2, 0, 0]);
+    refused(boxes, "impossible number of dimensions");
+    // 65,536 times the same text of 2 KiB.
+    let mut texts = head(5, 0);
+    texts.extend([4, 1, 1, 0, 0x80, 0x20]);
+    texts.extend([b'x'; 2048]);
+    texts.extend([0, 0]);
+    refused(texts, "longer than a list may make it");
+    // Lists within one another, further than any reader's stack.
+    let mut nested = head(11, 32);
+    nested.push(5);
+    nested.extend([11, 1].repeat(100));
+    nested.push(0);
+    refused(nested, "nested too deeply");
 }
 
 /// A generator of numbers: the same everywhere.
