@@ -2,12 +2,13 @@
 //!
 //! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model; `values`, `columns`,
 //! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
-//! which `fieldstone._catalog` is a thin layer over; `hits` and `rows` are what comes back.
+//! which `fieldstone._catalog` is a thin layer over; `hits`, `hit_table` and `rows` are what comes back.
 
 mod arrow;
 mod boxes;
 mod columns;
 mod features;
+mod hit_table;
 mod hits;
 mod names;
 mod outside;
@@ -28,7 +29,8 @@ use fieldstone::catalog::records::{RunName, kinds};
 use pyo3::prelude::*;
 
 pub use boxes::Region;
-pub use hits::{HitStream, PyHit, PyHitTable};
+pub use hit_table::PyHitTable;
+pub use hits::{HitStream, PyHit};
 pub use read::PyQuery;
 pub use terms::{PyRelated, PyWhere};
 pub use tests::PyTest;

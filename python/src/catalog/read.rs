@@ -7,7 +7,8 @@ use fieldstone::catalog::{By, Query};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::hits::{HitStream, PyHitTable, Source, key_of};
+use super::hit_table::PyHitTable;
+use super::hits::{HitStream, Source, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
 use crate::store::transaction;

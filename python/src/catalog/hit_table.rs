@@ -1,0 +1,263 @@
+//! All hits of a query in columns: for Arrow, for other ranks of a job, and one by one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone::catalog::query::Coded;
+use fieldstone::catalog::records::AttributeId;
+use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::catalog::{Hit, HitTable};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use super::hits::{PyHit, Source};
+use super::values;
+use crate::errors::invalid;
+use crate::store::Store;
+use crate::table::{Column, Table, ValueColumn};
+
+/// All hits of a query, in columns. Pickles without its store.
+#[pyclass(frozen, name = "_HitTable", module = "fieldstone._native")]
+pub struct PyHitTable {
+    pub table: Arc<HitTable>,
+}
+
+/// The texts of a column, absent ones for empty words where `empty_is_none`.
+fn texts(coded: &Coded, empty_is_none: bool) -> Column {
+    let mut distinct: Vec<Option<Arc<str>>> = coded.words.iter().cloned().map(Some).collect();
+    if empty_is_none {
+        distinct.iter_mut().for_each(|word| *word = word.take().filter(|word| !word.is_empty()));
+    }
+    let none = distinct.len() as u32;
+    distinct.push(None);
+    let codes = coded.codes.iter().map(|code| (*code).min(none)).collect();
+    Column::Text { codes, distinct }
+}
+
+fn word(coded: &Coded, row: usize) -> Option<Arc<str>> {
+    coded.words.get(*coded.codes.get(row)? as usize).cloned()
+}
+
+impl PyHitTable {
+    /// The distinct variables, and each row's place among them.
+    #[allow(clippy::type_complexity, reason = "what variables() gives")]
+    fn grouped(&self) -> (Vec<(String, String, Option<String>, i64)>, Vec<usize>) {
+        let table = &*self.table;
+        let mut known = HashMap::new();
+        let mut all = Vec::new();
+        let places = (0..table.step.len()).map(|row| {
+            let codes = (table.project.codes[row], table.run.codes[row], table.variable.codes[row]);
+            *known.entry((codes, table.variable_version[row])).or_insert_with(|| {
+                let text = |coded| word(coded, row).map(|word| word.to_string());
+                let (project, run) = (text(&table.project), text(&table.run));
+                let name = text(&table.variable);
+                let version = table.variable_version[row];
+                all.push((project.unwrap_or_default(), run.unwrap_or_default(), name, version));
+                all.len() - 1
+            })
+        });
+        let places = places.collect();
+        (all, places)
+    }
+
+    fn row(&self, row: usize) -> Hit {
+        let table = &*self.table;
+        let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
+        let region = || (table.start[ends.clone()].to_vec(), table.count[ends.clone()].to_vec());
+        Hit {
+            project: word(&table.project, row).unwrap_or_default(),
+            run: word(&table.run, row).unwrap_or_default(),
+            step: table.step[row],
+            time: table.time[row],
+            variable: word(&table.variable, row),
+            variable_version: table.variable_version[row],
+            tag: word(&table.tag, row).unwrap_or_default(),
+            tag_version: table.tag_version[row],
+            unit: word(&table.unit, row).unwrap_or_default(),
+            value: table.value[row].clone(),
+            region: (!ends.is_empty()).then(region),
+            id: table.id[row],
+        }
+    }
+}
+
+#[pymethods]
+impl PyHitTable {
+    fn __len__(&self) -> usize {
+        self.table.step.len()
+    }
+
+    /// Rows of the engine that were read to find these.
+    #[getter]
+    fn visited(&self) -> u64 {
+        self.table.visited
+    }
+
+    /// The hit of a row.
+    fn hit(slf: &Bound<'_, Self>, store: Py<Store>, txn: Option<String>, row: usize) -> PyResult<PyHit> {
+        let own = slf.get();
+        match row < own.table.step.len() {
+            true => Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn }) }),
+            false => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
+        }
+    }
+
+    /// All of them as a Table.
+    fn table(&self, py: Python<'_>, truncated: bool) -> Table {
+        let table = self.table.clone();
+        py.detach(move || arrow(&table).truncated_to(truncated))
+    }
+
+    /// The distinct variables that hits stand on: project, run, name, version; no name for the others.
+    fn variables(&self) -> Vec<(String, String, Option<String>, i64)> {
+        self.grouped().0
+    }
+
+    /// Those that have an element in common with the box of their variable, by the order of `variables`:
+    /// first element and end along dimensions. No box: none of the hits.
+    fn touching(&self, boxes: Vec<Option<Vec<(usize, i64, i64)>>>) -> PyHitTable {
+        let (table, (_, places)) = (&*self.table, self.grouped());
+        let touches = |row: usize| {
+            let Some(Some(along)) = boxes.get(places[row]) else { return false };
+            let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
+            let (start, count) = (&table.start[ends.clone()], &table.count[ends]);
+            along.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
+                (Some(first), Some(extent)) => first < high && first.saturating_add(*extent) > *low,
+                _ => low < high,
+            })
+        };
+        let rows: Vec<usize> = (0..table.step.len()).filter(|row| touches(*row)).collect();
+        PyHitTable { table: Arc::new(chosen(table, &rows)) }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let table = &*self.table;
+        let value = |value: &Value| -> PyResult<(u8, Bound<'py, PyAny>)> {
+            Ok((value.kind() as u8, values::object(py, value)?))
+        };
+        let coded = |coded: &Coded| {
+            (coded.codes.clone(), coded.words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+        };
+        let names = [&table.project, &table.run, &table.variable, &table.tag, &table.unit].map(coded);
+        let state = (
+            names.to_vec(),
+            (table.step.clone(), table.time.clone()),
+            (table.variable_version.clone(), table.tag_version.clone()),
+            table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
+            (table.offsets.clone(), table.start.clone(), table.count.clone()),
+        );
+        let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
+        Ok((restore, state.into_pyobject(py)?))
+    }
+
+    #[classmethod]
+    fn _restore(
+        _class: &Bound<'_, PyType>,
+        names: Vec<(Vec<u32>, Vec<String>)>,
+        when: (Vec<Option<i64>>, Vec<Option<f64>>),
+        versions: (Vec<i64>, Vec<i64>),
+        values: Vec<(u8, Bound<'_, PyAny>)>,
+        boxes: (Vec<u64>, Vec<i64>, Vec<i64>),
+    ) -> PyResult<PyHitTable> {
+        let coded = |(codes, words): (Vec<u32>, Vec<String>)| Coded {
+            codes,
+            words: words.into_iter().map(Arc::from).collect(),
+        };
+        let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names) else {
+            return Err(invalid("hits that were pickled by something else", "pickle them again"));
+        };
+        let values = values.iter().map(|(kind, object)| {
+            values::of_kind(object, ValueType::from_u8(*kind).unwrap_or(ValueType::Json), "a value")
+        });
+        let rows = when.0.len();
+        let table = HitTable {
+            project: coded(project),
+            run: coded(run),
+            step: when.0,
+            time: when.1,
+            variable: coded(variable),
+            variable_version: versions.0,
+            tag: coded(tag),
+            tag_version: versions.1,
+            unit: coded(unit),
+            value: values.collect::<PyResult<_>>()?,
+            offsets: boxes.0,
+            start: boxes.1,
+            count: boxes.2,
+            id: vec![nobody(); rows],
+            visited: 0,
+        };
+        Ok(PyHitTable { table: Arc::new(table) })
+    }
+}
+
+/// Stands for the identity of hits that came from another process.
+fn nobody() -> AttributeId {
+    AttributeId { writer: fieldstone::Id([0; 16]), sequence: 0, record: 0, row: 0 }
+}
+
+/// The rows at these places.
+fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
+    fn at<T: Clone>(all: &[T], rows: &[usize]) -> Vec<T> {
+        rows.iter().map(|row| all[*row].clone()).collect()
+    }
+    let coded = |coded: &Coded| Coded { codes: at(&coded.codes, rows), words: coded.words.clone() };
+    let mut out = HitTable {
+        project: coded(&table.project),
+        run: coded(&table.run),
+        step: at(&table.step, rows),
+        time: at(&table.time, rows),
+        variable: coded(&table.variable),
+        variable_version: at(&table.variable_version, rows),
+        tag: coded(&table.tag),
+        tag_version: at(&table.tag_version, rows),
+        unit: coded(&table.unit),
+        value: at(&table.value, rows),
+        offsets: vec![0],
+        start: Vec::new(),
+        count: Vec::new(),
+        id: at(&table.id, rows),
+        visited: table.visited,
+    };
+    for row in rows {
+        let ends = table.offsets[*row] as usize..table.offsets[*row + 1] as usize;
+        out.start.extend(&table.start[ends.clone()]);
+        out.count.extend(&table.count[ends]);
+        out.offsets.push(out.start.len() as u64);
+    }
+    out
+}
+
+/// The columns that the guide documents.
+fn arrow(table: &HitTable) -> Table {
+    let rows = table.step.len();
+    let kinds: Vec<&str> = table.value.iter().map(|value| value.kind().name()).collect();
+    let mut words: Vec<&str> = kinds.clone();
+    words.sort_unstable();
+    words.dedup();
+    let place = |kind: &&str| words.iter().position(|word| word == kind).unwrap_or_default() as u32;
+    let kind = Column::Text {
+        codes: kinds.iter().map(place).collect(),
+        distinct: words.iter().map(|word| Some(Arc::from(*word))).collect(),
+    };
+    let has_variable = |row: &usize| word(&table.variable, *row).is_some();
+    let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));
+    let boxes = |ends: &Vec<i64>| Column::Ints { offsets: table.offsets.clone(), values: ends.clone() };
+    let columns = vec![
+        ("project", texts(&table.project, true)),
+        ("run", texts(&table.run, false)),
+        ("step", Column::Int(table.step.clone())),
+        ("time", Column::Number(table.time.clone())),
+        ("variable", texts(&table.variable, false)),
+        ("variable_version", Column::Int(versions.collect())),
+        ("tag", texts(&table.tag, false)),
+        ("tag_version", Column::Int(table.tag_version.iter().copied().map(Some).collect())),
+        ("unit", texts(&table.unit, true)),
+        ("value", Column::Value(ValueColumn::new(table.value.clone()))),
+        ("type", kind),
+        ("start", boxes(&table.start)),
+        ("count", boxes(&table.count)),
+    ];
+    Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(), rows)
+}
