@@ -76,7 +76,7 @@ fn start(url: &str, name: &str, flushes: u64, number: u64, end: End) -> Child {
         }
         _ => Command::new(program),
     };
-    let (host, ahead) = if number % 2 == 0 { ("east", "-3600") } else { ("west", "3600") };
+    let (host, ahead) = if number.is_multiple_of(2) { ("east", "-3600") } else { ("west", "3600") };
     command
         .args([url, name, &flushes.to_string()])
         .env("FIELDSTONE_TEST_HOST", host)

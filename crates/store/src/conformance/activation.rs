@@ -187,7 +187,9 @@ pub fn a_feed_gives_commits_in_their_order(harness: &dyn Harness) -> Result<()> 
     let feed = a.feed()?;
     let heads = feed.heads();
     let of = |length: u64| heads.iter().find(|(_, sequence)| *sequence == length).copied();
-    let (Some((first, _)), Some((second, _))) = (of(6), of(1)) else { panic!("{heads:?}") };
+    let (Some((first, _)), Some((second, _))) = (of(6), of(1)) else {
+        return Err(Error::internal(format!("the logs are {heads:?}")));
+    };
     let sides = |writer: Id, after: u64| -> Result<Vec<(u64, Vec<u8>)>> {
         let numbers = |commit: Commit| (commit.sequence, commit.side.iter().map(|r| r.bytes[0]).collect());
         feed.commits(writer, after)?.map(|commit| Ok(numbers(commit?))).collect()

@@ -150,8 +150,11 @@ mod tests {
     const A: Id = Id([1; 16]);
     const B: Id = Id([2; 16]);
 
-    fn verdict(decisions: &[(u64, bool, u32, &[(Id, u64)])]) -> Verdict {
-        let with = |verdict: Verdict, (stamp, committed, kinds, covers): &(u64, bool, u32, &[(Id, u64)])| {
+    /// Stamp, whether it commits, kinds, and what it covers.
+    type Made<'a> = (u64, bool, u32, &'a [(Id, u64)]);
+
+    fn verdict(decisions: &[Made<'_>]) -> Verdict {
+        let with = |verdict: Verdict, (stamp, committed, kinds, covers): &Made<'_>| {
             let decision = Decision {
                 transaction: Id::NONE,
                 committed: *committed,
