@@ -21,12 +21,11 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Beside, Cond, Known, Leaf, Names, Place, Row, RunAt, TagAt, VariableAt};
+use super::cond::{Beside, Cond, Known, Leaf, Names, Place, RunAt, TagAt, VariableAt};
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
-use crate::engine::{
-    AttrRow, Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve, stored,
-};
+use super::rows::Reader;
+use crate::engine::{Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve};
 
 /// Rows that are read before hits are handed on, about.
 const BATCH: u64 = 50_000;
@@ -686,85 +685,6 @@ impl<'t> Exec<'t> {
         })?;
         self.stats.probes += probes.len() as u64;
         Ok(hits)
-    }
-}
-
-/// Decides rows one after another.
-#[derive(Default)]
-struct Reader {
-    spot: Option<(i64, VariableId, Rc<Spot>)>,
-    start: Vec<i64>,
-    count: Vec<i64>,
-    /// Whether start and count are those of the row.
-    decoded: bool,
-    value: Option<Value>,
-}
-
-impl Reader {
-    fn decode(&mut self, region: &[u8]) -> Result<()> {
-        self.start.clear();
-        self.count.clear();
-        for dim in stored::region_dims(region) {
-            let (start, count) = dim?;
-            self.start.push(start);
-            self.count.push(count);
-        }
-        self.decoded = true;
-        Ok(())
-    }
-
-    /// The spot of a row that matches, and whether it does only with a related attribute.
-    fn matches(&mut self, unit: &Unit, row: &AttrRow<'_>) -> Result<Option<(Rc<Spot>, bool)>> {
-        if !bounds::within(&unit.steps, row.step) {
-            return Ok(None);
-        }
-        let spot = match &self.spot {
-            Some((step, variable, spot)) if *step == row.step && *variable == row.variable => spot.clone(),
-            _ => {
-                let spot = unit.spot(row.step, row.variable)?;
-                self.spot = Some((row.step, row.variable, spot.clone()));
-                spot
-            }
-        };
-        self.decoded = false;
-        self.value = None;
-        let mut view = View { reader: self, row, spot: &spot };
-        Ok(match spot.cond.test(&mut view)? {
-            Some(false) => None,
-            Some(true) => Some((spot, false)),
-            None => Some((spot, true)),
-        })
-    }
-}
-
-/// A row whose box and value are decoded when they are asked for.
-struct View<'a, 'r> {
-    reader: &'a mut Reader,
-    row: &'a AttrRow<'r>,
-    spot: &'a Spot,
-}
-
-impl Row for View<'_, '_> {
-    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
-        if self.row.region.is_empty() {
-            return Ok(self.spot.whole.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())));
-        }
-        if !self.reader.decoded {
-            self.reader.decode(self.row.region)?;
-        }
-        Ok(Some((&self.reader.start, &self.reader.count)))
-    }
-
-    fn value(&mut self) -> Result<&Value> {
-        let value = match self.reader.value.take() {
-            Some(value) => value,
-            None => self.row.value()?,
-        };
-        Ok(self.reader.value.insert(value))
-    }
-
-    fn beside(&self, _: usize) -> Option<bool> {
-        None
     }
 }
 

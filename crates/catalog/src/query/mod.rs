@@ -14,6 +14,7 @@ mod plan;
 mod region;
 mod relate;
 mod results;
+mod rows;
 mod table;
 pub mod text;
 

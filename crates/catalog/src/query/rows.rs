@@ -1,0 +1,91 @@
+//! A row of attr as it is read: its box and value are decoded when a term asks for them, not before.
+
+use std::rc::Rc;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+
+use super::bounds;
+use super::cond::Row;
+use super::exec::{Spot, Unit};
+use crate::engine::{AttrRow, VariableId, stored};
+
+/// Decides rows one after another.
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) spot: Option<(i64, VariableId, Rc<Spot>)>,
+    pub(super) start: Vec<i64>,
+    pub(super) count: Vec<i64>,
+    /// Whether start and count are those of the row.
+    pub(super) decoded: bool,
+    pub(super) value: Option<Value>,
+}
+
+impl Reader {
+    /// Decodes a box into start and count.
+    pub(super) fn decode(&mut self, region: &[u8]) -> Result<()> {
+        self.start.clear();
+        self.count.clear();
+        for dim in stored::region_dims(region) {
+            let (start, count) = dim?;
+            self.start.push(start);
+            self.count.push(count);
+        }
+        self.decoded = true;
+        Ok(())
+    }
+
+    /// The spot of a row that matches, and whether it does only with a related attribute.
+    pub(super) fn matches(&mut self, unit: &Unit, row: &AttrRow<'_>) -> Result<Option<(Rc<Spot>, bool)>> {
+        if !bounds::within(&unit.steps, row.step) {
+            return Ok(None);
+        }
+        let spot = match &self.spot {
+            Some((step, variable, spot)) if *step == row.step && *variable == row.variable => spot.clone(),
+            _ => {
+                let spot = unit.spot(row.step, row.variable)?;
+                self.spot = Some((row.step, row.variable, spot.clone()));
+                spot
+            }
+        };
+        self.decoded = false;
+        self.value = None;
+        let mut view = View { reader: self, row, spot: &spot };
+        Ok(match spot.cond.test(&mut view)? {
+            Some(false) => None,
+            Some(true) => Some((spot, false)),
+            None => Some((spot, true)),
+        })
+    }
+}
+
+/// A row whose box and value are decoded when they are asked for.
+struct View<'a, 'r> {
+    reader: &'a mut Reader,
+    row: &'a AttrRow<'r>,
+    spot: &'a Spot,
+}
+
+impl Row for View<'_, '_> {
+    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
+        if self.row.region.is_empty() {
+            return Ok(self.spot.whole.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())));
+        }
+        if !self.reader.decoded {
+            self.reader.decode(self.row.region)?;
+        }
+        Ok(Some((&self.reader.start, &self.reader.count)))
+    }
+
+    fn value(&mut self) -> Result<&Value> {
+        let value = match self.reader.value.take() {
+            Some(value) => value,
+            None => self.row.value()?,
+        };
+        Ok(self.reader.value.insert(value))
+    }
+
+    fn beside(&self, _: usize) -> Option<bool> {
+        None
+    }
+}
