@@ -8,9 +8,11 @@ mod server;
 use common::agree::random_queries;
 use common::empress;
 use common::indexed::indexed;
+use common::paper;
 use common::rng::Rng;
 use common::world;
 use fieldstone_catalog::engine::{Database, Postgres};
+use fieldstone_catalog::query;
 use fieldstone_format::Id;
 
 #[test]
@@ -39,6 +41,21 @@ fn the_82_queries_of_empress_on_postgresql() {
     let db = Postgres::open(&server.url(), store).unwrap();
     let mut index = indexed(Box::new(db), store, &mut world);
     empress::check(&world, &mut index);
+}
+
+#[test]
+fn queries_of_the_paper_on_postgresql() {
+    let Some(server) = server::shared() else { return };
+    let paper = paper::generate([10, 10, 10]);
+    let store = Id([250; 16]);
+    let db = Postgres::open(&server.url(), store).unwrap();
+    let mut index = paper.index(Box::new(db), store);
+    for (name, asked, hit) in paper.queries() {
+        let expected = paper.rows.iter().filter(|row| hit(row)).count() as u64;
+        let found = query::collect(&mut index, &asked).unwrap();
+        assert_eq!(found.value.len() as u64, expected, "{name}");
+        assert!(found.visited <= 4 * expected + 200, "{name}: {expected} hits, {} read", found.visited);
+    }
 }
 
 #[test]
