@@ -10,14 +10,14 @@ use fieldstone_format::catalog::{AttributeBatch, Column, TagDecl, Values};
 /// does not take.
 pub fn values(tag: &TagDecl, values: Values) -> Result<Values> {
     use ValueType as T;
-    let kept = match (&values, tag.kind) {
+    let kept = matches!(
+        (&values, tag.kind),
         (Values::Bool(_), T::Bool)
-        | (Values::Int(_), T::Int | T::DateTime)
-        | (Values::UInt(_), T::UInt)
-        | (Values::Float(_), T::Float)
-        | (Values::Text(_), T::Text) => true,
-        _ => false,
-    };
+            | (Values::Int(_), T::Int | T::DateTime)
+            | (Values::UInt(_), T::UInt)
+            | (Values::Float(_), T::Float)
+            | (Values::Text(_), T::Text)
+    );
     if kept {
         return Ok(values);
     }
