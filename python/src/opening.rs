@@ -127,6 +127,7 @@ impl Opening {
 /// Nothing is created before the first flush.
 #[pyfunction]
 #[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None))]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub fn open(
     py: Python<'_>,
     url: &Bound<'_, PyAny>,

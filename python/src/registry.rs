@@ -13,10 +13,13 @@ use crate::errors::exception;
 
 static STORES: Mutex<Stores> = Mutex::new(Stores { open: Vec::new(), left: Vec::new() });
 
+/// A store, with its catalog where it has one that may hold what is not flushed.
+type Kept = (Arc<dyn FieldStore>, Option<Arc<Catalog>>);
+
 struct Stores {
     open: Vec<Weak<dyn FieldStore>>,
     /// Dropped by Python with what is not flushed; a catalog gives its share when its store is flushed.
-    left: Vec<(Arc<dyn FieldStore>, Option<Arc<Catalog>>)>,
+    left: Vec<Kept>,
 }
 
 fn stores() -> MutexGuard<'static, Stores> {
@@ -40,7 +43,7 @@ pub fn keep(store: Arc<dyn FieldStore>, catalog: Option<Arc<Catalog>>) {
 #[pyfunction]
 #[pyo3(name = "_finish", signature = (*, discard))]
 pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
-    let all: Vec<(Arc<dyn FieldStore>, Option<Arc<Catalog>>)> = {
+    let all: Vec<Kept> = {
         let mut stores = stores();
         let open = std::mem::take(&mut stores.open);
         let left = std::mem::take(&mut stores.left);

@@ -29,18 +29,6 @@ pub enum Cells {
 }
 
 impl Cells {
-    pub fn len(&self) -> usize {
-        match self {
-            Cells::Bool(cells) => cells.len(),
-            Cells::Int(cells) | Cells::Time(cells) => cells.len(),
-            Cells::UInt(cells) => cells.len(),
-            Cells::Float(cells) => cells.len(),
-            Cells::Text(cells) => cells.len(),
-            Cells::Coded(codes, _) => codes.len(),
-            Cells::Any(cells) => cells.len(),
-        }
-    }
-
     /// Each cell as a value.
     pub fn singly(self) -> Vec<Value> {
         match self {

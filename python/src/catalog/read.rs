@@ -122,11 +122,7 @@ impl PyCatalog {
     }
 
     /// Name, version asked for, type, unit and version to show of each tag.
-    fn tags(
-        &self,
-        py: Python<'_>,
-        query: &Bound<'_, PyQuery>,
-    ) -> PyResult<Vec<(String, i64, String, String, i64)>> {
+    fn tags(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Vec<super::rows::ShownTag>> {
         let query = &query.get().query;
         let found = py.detach(|| self.catalog.tags(query)).or_raise()?;
         Ok(found.into_iter().map(rows::tag_row).collect())

@@ -102,8 +102,11 @@ pub fn variable<'py>(py: Python<'py>, variable: &VariableInfo) -> PyResult<Bound
     Ok(dict)
 }
 
-/// Name, version asked for, type, unit and version to show.
-pub fn tag_row(tag: TagInfo) -> (String, i64, String, String, i64) {
+/// Name, version asked for, type, unit and version to show of a tag.
+pub type ShownTag = (String, i64, String, String, i64);
+
+/// A tag.
+pub fn tag_row(tag: TagInfo) -> ShownTag {
     let decl = tag.decl;
     (decl.name, decl.version, decl.kind.name().to_owned(), decl.unit, tag.version)
 }

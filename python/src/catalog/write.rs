@@ -182,7 +182,7 @@ impl PyCatalog {
         py: Python<'_>,
         rows: Vec<TagRow>,
         txn: Option<&str>,
-    ) -> PyResult<Vec<(String, i64, String, String, i64)>> {
+    ) -> PyResult<Vec<super::rows::ShownTag>> {
         let tags = rows.into_iter().map(|(name, version, kind, unit)| {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });

@@ -16,6 +16,9 @@ use super::values::ValueColumn;
 use crate::errors::Raise;
 use crate::listing::time_object;
 
+/// Places of rows among distinct texts, and these.
+pub type Texts<'py> = (Bound<'py, PyAny>, Vec<Option<Arc<str>>>);
+
 /// One column.
 pub enum Column {
     /// Values of a keyword: codes into the distinct ones, read by the type of the keyword.
@@ -204,10 +207,7 @@ impl Column {
     }
 
     /// Texts as the place of each row's among the distinct ones; nothing for what is no text.
-    pub fn coded<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Vec<Option<Arc<str>>>)>> {
+    pub fn coded<'py>(&self, py: Python<'py>) -> PyResult<Option<Texts<'py>>> {
         let Column::Text { codes, distinct } = self else { return Ok(None) };
         let places = crate::data::new_array(py, DType::I4, &[codes.len() as u64], |out| {
             for (out, code) in out.chunks_exact_mut(4).zip(codes) {
