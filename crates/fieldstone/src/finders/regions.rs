@@ -159,8 +159,7 @@ fn collect(
     let mut regions: Vec<Region> = Vec::new();
     let mut of_root = std::collections::HashMap::new();
     for row in 0..rows.len() - 1 {
-        for i in rows[row]..rows[row + 1] {
-            let run = &runs[i];
+        for (i, run) in runs.iter().enumerate().take(rows[row + 1]).skip(rows[row]) {
             // Places along the outer dimensions, then the run's along the last.
             let mut first: Vec<u64> = Vec::with_capacity(extents.len());
             let mut rest = row;
