@@ -33,7 +33,7 @@ fn template_for(rank: usize, way: u8) -> Template {
     };
     let dims: Vec<String> = (0..rank).map(hole).collect();
     let places = if way >= 6 { "{piece:04d}".to_owned() } else { dims.join("_") };
-    let text = if way % 2 == 0 {
+    let text = if way.is_multiple_of(2) {
         format!("{{job}}/{{run}}/{{step:06d}}/{{variable}}.{{version}}/{places}")
     } else {
         format!("{{run}}/{{variable}}_{{step}}-{places}.raw")

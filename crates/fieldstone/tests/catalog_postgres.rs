@@ -9,8 +9,8 @@ mod shared;
 
 use std::path::Path;
 
+use fieldstone::ErrorKind;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
-use fieldstone::{ErrorKind, FieldStore};
 use server::Server;
 use shared::*;
 

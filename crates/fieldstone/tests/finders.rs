@@ -137,8 +137,11 @@ fn place(mut at: usize, shape: &[u64]) -> Vec<u64> {
     place
 }
 
-/// Regions by flooding: box, elements, least and greatest.
-fn flood(values: &[Value], shape: &[u64], test: &Test) -> Vec<(Vec<u64>, Vec<u64>, usize, f64, f64)> {
+/// First and last corner, elements, least and greatest value.
+type Flooded = (Vec<u64>, Vec<u64>, usize, f64, f64);
+
+/// Regions by flooding.
+fn flood(values: &[Value], shape: &[u64], test: &Test) -> Vec<Flooded> {
     let at: BTreeMap<Vec<u64>, &Value> =
         values.iter().enumerate().map(|(i, value)| (place(i, shape), value)).collect();
     let mut left: BTreeSet<Vec<u64>> =

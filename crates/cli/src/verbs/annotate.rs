@@ -241,10 +241,10 @@ impl Taking<'_> {
             })
             .map_err(named)?;
         bar.clear(out);
-        Ok(match &mut rows {
-            Some(rows) => self.give(rows).map_err(named)?,
-            None => {}
-        })
+        if let Some(rows) = &mut rows {
+            self.give(rows).map_err(named)?;
+        }
+        Ok(())
     }
 
     /// Gives all rows to the catalog.
