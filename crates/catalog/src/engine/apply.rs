@@ -49,15 +49,20 @@ impl Index {
                     continue;
                 }
             };
-            if !matches!(&record, Record::Attributes(batch) if batch.continues) {
-                call = i as i64;
-            }
+            let of_call = match &record {
+                Record::Attributes(batch) if batch.continues => call,
+                Record::Attributes(_) => {
+                    call = i as i64;
+                    call
+                }
+                _ => i as i64,
+            };
             let mut source = Source {
                 log,
                 writer: commit.writer,
                 sequence: commit.sequence,
                 record: i as i64,
-                call,
+                call: of_call,
                 own: commit.stamp,
                 txn: 0,
                 order: (commit.stamp, commit.writer),

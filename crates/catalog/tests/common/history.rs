@@ -356,7 +356,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     for commit in history.logs.iter().flatten() {
         let mut call = 0;
         for (i, record) in commit.records.iter().enumerate() {
-            if !matches!(record, Record::Attributes(batch) if batch.continues) {
+            if matches!(record, Record::Attributes(batch) if !batch.continues) {
                 call = i;
             }
             let Some((stamp, decider)) = history.seen(commit, record.kind_bit()) else { continue };

@@ -250,7 +250,9 @@ impl Taking<'_> {
     /// Gives all rows to the catalog.
     fn give(&mut self, rows: &mut Rows) -> Result<()> {
         let batches = rows.take(|group| self.kind_of(group), |group, kind| self.tag_of(group, kind))?;
-        for batch in batches {
+        for mut batch in batches {
+            // A file is one call, however many parts it is taken in.
+            batch.continues = self.taken.attributes > 0;
             if !self.taken.runs.contains(&batch.run) {
                 self.make_run(&batch.run)?;
                 self.taken.runs.push(batch.run.clone());
