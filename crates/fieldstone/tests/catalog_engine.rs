@@ -262,7 +262,11 @@ fn an_engine_of_a_later_release_is_left_alone() {
     both.flush();
     assert_eq!(both.hits(vec![tag_is("late")]).len(), 1);
     assert!(fs::read(&path).unwrap() == before, "the other file is as it was");
-    assert!(folder.path().join("catalog/index-1.sqlite").exists());
+    let names = fs::read_dir(folder.path().join("catalog")).unwrap();
+    let own = names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let own: Vec<String> =
+        own.filter(|name| name.starts_with("index-") && name.ends_with(".sqlite")).collect();
+    assert_eq!(own.len(), 1, "an engine under the name of its own layout: {own:?}");
 }
 
 #[test]
