@@ -3,7 +3,9 @@
 
 mod harness;
 
-use harness::{TestStore, has, require};
+use std::path::Path;
+
+use harness::{TestStore, finish, has, require};
 
 /// A run `a` with the fields t and u at steps 0 and 6, 20 by 40, and some attributes.
 fn tagged() -> TestStore {
@@ -125,7 +127,13 @@ fn a_table_is_taken_whole_or_not_at_all() {
 
 #[test]
 fn parquet_is_taken_through_python() {
-    let python = std::env::var("FIELDSTONE_PYTHON").unwrap_or_else(|_| "python3".into());
+    // What `make build` made, where it did.
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let python = match std::env::var("FIELDSTONE_PYTHON") {
+        Ok(named) => named,
+        Err(_) if built.exists() => built.to_string_lossy().into_owned(),
+        Err(_) => "python3".to_owned(),
+    };
     let script = "import pyarrow as pa, pyarrow.parquet as pq, datetime\n\
         pq.write_table(pa.table({'tag': ['front', 'front'], 'value': [1.5, float('nan')], 'variable': ['t', 't'],\n\
         'step': pa.array([0, 6]), 'start': [[0, 1], [2, 3]], 'count': [[1, 1], [4, 5]]}), 'f.parquet')\n\
@@ -141,8 +149,13 @@ fn parquet_is_taken_through_python() {
     if !require("pyarrow", has_it, "a Python with fieldstone and pyarrow, named by FIELDSTONE_PYTHON") {
         return;
     }
+    let taken = |file: &str| {
+        let mut command = t.command(["annotate", "store", "--parquet", file, "--run", "a"]);
+        command.env("FIELDSTONE_PYTHON", &python);
+        finish(command, b"")
+    };
     for file in ["f.parquet", "g.parquet", "h.parquet"] {
-        t.run(["annotate", "store", "--parquet", file, "--run", "a"]).ok();
+        taken(file).ok();
     }
     let found = t.run(["find", "store", "tag=front"]).ok().out();
     assert_eq!(found, "a\t0\tt\tfront\t1.5\t-\t0:1,1:2\na\t6\tt\tfront\tNaN\t-\t2:6,3:8\n");
@@ -154,9 +167,7 @@ fn parquet_is_taken_through_python() {
         t.run(["find", "store", "tag=seen"]).ok().out(),
         "a\t-\t-\tseen\t2026-11-21T06:00:00Z\t-\t-\n"
     );
-    t.run(["annotate", "store", "--parquet", "absent.parquet", "--run", "a"])
-        .code(3)
-        .tells(&["absent.parquet"]);
+    taken("absent.parquet").code(3).tells(&["absent.parquet"]);
 }
 
 #[test]
