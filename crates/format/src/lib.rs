@@ -13,6 +13,7 @@
 //! | [`board`] | `boards/*.board`: one slot per writer |
 //! | [`version`] | the text that names a snapshot |
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
+//! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
 //! | [`helper`] | frames on the pipe to the helper process |
 //!
 //! Invariants: integers are little-endian except inside keys; every parse checks bounds and returns
@@ -30,6 +31,7 @@ pub mod keys;
 pub mod location;
 pub mod log;
 pub mod marker;
+pub mod netcdf;
 pub mod run;
 pub mod version;
 

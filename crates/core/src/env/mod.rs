@@ -2,6 +2,7 @@
 //! draws a random number or touches a file but through an [`Env`], so that a whole store can run on
 //! a simulated machine from a seed, with every fault a disk can have.
 //!
+//! * [`comm`]: the communicator, over which ranks agree and write one file together.
 //! * [`real`]: the operating system.
 //! * [`sim`]: a seeded simulation: several hosts, faults, power cuts, and the *weak* profile of a
 //!   network file system. Without faults it is also the store behind `memory:`.
@@ -18,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub mod comm;
 pub mod real;
 pub mod sim;
 
@@ -93,6 +95,8 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn sync_data(&self) -> io::Result<()>;
     /// Asks for write-back of a range to begin, without waiting; a hint that may do nothing.
     fn start_writeback(&self, offset: u64, len: u64);
+    /// Cuts the file to `len` bytes, or adds a hole of zeros up to there.
+    fn set_len(&self, len: u64) -> io::Result<()>;
     /// Facts about the open file.
     fn stat(&self) -> io::Result<Stat>;
 }

@@ -210,6 +210,10 @@ impl DiskFile for RealFile {
         writeback::start(&self.file, offset, len);
     }
 
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
     fn stat(&self) -> io::Result<Stat> {
         Ok(to_stat(&self.file.metadata()?, self.mode != Mode::Read))
     }

@@ -225,6 +225,10 @@ impl DiskFile for SimFile {
         }
     }
 
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn stat(&self) -> io::Result<Stat> {
         let stat = |len: u64| {
             let data = self.node.read();

@@ -1,0 +1,12 @@
+//! Containers: self-describing array files, created by many ranks without waiting for one another.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
+//!
+//! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
+//! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
+
+pub mod model;
+
+pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

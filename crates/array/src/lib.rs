@@ -1,0 +1,6 @@
+//! Arrays in files: [`container`] reads and writes netCDF classic files and the partitioned header, alone
+//! or by many ranks at once.
+//!
+//! Nothing here opens a file or sends a message but through `core::env`.
+
+pub mod container;

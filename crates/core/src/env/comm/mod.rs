@@ -1,0 +1,94 @@
+//! The communicator: how the ranks of a job talk to one another and write one file together.
+//!
+//! [`Comm`] is what a communicator must offer: few collectives over owned bytes, and a file that all
+//! ranks have open. It is implemented for one process ([`single`]), for threads under a seeded schedule
+//! with failures ([`threads`]), and, outside this crate, for MPI by a table of functions. Nothing here
+//! links MPI.
+//!
+//! Algorithms do not use it directly but through a [`Team`], which adds agreement: what fails on one rank
+//! is raised on all, with the rank's number, and ranks that are in different calls are told so instead of
+//! waiting for one another. It also counts messages and bytes.
+//!
+//! Invariants of every [`Comm`]:
+//! * collectives are called by all ranks in the same order; each returns when this rank's part is done;
+//! * lists that come back are in the order of ranks, this rank's own part among them;
+//! * a rank that has gone (its communicator was dropped, its thread panicked) makes the collectives of the
+//!   others fail; they do not wait for ever.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::Result;
+
+pub mod single;
+mod team;
+
+pub use team::{Counters, Sums, Team, TeamFile};
+
+/// How [`Comm::allreduce`] joins values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduce {
+    /// Wrapping sum.
+    Sum,
+    /// Greatest value.
+    Max,
+}
+
+/// How [`Comm::open`] opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileMode {
+    /// A file that must not exist yet, for reading and writing.
+    CreateNew,
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    ReadWrite,
+}
+
+/// The ranks of a job. See the module's text.
+pub trait Comm: Send + Sync + fmt::Debug {
+    /// This rank's number, below [`size`](Comm::size).
+    fn rank(&self) -> usize;
+    /// How many ranks there are, at least 1.
+    fn size(&self) -> usize;
+    /// Returns when all ranks have called it.
+    fn barrier(&self) -> Result<()>;
+    /// `data` of rank `root` on every rank; what other ranks give is ignored.
+    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>>;
+    /// What each rank gave, on every rank.
+    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>>;
+    /// What each rank gave, on rank `root`; an empty list elsewhere.
+    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>>;
+    /// Replaces each value by the (wrapping) sum of that value over all lower ranks; zeros on rank 0.
+    fn exscan(&self, values: &mut [u64]) -> Result<()>;
+    /// Replaces each value by its sum or maximum over all ranks. Lists are of equal length everywhere.
+    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()>;
+    /// Sends `parts[r]` to rank `r`; returns what each rank sent to this one. Any lengths, also beyond 2 GiB.
+    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+    /// Opens a file on all ranks (collective). Under [`FileMode::CreateNew`] one rank creates it.
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>>;
+}
+
+/// A file that all ranks of a communicator have open. Offsets and lengths are bytes.
+pub trait CommFile: Send + Sync + fmt::Debug {
+    /// Writes all of `data` at `offset`; by this rank alone.
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()>;
+    /// Reads into `buffer` from `offset`; by this rank alone. Returns how many bytes were read: fewer than
+    /// asked for only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    /// Collective: writes each part at its offset. Offsets ascend; parts of one rank do not overlap.
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()>;
+    /// Collective: fills each part from its offset. Offsets ascend. A part beyond the end of the file fails.
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()>;
+    /// Length of the file now.
+    fn len(&self) -> Result<u64>;
+    /// Whether the file is empty.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Collective: makes the file this long, cutting it or adding a hole.
+    fn set_len(&self, len: u64) -> Result<()>;
+    /// Collective: what any rank wrote is durable, and seen by all ranks.
+    fn sync(&self) -> Result<()>;
+}
