@@ -93,8 +93,8 @@ impl Team {
 
     /// Gives `local` back where all ranks succeeded; else the error of the lowest rank that failed.
     ///
-    /// Errors: that rank's kind, with its number before the message; `Conflict` where ranks are in
-    /// different steps; whatever the communicator itself reports.
+    /// Errors: that rank's kind, with its number before the message, whatever step it failed in; `Conflict`
+    /// where ranks are in different steps; whatever the communicator itself reports.
     pub fn agree<T>(&self, step: &'static str, local: Result<T>) -> Result<T> {
         if self.size() == 1 {
             return local;
@@ -105,11 +105,8 @@ impl Team {
         let mut head = [failed, code, !code];
         self.comm.allreduce(Reduce::Max, &mut head)?;
         self.count_tree(24);
-        if head[1] != !head[2] {
-            return Err(self.different_steps(step)?);
-        }
         if head[0] == 0 {
-            return local;
+            return if head[1] == !head[2] { local } else { Err(self.different_steps(step)?) };
         }
         let loser = (size - head[0]) as usize;
         let told = match (&local, loser == self.rank()) {
