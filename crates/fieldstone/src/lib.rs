@@ -14,6 +14,7 @@
 
 pub mod catalog;
 pub mod checkpoint;
+pub mod container;
 mod cubes;
 pub mod export;
 pub mod finders;
