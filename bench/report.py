@@ -22,6 +22,14 @@ NAMES = {
     "catalog_sqlite_curve": "SQLite, curve index",
     "copy": "bare COPY",
     "hits_hdf5": "HDF5, arrays",
+    "fieldstone-partitioned": "partitioned",
+    "fieldstone-app": "app",
+    "fieldstone-library-hash:256": "library-hash, 256",
+    "fieldstone-library-hash:16384": "library-hash, 16,384",
+    "fieldstone-library-hash:1048576": "library-hash, 1,048,576",
+    "fieldstone-library-sort": "library-sort",
+    "pnetcdf-16384": "PnetCDF, hash 16,384",
+    "pnetcdf-1048576": "PnetCDF, hash 1,048,576",
 }
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import catalog
 import hits
 import report
+from creation_figures import PNETCDF, STRATEGIES
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Sitting
@@ -43,6 +44,7 @@ PEERS = {
     "sqlite-curve": catalog.CURVE,
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
+    **{name.removeprefix("fieldstone-"): name for name in (*STRATEGIES[1:], *PNETCDF)},
 }
 
 

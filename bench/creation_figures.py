@@ -1,0 +1,85 @@
+"""The figures of parallel object creation."""
+
+from __future__ import annotations
+
+import creation
+from creation import VARIABLES
+from steps import OURS, Figure, Row, Target
+
+PARTITIONED = "fieldstone-partitioned"
+STRATEGIES = (
+    OURS,
+    PARTITIONED,
+    "fieldstone-app",
+    "fieldstone-library-hash:256",
+    "fieldstone-library-hash:16384",
+    "fieldstone-library-hash:1048576",
+    "fieldstone-library-sort",
+)
+PNETCDF = ("pnetcdf-16384", "pnetcdf-1048576")
+_MS, _MIB = 1e-3, 2**20
+
+_ROWS = (
+    Row("seconds", "first definition to the end of enddef, ms", _MS),
+    Row("per_variable", "per variable, µs", 1e-6, 2),
+    Row("cpu", "CPU of the busiest rank, ms", _MS),
+    Row("definition", "of it definition, ms", _MS),
+    Row("close", "close, ms", _MS),
+    Row("peak", "peak memory of the largest rank, MiB", _MIB),
+    Row("growth", "of it since the file was created, MiB", _MIB),
+    Row("root", "growth of rank 0 over that of the largest other", 1, 2),
+    Row("most comparisons", "names compared, most of one rank"),
+    Row("most names_held", "names held, most of one rank"),
+    Row("most messages", "messages sent, most of one rank"),
+    Row("most sent", "bytes sent, most of one rank, MiB", _MIB, 1),
+    Row("spread", "header bytes written, most over least of a rank", 1, 3),
+    Row("length", "file, MiB", _MIB, 1),
+)
+
+
+def _ranks(ranks: int) -> Figure:
+    targets = {
+        1: (Target("at most 1.5 µs a variable from Python", "per_variable", 1.5e-6),),
+        2: (Target("at least 10 times as fast as PnetCDF", "seconds", 0.1, PNETCDF),),
+        4: (Target("at least 10 times as fast as PnetCDF", "seconds", 0.1, PNETCDF),),
+    }
+    return Figure(
+        f"create-{ranks}",
+        f"Create 568,480 variables, {ranks} rank{'s' if ranks > 1 else ''}",
+        f"{VARIABLES:,} variables over 852,715 dimensions, each rank its own part; lists of names in Python, "
+        "PnetCDF from C, with two sizes of its hash tables. Largest of all ranks.",
+        (OURS, PARTITIONED, *PNETCDF),
+        creation.create,
+        _ROWS,
+        targets[ranks],
+        data={"ranks": ranks},
+        group="create",
+    )
+
+
+CREATION = (
+    _ranks(1),
+    _ranks(2),
+    _ranks(4),
+    Figure(
+        "create-strategies",
+        "Create 568,480 variables, 4 ranks, every strategy",
+        "The same data set by each strategy, the checks in the library with hash tables of three sizes.",
+        STRATEGIES,
+        creation.create,
+        _ROWS,
+        data={"ranks": 4},
+        group="create",
+    ),
+    Figure(
+        "create-large",
+        "Create 5,684,800 variables, 2 ranks",
+        "Ten times the data set.",
+        (OURS, PARTITIONED),
+        creation.create,
+        _ROWS,
+        data={"ranks": 2, "variables": 10 * VARIABLES},
+        group="create",
+        runs=3,
+    ),
+)
