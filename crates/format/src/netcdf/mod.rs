@@ -3,6 +3,9 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`columns`] | a header in memory: dimensions, attributes, variables, kept by columns |
+//! | [`names`] | which names are legal, and their normal form |
+//! | [`paths`] | paths as names: the reversible spelling |
+//! | [`fill`] | fill values |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
 //!
@@ -10,6 +13,9 @@
 //! million objects costs little more memory than its bytes.
 
 pub mod columns;
+pub mod fill;
+pub mod names;
+pub mod paths;
 
 pub use columns::{Attr, Attrs, Dim, Dims, Header, Names, Var, Vars};
 

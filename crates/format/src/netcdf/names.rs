@@ -1,0 +1,109 @@
+//! Which names a netCDF classic file may hold, and the normal form in which it holds them.
+//!
+//! A name is 1 to [`MAX_NAME`] bytes of UTF-8 in normal form C; its first character is a letter, a digit, an
+//! underscore or any character beyond ASCII; none is `/`, a control character or DEL; the last is no space.
+//!
+//! Invariants: the same rules hold for dimensions, variables and attributes and in all versions; a name of
+//! plain ASCII costs one pass over its bytes.
+//!
+//! ```
+//! use fieldstone_format::netcdf::names::{check_name, nfc};
+//! assert!(check_name("temperature").is_ok());
+//! assert!(check_name("a/b").is_err());
+//! assert_eq!(nfc("u\u{308}"), "ü");
+//! ```
+
+use std::borrow::Cow;
+
+use fieldstone_core::{Error, Result};
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
+/// Bytes of the longest name that a file may hold.
+pub const MAX_NAME: usize = 256;
+
+/// `name` in normal form C, which is how files hold names; what is in it already is not copied.
+pub fn nfc(name: &str) -> Cow<'_, str> {
+    if name.is_ascii() || is_nfc(name) { Cow::Borrowed(name) } else { Cow::Owned(name.nfc().collect()) }
+}
+
+/// Checks that a file may hold `name`; `Invalid` names the rule that it breaks.
+pub fn check_name(name: &str) -> Result<()> {
+    check_characters(name).and_then(|()| check_length(name, name.len()))
+}
+
+/// All rules but the length.
+pub(super) fn check_characters(name: &str) -> Result<()> {
+    match broken_rule(name.as_bytes()) {
+        None if name.is_ascii() || is_nfc(name) => Ok(()),
+        None => Err(Error::invalid(format!("name `{name}` is not in Unicode's normal form C"))
+            .with_hint("normalise it (in Python: unicodedata.normalize(\"NFC\", name))")),
+        Some(rule) => Err(Error::invalid(format!("name `{}`: {rule}", name.escape_debug()))
+            .with_hint("use letters, digits and _ for the first character; anything but / and control characters after it")),
+    }
+}
+
+/// Whether a name that takes `bytes` in the file fits in.
+pub(super) fn check_length(name: &str, bytes: usize) -> Result<()> {
+    if bytes <= MAX_NAME {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(60).collect();
+    Err(Error::invalid(format!(
+        "name `{shown}…` takes {bytes} bytes in the file; netCDF's limit is {MAX_NAME}"
+    ))
+    .with_hint("shorten the name or one of the parts of its path"))
+}
+
+/// The rule on characters that the bytes of a name break, in words.
+pub fn broken_rule(name: &[u8]) -> Option<&'static str> {
+    let (Some(first), Some(last)) = (name.first(), name.last()) else {
+        return Some("a name has at least one character");
+    };
+    if !(first.is_ascii_alphanumeric() || *first == b'_' || *first >= 0x80) {
+        return Some("a name begins with a letter, a digit, an underscore or a character beyond ASCII");
+    }
+    if name.iter().any(|byte| *byte < 0x20 || *byte == 0x7f) {
+        return Some("a name holds no control character");
+    }
+    if name.contains(&b'/') {
+        return Some("a name holds no /");
+    }
+    (*last == b' ').then_some("a name does not end in a space")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_netcdf_rules() {
+        for good in ["x", "_x", "0", "a b", "a.b", "température", "名前", "a~!@#$%^&*()", &"n".repeat(256)]
+        {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", "at least one"),
+            (" x", "begins with"),
+            ("-x", "begins with"),
+            (".x", "begins with"),
+            ("a/b", "no /"),
+            ("a\nb", "control"),
+            ("a\u{7f}", "control"),
+            ("a ", "end in a space"),
+            ("u\u{308}", "normal form C"),
+        ] {
+            let error = check_name(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad:?}: {error}");
+        }
+        let error = check_name(&"é".repeat(129)).unwrap_err().to_string();
+        assert!(error.contains("258 bytes") && error.contains("256"), "{error}");
+    }
+
+    #[test]
+    fn normal_form_is_reached_once_and_kept() {
+        assert!(matches!(nfc("plain"), Cow::Borrowed(_)));
+        assert!(matches!(nfc("ü"), Cow::Borrowed(_)));
+        assert_eq!(nfc("u\u{308}ber"), "über");
+        assert!(check_name(&nfc("u\u{308}ber")).is_ok());
+    }
+}

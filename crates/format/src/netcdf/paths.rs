@@ -1,0 +1,172 @@
+//! Paths as names: how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
+//!
+//! A path is parts joined by `/`, each a legal name. A file that holds a path spells all names of its
+//! dimensions, variables and global attributes by one rule, and says so in the global attribute
+//! [`ATTRIBUTE`]: `/` becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never spelled.
+//!
+//! Invariants: `decode(encode(p)) == p` for every text, so that different paths have different names; a name
+//! that no path is spelled as is shown as it stands.
+//!
+//! ```
+//! use fieldstone_format::netcdf::paths;
+//! let mut name = String::new();
+//! paths::encode("event_7/v1.5/x", &mut name);
+//! assert_eq!(name, "event_7.v1~.5.x");
+//! assert_eq!(paths::decode(&name), "event_7/v1.5/x");
+//! ```
+
+use std::borrow::Cow;
+
+use fieldstone_core::{Error, Result};
+
+use super::names::{check_characters, check_length};
+
+/// Name of the global attribute that says that names are spelled paths.
+pub const ATTRIBUTE: &str = "fieldstone_paths";
+
+/// Value of [`ATTRIBUTE`]: the rule itself, for people who meet such a file without us.
+pub const RULE: &str = "names are paths: . stands for /, ~. for ., ~~ for ~";
+
+/// Checks that `path` is parts that are legal names, joined by `/`, and that its spelling fits into a name.
+/// A name without `/` is held against the limit as it stands: where other paths make the file spell it,
+/// layout checks it again.
+pub fn check_path(path: &str) -> Result<()> {
+    if !path.as_bytes().contains(&b'/') {
+        return super::names::check_name(path);
+    }
+    for part in path.split('/') {
+        if part.is_empty() {
+            return Err(Error::invalid(format!("path `{}` has an empty part", path.escape_debug()))
+                .with_hint("join parts by one /, without one at the begin or the end"));
+        }
+        check_characters(part).map_err(|error| error.context(format!("path `{}`", path.escape_debug())))?;
+    }
+    check_length(path, encoded_len(path))
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'/' | b'.' | b'~')
+}
+
+/// Appends the spelling of `path` to `name`.
+pub fn encode(path: &str, name: &mut String) {
+    let mut rest = path;
+    while let Some(at) = rest.bytes().position(is_special) {
+        // `at` is the place of an ASCII character, so both cuts are between characters.
+        name.push_str(&rest[..at]);
+        name.push_str(match rest.as_bytes()[at] {
+            b'/' => ".",
+            b'.' => "~.",
+            _ => "~~",
+        });
+        rest = &rest[at + 1..];
+    }
+    name.push_str(rest);
+}
+
+/// Bytes of the spelling of `path`.
+pub fn encoded_len(path: &str) -> usize {
+    path.len() + path.bytes().filter(|byte| matches!(byte, b'.' | b'~')).count()
+}
+
+/// The path that is spelled `name`; `name` itself where none is.
+pub fn decode(name: &str) -> Cow<'_, str> {
+    if !name.bytes().any(is_special) {
+        return Cow::Borrowed(name);
+    }
+    let mut path = String::with_capacity(name.len());
+    let mut characters = name.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '/' => return Cow::Borrowed(name),
+            '.' => path.push('/'),
+            '~' => match characters.next() {
+                Some(escaped @ ('.' | '~')) => path.push(escaped),
+                _ => return Cow::Borrowed(name),
+            },
+            other => path.push(other),
+        }
+    }
+    Cow::Owned(path)
+}
+
+/// The path that encloses `path`, empty where none does, and its last part.
+pub fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The paths that enclose `path`, innermost first, the last one empty: where a name used by it is looked up.
+///
+/// ```
+/// use fieldstone_format::netcdf::paths::enclosing;
+/// assert_eq!(enclosing("a/b/v").collect::<Vec<_>>(), ["a/b", "a", ""]);
+/// ```
+pub fn enclosing(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(split(path).0), |path| (!path.is_empty()).then(|| split(path).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spelled(path: &str) -> String {
+        let mut name = String::new();
+        encode(path, &mut name);
+        name
+    }
+
+    #[test]
+    fn spelling_keeps_parts_readable() {
+        for (path, name) in
+            [("x", "x"), ("a/b/c", "a.b.c"), ("v1.5", "v1~.5"), ("a~b/c", "a~~b.c"), ("é/ü.ö", "é.ü~.ö")]
+        {
+            assert_eq!(spelled(path), name);
+            assert_eq!(decode(name), path);
+        }
+    }
+
+    #[test]
+    fn what_is_no_spelling_is_shown_as_it_is() {
+        for name in ["a~b", "a~", "a/b", "a.b/c", "~é"] {
+            assert_eq!(decode(name), name);
+        }
+    }
+
+    #[test]
+    fn paths_are_legal_names_joined() {
+        for good in ["x", "a/b", "event_7/plane u/x.1", "0/1/2"] {
+            assert!(check_path(good).is_ok(), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a//b", "a/ b", "a /b", "a/.b", "a/\n", "a/u\u{308}"] {
+            assert!(check_path(bad).is_err(), "{bad:?}");
+        }
+        assert!(check_path(&"a.".repeat(128)).is_ok(), "verbatim, it has 256 bytes");
+        let error = check_path(&format!("a/{}", "b.".repeat(100))).unwrap_err().to_string();
+        assert!(error.contains("302 bytes") && error.contains("256"), "{error}");
+    }
+
+    #[test]
+    fn enclosing_paths_end_in_the_root() {
+        assert_eq!(enclosing("v").collect::<Vec<_>>(), [""]);
+        assert_eq!(enclosing("a/v").collect::<Vec<_>>(), ["a", ""]);
+        assert_eq!(split("a/b/v"), ("a/b", "v"));
+    }
+
+    proptest! {
+        #[test]
+        fn spelling_is_reversible(path in "[a./~é]{0,12}") {
+            let name = spelled(&path);
+            prop_assert_eq!(name.len(), encoded_len(&path));
+            prop_assert!(!name.contains('/'));
+            prop_assert_eq!(decode(&name), path.as_str());
+        }
+
+        #[test]
+        fn a_name_that_decodes_to_something_else_is_its_spelling(name in "[a./~é]{0,12}") {
+            let path = decode(&name);
+            prop_assert!(path == name || spelled(&path) == name);
+        }
+    }
+}
