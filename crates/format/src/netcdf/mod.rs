@@ -6,6 +6,7 @@
 //! | [`names`] | which names are legal, and their normal form |
 //! | [`paths`] | paths as names: the reversible spelling |
 //! | [`fill`] | fill values |
+//! | [`trailer`] | the name index after the last data byte |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
 //!
@@ -16,6 +17,7 @@ pub mod columns;
 pub mod fill;
 pub mod names;
 pub mod paths;
+pub mod trailer;
 
 pub use columns::{Attr, Attrs, Dim, Dims, Header, Names, Var, Vars};
 
