@@ -162,9 +162,9 @@ def mpiexec() -> str:
     return found
 
 
-def pnetcdf_program(work: Path) -> Path:
-    """PnetCDF's driver, compiled against the library that PNETCDF_DIR names."""
-    program, source = work / "pnetcdf_create", BENCH / "peers" / "pnetcdf_create.c"
+def pnetcdf_program(work: Path, name: str = "pnetcdf_create") -> Path:
+    """A driver of PnetCDF, compiled against the library that PNETCDF_DIR names."""
+    program, source = work / name, BENCH / "peers" / f"{name}.c"
     if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
         return program
     home = os.environ.get("PNETCDF_DIR")

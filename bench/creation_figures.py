@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import creation
+import opening
 from creation import VARIABLES
 from steps import OURS, Figure, Row, Target
 
@@ -81,5 +82,26 @@ CREATION = (
         data={"ranks": 2, "variables": 10 * VARIABLES},
         group="create",
         runs=3,
+    ),
+    *(
+        Figure(
+            f"open-{'cold' if cold else 'warm'}",
+            f"Open a file of 568,480 variables and read one, {'cold' if cold else 'warm'}",
+            "A fresh process with the library imported: open the file, find one variable, read it. The "
+            "file is a copy alone in a folder"
+            + (", dropped from the page cache before each run." if cold else ", in the page cache."),
+            opening.PEERS,
+            opening.read,
+            (
+                Row("seconds", "from open to the values, ms", _MS, 2),
+                Row("cpu", "CPU, ms", _MS, 2),
+                Row("growth", "growth of peak memory, MiB", _MIB, 1),
+            ),
+            () if cold else (Target("under 5 ms", "seconds", 5e-3), Target("under 10 MB", "growth", 10e6)),
+            setup=opening.setup,
+            data={"cold": cold},
+            group="open",
+        )
+        for cold in (False, True)
     ),
 )

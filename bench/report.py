@@ -28,6 +28,9 @@ NAMES = {
     "fieldstone-library-hash:16384": "library-hash, 16,384",
     "fieldstone-library-hash:1048576": "library-hash, 1,048,576",
     "fieldstone-library-sort": "library-sort",
+    "netcdf4-python": "netCDF4",
+    "h5py": "h5py",
+    "pnetcdf": "PnetCDF",
     "pnetcdf-16384": "PnetCDF, hash 16,384",
     "pnetcdf-1048576": "PnetCDF, hash 1,048,576",
 }

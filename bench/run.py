@@ -25,6 +25,7 @@ from typing import Any
 
 import catalog
 import hits
+import opening
 import report
 from creation_figures import PNETCDF, STRATEGIES
 from figures import FIGURES
@@ -44,7 +45,7 @@ PEERS = {
     "sqlite-curve": catalog.CURVE,
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
-    **{name.removeprefix("fieldstone-"): name for name in (*STRATEGIES[1:], *PNETCDF)},
+    **{name.removeprefix("fieldstone-"): name for name in (*STRATEGIES[1:], *PNETCDF, *opening.PEERS[2:])},
 }
 
 
