@@ -20,7 +20,7 @@
 //! ```
 
 use fieldstone_core::{Error, Result};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::{Cursor, Put};
 use crate::{crc, crc_append};
@@ -51,15 +51,15 @@ pub enum Kind {
     Var,
 }
 
-/// The hash by which paths are sorted: XXH3-128 of the path's UTF-8. Entries keep its top 32 bits.
-pub fn path_hash(path: &str) -> u128 {
-    xxh3_128(path.as_bytes())
+/// The hash by which paths are sorted: XXH3-64 of the path's UTF-8. Entries keep its top 32 bits.
+pub fn path_hash(path: &str) -> u64 {
+    xxh3_64(path.as_bytes())
 }
 
 /// The entry of an object: from the top, 32 bits of the hash, one bit for the kind, 31 of its number.
-pub fn entry(hash: u128, kind: Kind, id: u32) -> u64 {
+pub fn entry(hash: u64, kind: Kind, id: u32) -> u64 {
     let kind = if kind == Kind::Var { 1 << 31 } else { 0 };
-    ((hash >> 96) as u64) << 32 | kind | u64::from(id & 0x7fff_ffff)
+    (hash >> 32) << 32 | kind | u64::from(id & 0x7fff_ffff)
 }
 
 /// Kind and number of an entry's object.
