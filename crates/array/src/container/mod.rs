@@ -2,11 +2,13 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`define`] | define mode: what one rank wants in a container |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
 //! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
 
+pub mod define;
 pub mod model;
 
 pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

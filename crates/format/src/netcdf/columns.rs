@@ -20,6 +20,8 @@ use std::ops::Range;
 
 use super::{NcType, Version};
 
+mod bulk;
+
 /// A list of names in one buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {

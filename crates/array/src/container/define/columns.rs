@@ -1,0 +1,87 @@
+//! What is defined in bulk: variables as columns.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::{Attrs, Names, NcType};
+
+/// Types of variables.
+#[derive(Debug, Clone, Copy)]
+pub enum Types<'a> {
+    /// The same of all.
+    One(NcType),
+    /// One for each variable.
+    Each(&'a [NcType]),
+}
+
+/// Dimensions of variables, outermost first.
+#[derive(Debug, Clone, Copy)]
+pub enum DimColumn<'a> {
+    /// All variables have these, by name; each looks them up from its own path.
+    SameNames(&'a Names),
+    /// All variables have these, by local number.
+    SameIds(&'a [u32]),
+    /// Names, one variable's after another, and where each variable's end.
+    Names(&'a Names, &'a [u64]),
+    /// Local numbers, one variable's after another, and where each variable's end.
+    Ids(&'a [u32], &'a [u64]),
+}
+
+/// Variables to define together. All columns have an entry for each of `names`.
+#[derive(Debug, Clone, Copy)]
+pub struct VarColumns<'a> {
+    /// Their paths.
+    pub names: &'a Names,
+    /// Their types.
+    pub types: Types<'a>,
+    /// Their dimensions.
+    pub dims: DimColumn<'a>,
+    /// Their attributes, one variable's after another, and where each variable's end; values are external
+    /// bytes.
+    pub attrs: Option<(&'a Attrs, &'a [u64])>,
+}
+
+impl VarColumns<'_> {
+    /// Whether the columns fit one another.
+    pub(super) fn check(&self) -> Result<()> {
+        let vars = self.names.len();
+        let fits = |what: &str, found: usize| match found == vars {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("{vars} names of variables, but {found} {what}"))
+                .with_hint("give one entry for each name")),
+        };
+        if let Types::Each(types) = self.types {
+            fits("types", types.len())?;
+        }
+        match self.dims {
+            DimColumn::Names(names, ends) => {
+                fits("lists of dimensions", ends.len())?;
+                check_ends("dimensions", ends, names.len())?;
+            }
+            DimColumn::Ids(ids, ends) => {
+                fits("lists of dimensions", ends.len())?;
+                check_ends("dimensions", ends, ids.len())?;
+            }
+            DimColumn::SameNames(_) | DimColumn::SameIds(_) => {}
+        }
+        if let Some((attrs, ends)) = self.attrs {
+            fits("lists of attributes", ends.len())?;
+            check_ends("attributes", ends, attrs.len())?;
+        }
+        Ok(())
+    }
+
+    /// Type of the `i`-th variable.
+    pub(super) fn ty(&self, i: usize) -> NcType {
+        match self.types {
+            Types::One(ty) => ty,
+            Types::Each(types) => types[i],
+        }
+    }
+}
+
+fn check_ends(what: &str, ends: &[u64], len: usize) -> Result<()> {
+    let ascend = ends.windows(2).all(|pair| pair[0] <= pair[1]);
+    if ascend && ends.last().copied().unwrap_or(0) == len as u64 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the ends of the lists of {what} do not ascend to {len}, their number")))
+}

@@ -1,0 +1,107 @@
+//! Finding objects by name among those defined here.
+//!
+//! Each kind of object (dimensions, global attributes, variables) keeps a 64-bit hash of every path and,
+//! only once somebody asks by name, an open-addressing table over them. A million objects defined in
+//! columns and referred to by number are hashed once, at `enddef`, and need no table.
+//!
+//! Invariants: `hashes` covers the first objects of the kind, in order; the table holds the first
+//! `in_table` of them and is at most half full; of equal names it finds the first.
+
+use fieldstone_format::netcdf::Names;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Hashes and table of one kind of object. See the module's text.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lookup {
+    hashes: Vec<u64>,
+    /// Upper half of a hash, then the object's number plus one; 0 where a slot is free.
+    slots: Vec<u64>,
+    in_table: usize,
+}
+
+/// The hash of a path, the same on every rank.
+pub(crate) fn hash_of(path: &str) -> u64 {
+    xxh3_64(path.as_bytes())
+}
+
+impl Lookup {
+    /// The hash of each of `names`, which are the names of this kind, in order.
+    pub fn hashes(&mut self, names: &Names) -> &[u64] {
+        let known = self.hashes.len();
+        if known < names.len() {
+            self.hashes.reserve_exact(names.len() - known);
+            self.hashes.extend((known..names.len()).map(|i| hash_of(names.get(i))));
+        }
+        &self.hashes
+    }
+
+    /// Number of the first object called `path`, whose hash is `hash`.
+    pub fn find(&mut self, names: &Names, path: &str, hash: u64) -> Option<u32> {
+        self.bring_up(names);
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            let id = (self.slots[at] as u32).wrapping_sub(1);
+            if self.slots[at] >> 32 == hash >> 32 && names.get(id as usize) == path {
+                return Some(id);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// Forgets all that it knows: names have changed.
+    pub fn clear(&mut self) {
+        *self = Lookup::default();
+    }
+
+    /// Bytes of memory it holds.
+    pub fn memory(&self) -> u64 {
+        (self.hashes.capacity() + self.slots.capacity()) as u64 * 8
+    }
+
+    fn bring_up(&mut self, names: &Names) {
+        if self.in_table == names.len() {
+            return;
+        }
+        self.hashes(names);
+        if names.len() * 2 > self.slots.len() {
+            self.slots = vec![0; (names.len() * 2).next_power_of_two().max(16)];
+            self.in_table = 0;
+        }
+        let mask = self.slots.len() - 1;
+        for (i, hash) in self.hashes.iter().enumerate().skip(self.in_table) {
+            let mut at = *hash as usize & mask;
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = (hash >> 32) << 32 | (i as u64 + 1);
+        }
+        self.in_table = names.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_every_name_and_no_other() {
+        let mut names = Names::default();
+        let mut lookup = Lookup::default();
+        for i in 0..5000 {
+            let name = format!("event_{i}/x");
+            assert_eq!(lookup.find(&names, &name, hash_of(&name)), None);
+            names.push(&name);
+            assert_eq!(lookup.find(&names, &name, hash_of(&name)), Some(i));
+        }
+        for i in (0..5000).step_by(7) {
+            let name = format!("event_{i}/x");
+            assert_eq!(lookup.find(&names, &name, hash_of(&name)), Some(i));
+        }
+        assert_eq!(lookup.hashes(&names).len(), 5000);
+    }
+}

@@ -1,0 +1,335 @@
+//! Define mode: what one rank says it wants in a container.
+//!
+//! [`Definitions`] takes dimensions, variables and attributes one by one or in columns, and checks at once
+//! what can be checked without the other ranks: names, types, lengths, dimensions that a variable refers
+//! to. Nothing is written and nobody is asked. Ranks meet at [`enddef`](super::enddef).
+//!
+//! Names are paths. A variable looks its dimensions up in its own path, then in each enclosing one.
+//!
+//! ```
+//! use fieldstone_array::container::{Format, define::Definitions};
+//! use fieldstone_format::netcdf::{NcType, Version};
+//! # fn main() -> fieldstone_core::Result<()> {
+//! let mut definitions = Definitions::new(Format::Classic(Version::Cdf5));
+//! definitions.def_dim("time", None)?;
+//! definitions.def_dim("event_7/hits", Some(12))?;
+//! let charge = definitions.def_var("event_7/plane_u/charge", NcType::Float, &["hits"])?;
+//! definitions.put_att(Some(charge), "units", NcType::Char, b"pC")?;
+//! assert!(definitions.def_var("event_8/charge", NcType::Float, &["hits"]).is_err());
+//! # Ok(()) }
+//! ```
+//!
+//! Invariants: local numbers count from 0 in the order of definition and never change; every dimension
+//! number of a variable exists; a name defined alone is new. Names defined in columns may repeat an earlier
+//! one: that is found, and named, at `enddef`.
+
+mod attributes;
+mod bulk;
+mod columns;
+pub(crate) mod lookup;
+mod redefine;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::{Attrs, Header, Names, NcType, Version, names, paths};
+
+pub use columns::{DimColumn, Types, VarColumns};
+use lookup::{Lookup, hash_of};
+
+use super::model::{Counts, Format};
+pub use redefine::Change;
+
+/// The length that marks the record dimension in [`Definitions::def_dims`].
+pub const RECORD: u64 = u64::MAX;
+
+/// What one rank defines. See the module's text.
+#[derive(Debug, Clone)]
+pub struct Definitions {
+    format: Format,
+    header: Header,
+    dims: Lookup,
+    vars: Lookup,
+    attrs: Lookup,
+    /// Attributes of variables that got one after a later variable was defined, or another value.
+    changed: BTreeMap<u32, Attrs>,
+    /// Objects that were in the file before a redefinition: the same on all ranks.
+    base: Counts,
+    /// What was done to those.
+    changes: Vec<Change>,
+    has_paths: bool,
+    scratch: String,
+}
+
+impl Definitions {
+    /// Nothing yet, for a container of `format`.
+    pub fn new(format: Format) -> Definitions {
+        Definitions {
+            format,
+            header: Header::new(version_of(format)),
+            dims: Lookup::default(),
+            vars: Lookup::default(),
+            attrs: Lookup::default(),
+            changed: BTreeMap::new(),
+            base: Counts::default(),
+            changes: Vec::new(),
+            has_paths: false,
+            scratch: String::new(),
+        }
+    }
+
+    /// The format these are for.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether any name is a path of several parts.
+    pub fn has_paths(&self) -> bool {
+        self.has_paths
+    }
+
+    /// What is defined, with names as paths. Attributes that were given late stand in their place.
+    pub fn header(&mut self) -> &Header {
+        self.settle();
+        &self.header
+    }
+
+    /// How much is defined.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            dims: self.header.dims.len() as u64,
+            attrs: self.header.attrs.len() as u64,
+            vars: self.header.vars.len() as u64,
+        }
+    }
+
+    /// Bytes of memory that definitions hold.
+    pub fn memory(&self) -> u64 {
+        let changed = self.changed.values().map(|attrs| attrs.memory()).sum::<u64>();
+        self.header.memory() + self.dims.memory() + self.vars.memory() + self.attrs.memory() + changed
+    }
+
+    /// Defines a dimension; `None` makes it the record dimension. Gives its local number.
+    ///
+    /// Errors: `Invalid` for an illegal name or length; `Conflict` where the name is taken, or there is
+    /// another record dimension.
+    pub fn def_dim(&mut self, path: &str, len: Option<u64>) -> Result<u32> {
+        let path = checked("dimension", path)?;
+        if self.dims.find(&self.header.dims.names, &path, hash_of(&path)).is_some() {
+            return Err(taken("dimension", &path));
+        }
+        check_room("dimensions", self.header.dims.len(), 1)?;
+        self.has_paths |= path.contains('/');
+        match len {
+            Some(len) => {
+                check_len(self.header.version, &path, len)?;
+                Ok(self.header.dims.push(&path, len))
+            }
+            None => {
+                self.check_record(&path)?;
+                Ok(self.header.dims.push_record(&path))
+            }
+        }
+    }
+
+    /// Defines a variable over dimensions that are looked up from its path outwards. Gives its local number.
+    ///
+    /// Errors: `Invalid` for an illegal name, a type that the format does not have, an unknown dimension (with
+    /// the paths that were tried), the record dimension in another place than the first; `Conflict` where
+    /// the name is taken.
+    pub fn def_var(&mut self, path: &str, ty: NcType, dims: &[&str]) -> Result<u32> {
+        let path = checked("variable", path)?;
+        let mut ids = Vec::with_capacity(dims.len());
+        for dim in dims {
+            ids.push(self.resolve(&path, dim)?);
+        }
+        self.def_var_by_ids(&path, ty, &ids)
+    }
+
+    /// As [`def_var`](Definitions::def_var), over dimensions with these local numbers.
+    pub fn def_var_by_ids(&mut self, path: &str, ty: NcType, dims: &[u32]) -> Result<u32> {
+        let path = checked("variable", path)?;
+        check_type(self.header.version, "variable", &path, ty)?;
+        self.check_dims(&path, dims)?;
+        if self.vars.find(&self.header.vars.names, &path, hash_of(&path)).is_some() {
+            return Err(taken("variable", &path));
+        }
+        check_room("variables", self.header.vars.len(), 1)?;
+        self.has_paths |= path.contains('/');
+        Ok(self.header.vars.push(&path, ty, dims))
+    }
+
+    /// Local number of the dimension that a variable called `var` means by `dim`.
+    pub fn resolve(&mut self, var: &str, dim: &str) -> Result<u32> {
+        let dim = names::nfc(dim);
+        for parent in paths::enclosing(var) {
+            self.scratch.clear();
+            if !parent.is_empty() {
+                self.scratch.push_str(parent);
+                self.scratch.push('/');
+            }
+            self.scratch.push_str(&dim);
+            let found = self.dims.find(&self.header.dims.names, &self.scratch, hash_of(&self.scratch));
+            if let Some(id) = found {
+                return Ok(id);
+            }
+        }
+        let tried = paths::enclosing(var).map(|parent| match parent.is_empty() {
+            true => format!("`{dim}`"),
+            false => format!("`{parent}/{dim}`"),
+        });
+        let tried: Vec<String> = tried.collect();
+        Err(Error::invalid(format!(
+            "variable `{var}`: no dimension `{dim}` is defined on this rank (tried {})",
+            tried.join(", ")
+        ))
+        .with_hint("define the dimension first; one that another rank has is defined here too, equally"))
+    }
+
+    /// Local number of the dimension with this path.
+    pub fn find_dim(&mut self, path: &str) -> Option<u32> {
+        let path = names::nfc(path);
+        self.dims.find(&self.header.dims.names, &path, hash_of(&path))
+    }
+
+    /// Local number of the variable with this path.
+    pub fn find_var(&mut self, path: &str) -> Option<u32> {
+        let path = names::nfc(path);
+        self.vars.find(&self.header.vars.names, &path, hash_of(&path))
+    }
+
+    fn check_dims(&self, path: &str, dims: &[u32]) -> Result<()> {
+        let known = self.header.dims.len();
+        for (place, id) in dims.iter().enumerate() {
+            if *id as usize >= known {
+                return Err(Error::invalid(format!(
+                    "variable `{path}`: dimension number {id}, but {known} are defined on this rank"
+                )));
+            }
+            if place > 0 && self.header.dims.record == Some(*id) {
+                return Err(Error::invalid(format!(
+                    "variable `{path}`: the record dimension `{}` is its dimension {}, and may only be the first",
+                    self.header.dims.names.get(*id as usize),
+                    place + 1
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_record(&self, path: &str) -> Result<()> {
+        match self.header.dims.record {
+            None => Ok(()),
+            Some(other) => Err(Error::conflict(format!(
+                "dimension `{path}` is to be the record dimension, but `{}` is; a container has one at most",
+                self.header.dims.names.get(other as usize)
+            ))),
+        }
+    }
+
+    /// Puts attributes that were given late into their place.
+    fn settle(&mut self) {
+        if !self.changed.is_empty() {
+            self.header.vars.replace_attrs(&self.changed);
+            self.changed.clear();
+        }
+    }
+
+    /// What `enddef` needs: the settled header and the hashes of all its names (dimensions, global
+    /// attributes, variables).
+    pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
+        self.settle();
+        let header = &mut self.header;
+        let dims = self.dims.hashes(&header.dims.names);
+        let attrs = self.attrs.hashes(&header.attrs.names);
+        let vars = self.vars.hashes(&header.vars.names);
+        (header, [dims, attrs, vars])
+    }
+
+    /// Objects that were in the file before a redefinition.
+    pub fn base(&self) -> Counts {
+        self.base
+    }
+}
+
+/// The netCDF version whose rules hold for a format.
+pub(crate) fn version_of(format: Format) -> Version {
+    match format {
+        Format::Classic(version) => version,
+        Format::Partitioned => Version::Cdf5,
+    }
+}
+
+/// `path` as it is kept (NFC), where it is legal.
+fn checked<'a>(kind: &str, path: &'a str) -> Result<std::borrow::Cow<'a, str>> {
+    let path = names::nfc(path);
+    paths::check_path(&path).map_err(|error| error.context(kind))?;
+    Ok(path)
+}
+
+fn taken(kind: &str, path: &str) -> Error {
+    Error::conflict(format!("{kind} `{path}` is already defined on this rank"))
+        .with_hint("use another name, or the number that its definition gave")
+}
+
+/// Whether the format has the type.
+fn check_type(version: Version, kind: &str, path: &str, ty: NcType) -> Result<()> {
+    if ty.is_in(version) {
+        return Ok(());
+    }
+    let message = format!("{kind} `{path}`: {} has no type {}", version.name(), ty.name());
+    Err(Error::invalid(message).with_hint("create the container with format cdf5"))
+}
+
+/// Whether a dimension may be that long.
+fn check_len(version: Version, path: &str, len: u64) -> Result<()> {
+    let limit = match version {
+        Version::Cdf5 => i64::MAX as u64,
+        // Like netCDF-C, which keeps room for rounding up to a multiple of four.
+        Version::Cdf1 | Version::Cdf2 => i32::MAX as u64 - 3,
+    };
+    let version = version.name();
+    if len == 0 {
+        let message =
+            format!("dimension `{path}`: length 0 is the mark of the record dimension in {version}");
+        return Err(
+            Error::invalid(message).with_hint("give no length for the record dimension, else 1 or more")
+        );
+    }
+    if len > limit {
+        return Err(Error::invalid(format!(
+            "dimension `{path}`: length {len}, but {version} allows {limit} at most"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether `more` objects fit beside `defined` ones: numbers in files are signed 32-bit.
+fn check_room(kind: &str, defined: usize, more: usize) -> Result<()> {
+    let limit = i32::MAX as usize;
+    match defined.checked_add(more) {
+        Some(all) if all <= limit => Ok(()),
+        _ => Err(Error::invalid(format!("{defined} {kind} and {more} more; {limit} are allowed"))),
+    }
+}
+
+/// Local numbers from `first` on.
+fn numbers(first: usize, count: usize) -> Range<u32> {
+    first as u32..(first + count) as u32
+}
+
+/// `list` with every name as it is kept; borrowed where nothing changes.
+fn kept<'a>(kind: &str, list: &'a Names) -> Result<std::borrow::Cow<'a, Names>> {
+    if list.text().is_ascii() {
+        for path in list.iter() {
+            paths::check_path(path).map_err(|error| error.context(kind))?;
+        }
+        return Ok(std::borrow::Cow::Borrowed(list));
+    }
+    let mut kept = Names::with_capacity(list.len(), list.text().len());
+    for path in list.iter() {
+        kept.push(&checked(kind, path)?);
+    }
+    Ok(std::borrow::Cow::Owned(kept))
+}
