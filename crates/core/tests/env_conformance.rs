@@ -70,6 +70,27 @@ fn bytes_come_back_from_where_they_were_written() {
 }
 
 #[test]
+fn a_length_is_cut_and_grows_by_zeros() {
+    on_every_disk(|disk, root| {
+        let path = root.join("f");
+        let file = disk.create_new(&path).unwrap();
+        write_all_at(&*file, b"hello world", 0).unwrap();
+        file.set_len(5).unwrap();
+        assert_eq!(content(disk, &path), b"hello");
+        file.set_len(8).unwrap();
+        assert_eq!(content(disk, &path), b"hello\0\0\0", "what was cut does not come back");
+        file.sync_data().unwrap();
+        write_all_at(&*file, b"!", 9).unwrap();
+        assert_eq!(content(disk, &path), b"hello\0\0\0\0!");
+        file.set_len(0).unwrap();
+        assert_eq!(file.stat().unwrap().len, 0);
+        assert!(disk.open_read(&path).unwrap().set_len(3).is_err());
+        assert!(file.set_len(u64::MAX).is_err());
+        assert_eq!(content(disk, &path), b"");
+    });
+}
+
+#[test]
 fn appends_say_where_they_went() {
     on_every_disk(|disk, root| {
         let path = root.join("log");

@@ -108,6 +108,48 @@ fn unsynced_writes_are_torn_at_sectors_reordered_and_cut() {
 }
 
 #[test]
+fn a_cut_is_kept_or_not_and_what_grows_after_it_is_old_or_zero() {
+    let images = cuts(
+        &world_with(|env| {
+            let file = env.disk.create_new(Path::new("/f")).unwrap();
+            env.disk.sync_dir(root()).unwrap();
+            write_all_at(&*file, &[1; 4 * SECTOR], 0).unwrap();
+            file.sync_data().unwrap();
+            file.set_len(SECTOR as u64).unwrap();
+            file.set_len(3 * SECTOR as u64).unwrap();
+        }),
+        "/f",
+    );
+    let mut seen = BTreeSet::new();
+    for image in images {
+        let image = image.expect("the entry is synced");
+        assert!(image[..SECTOR].iter().all(|b| *b == 1), "what was not cut is durable");
+        seen.insert((image.len() / SECTOR, image.get(SECTOR).copied()));
+    }
+    let allowed = [(4, Some(0)), (4, Some(1)), (1, None), (3, Some(0)), (3, Some(1))];
+    assert_eq!(seen, BTreeSet::from(allowed));
+}
+
+#[test]
+fn a_synced_cut_is_durable() {
+    let images = cuts(
+        &world_with(|env| {
+            let file = env.disk.create_new(Path::new("/f")).unwrap();
+            env.disk.sync_dir(root()).unwrap();
+            write_all_at(&*file, &[1; 4 * SECTOR], 0).unwrap();
+            file.sync_data().unwrap();
+            file.set_len(100).unwrap();
+            file.set_len(300).unwrap();
+            file.sync_data().unwrap();
+        }),
+        "/f",
+    );
+    let mut expected = vec![1; 100];
+    expected.resize(300, 0);
+    assert!(images.iter().all(|image| image.as_ref() == Some(&expected)));
+}
+
+#[test]
 fn an_overwritten_sector_shows_one_of_its_states_in_order() {
     let images = cuts(
         &world_with(|env| {

@@ -70,6 +70,9 @@ fn a_full_disk_takes_what_fits_and_then_nothing() {
     assert_eq!(file.write_at(&[2; 60], 60).unwrap(), 40);
     assert_eq!(file.write_at(&[2; 20], 100).unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(file.write_at(&[3; 100], 0).unwrap(), 100, "what is there may be written again");
+    assert_eq!(file.set_len(101).unwrap_err().kind(), ErrorKind::StorageFull);
+    file.set_len(90).unwrap();
+    file.set_len(100).unwrap();
     let log = env.disk.open_append(Path::new("/log")).unwrap();
     assert_eq!(log.append(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
     env.disk.unlink(Path::new(F)).unwrap();
@@ -188,7 +191,7 @@ fn a_killed_process_did_all_part_or_nothing_of_its_last_call() {
 fn a_process_can_be_killed_at_any_kind_of_call() {
     type Act = fn(&Env) -> std::io::Result<()>;
     let f = || Path::new(F);
-    let acts: [(OpKind, Act); 19] = [
+    let acts: [(OpKind, Act); 20] = [
         (OpKind::Create, |e| e.disk.create_new(Path::new("/new")).map(drop)),
         (OpKind::OpenRead, |e| e.disk.open_read(Path::new(F)).map(drop)),
         (OpKind::OpenWrite, |e| e.disk.open_write(Path::new(F)).map(drop)),
@@ -197,6 +200,7 @@ fn a_process_can_be_killed_at_any_kind_of_call() {
         (OpKind::Write, |e| e.disk.open_write(Path::new(F))?.write_at(b"x", 0).map(drop)),
         (OpKind::Append, |e| e.disk.open_append(Path::new(F))?.append(b"x").map(drop)),
         (OpKind::SyncData, |e| e.disk.open_write(Path::new(F))?.sync_data()),
+        (OpKind::SetLen, |e| e.disk.open_write(Path::new(F))?.set_len(9)),
         (OpKind::StatFile, |e| e.disk.open_read(Path::new(F))?.stat().map(drop)),
         (OpKind::CreateDirAll, |e| e.disk.create_dir_all(Path::new("/d/e"))),
         (OpKind::SyncDir, |e| e.disk.sync_dir(Path::new("/"))),
@@ -223,7 +227,7 @@ fn a_process_can_be_killed_at_any_kind_of_call() {
         assert!(act(&victim).is_err(), "{kind:?}");
         assert!(!env.identity.alive(victim.identity.process()), "{kind:?}");
     }
-    // The twentieth kind reports nothing, but kills too.
+    // The last kind reports nothing, but kills too.
     let world = SimWorld::new(3);
     let env = world.host("a");
     let file = create(&env, F);

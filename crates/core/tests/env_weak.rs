@@ -126,6 +126,30 @@ fn a_tail_grows_late_and_may_read_as_zeros() {
 }
 
 #[test]
+fn a_cut_and_a_hole_are_seen_late() {
+    let write = |env: &Env| {
+        let file = match env.disk.create_new(Path::new("/f")) {
+            Ok(file) => file,
+            Err(_) => env.disk.open_write(Path::new("/f")).unwrap(),
+        };
+        write_all_at(&*file, b"four", 0).unwrap();
+        env.clock.sleep(4 * SECOND);
+        file.set_len(2).unwrap();
+        env.clock.sleep(4 * SECOND);
+        file.set_len(3).unwrap();
+    };
+    let contents = looks(write, |env| {
+        let Ok(file) = env.disk.open_read(Path::new("/f")) else { return None };
+        let mut buffer = [0; 9];
+        let n = file.read_at(&mut buffer, 0).unwrap();
+        Some(String::from_utf8(buffer[..n].to_vec()).unwrap())
+    });
+    let of = |text: &str| contents.contains(&Some(text.to_owned()));
+    assert!(of("four") && of("fo") && of("fo\0"), "{contents:?}");
+    assert!(!of("fou\0"), "{contents:?}");
+}
+
+#[test]
 fn no_host_sees_a_file_go_back() {
     for seed in 0..50 {
         let (world, a, b) = weak(seed);

@@ -23,6 +23,7 @@ use crate::Result;
 
 pub mod single;
 mod team;
+pub mod threads;
 
 pub use team::{Counters, Sums, Team, TeamFile};
 
@@ -52,6 +53,12 @@ pub trait Comm: Send + Sync + fmt::Debug {
     fn rank(&self) -> usize;
     /// How many ranks there are, at least 1.
     fn size(&self) -> usize;
+    /// A [`Team`] calls this before each step that its ranks agree upon; an error is this rank's part in it.
+    /// So a communicator for tests makes a step fail. It does nothing else, and waits for nobody.
+    fn before_step(&self, step: &str) -> Result<()> {
+        let _ = step;
+        Ok(())
+    }
     /// Returns when all ranks have called it.
     fn barrier(&self) -> Result<()>;
     /// `data` of rank `root` on every rank; what other ranks give is ignored.

@@ -96,6 +96,7 @@ impl Team {
     /// Errors: that rank's kind, with its number before the message, whatever step it failed in; `Conflict`
     /// where ranks are in different steps; whatever the communicator itself reports.
     pub fn agree<T>(&self, step: &'static str, local: Result<T>) -> Result<T> {
+        let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
         if self.size() == 1 {
             return local;
         }

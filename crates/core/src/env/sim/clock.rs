@@ -13,11 +13,11 @@ pub(super) const TICK: i64 = 1_000;
 
 /// A small generator (SplitMix64): the same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
+pub(in crate::env) struct Rng(u64);
 
 impl Rng {
     /// A generator for one purpose: equal seeds with different `purpose`s are unrelated.
-    pub(super) fn derived(seed: u64, purpose: u64) -> Rng {
+    pub(in crate::env) fn derived(seed: u64, purpose: u64) -> Rng {
         let mut first = Rng(seed);
         let mixed = first.next() ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93);
         Rng(Rng(mixed).next())
@@ -32,7 +32,7 @@ impl Rng {
     }
 
     /// A number below `bound`, or 0 where `bound` is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(in crate::env) fn below(&mut self, bound: u64) -> u64 {
         self.next().checked_rem(bound).unwrap_or(0)
     }
 

@@ -225,8 +225,24 @@ impl DiskFile for SimFile {
         }
     }
 
-    fn set_len(&self, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        match (self.mode, &self.door.who) {
+            (Mode::Read, _) => Err(Errno::INVAL.into()),
+            (_, Who::Real { clock, host }) => {
+                let stamp = Stamp { host: host.clone(), time: clock.now() };
+                self.node.write().set_len(len, &stamp)
+            }
+            (_, Who::Process(process)) => {
+                self.call(process, OpKind::SetLen, (len, 0), |state, caller, _, _| {
+                    let old_len = self.node.read().len();
+                    let growth = usize::try_from(len.saturating_sub(old_len)).map_err(|_| Errno::NOSPC)?;
+                    if state.fitting(growth, old_len, old_len)? < growth {
+                        return Err(Errno::NOSPC.into());
+                    }
+                    self.node.write().set_len(len, &caller.stamp)
+                })
+            }
+        }
     }
 
     fn stat(&self) -> io::Result<Stat> {

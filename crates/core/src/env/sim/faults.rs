@@ -26,6 +26,7 @@ pub enum OpKind {
     Append,
     SyncData,
     Writeback,
+    SetLen,
     StatFile,
     CreateDirAll,
     SyncDir,
@@ -41,7 +42,7 @@ pub enum OpKind {
 
 impl OpKind {
     /// Every kind.
-    pub const ALL: [OpKind; 20] = [
+    pub const ALL: [OpKind; 21] = [
         OpKind::Create,
         OpKind::OpenRead,
         OpKind::OpenWrite,
@@ -51,6 +52,7 @@ impl OpKind {
         OpKind::Append,
         OpKind::SyncData,
         OpKind::Writeback,
+        OpKind::SetLen,
         OpKind::StatFile,
         OpKind::CreateDirAll,
         OpKind::SyncDir,
@@ -177,7 +179,7 @@ pub struct Op {
     pub path: Arc<Path>,
     /// Target of a link or rename.
     pub to: Option<PathBuf>,
-    /// Offset of a read or write; of an append, where it went.
+    /// Offset of a read or write; of an append, where it went; of a new length, that length.
     pub offset: u64,
     /// Bytes read or written.
     pub len: u64,

@@ -82,6 +82,8 @@ pub(super) struct RecentWrite {
     pub(super) time: i64,
     pub(super) host: Arc<str>,
     pub(super) piece: Piece,
+    /// Whether this sets the length to the (empty) piece's offset: what stood beyond it is gone.
+    pub(super) sets_len: bool,
 }
 
 /// Everything about a file but its names.
@@ -152,7 +154,32 @@ impl FileData {
         }
         if let Some(recent) = &mut self.recent {
             let piece = Piece { offset, data: data.to_vec() };
-            recent.writes.push(RecentWrite { time: by.time, host: by.host.clone(), piece });
+            recent.writes.push(RecentWrite { time: by.time, host: by.host.clone(), piece, sets_len: false });
+        }
+        Ok(())
+    }
+
+    /// Cuts the file, or adds a hole; only where memory cannot hold it does it fail.
+    ///
+    /// To the journal a cut is also a write of zeros over what it removed, so that a power cut after the
+    /// file has grown again may show the old bytes, zeros, or some of each, as a disk may.
+    pub(super) fn set_len(&mut self, len: u64, by: &Stamp) -> io::Result<()> {
+        let len = usize::try_from(len).ok().filter(|l| isize::try_from(*l).is_ok()).ok_or(Errno::FBIG)?;
+        let old_len = self.bytes.len();
+        self.bytes.try_reserve(len.saturating_sub(old_len)).map_err(|_| Errno::NOSPC)?;
+        self.bytes.resize(len, 0);
+        self.mtime = by.time;
+        if let Some(journal) = &mut self.journal {
+            if len < old_len {
+                journal.pending.push(Piece { offset: len, data: vec![0; old_len - len] });
+            }
+            if len != old_len {
+                journal.lens.push(len);
+            }
+        }
+        if let Some(recent) = &mut self.recent {
+            let piece = Piece { offset: len, data: Vec::new() };
+            recent.writes.push(RecentWrite { time: by.time, host: by.host.clone(), piece, sets_len: true });
         }
         Ok(())
     }

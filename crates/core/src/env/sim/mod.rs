@@ -41,7 +41,8 @@ mod weak;
 
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
 
-use self::clock::{Rng, SimClock, SimIdentity, SimRand};
+pub(in crate::env) use self::clock::Rng;
+use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};
 use self::faults::{Faults, Ignored};
 use self::file::lock;

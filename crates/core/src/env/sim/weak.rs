@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::State;
 use super::clock::Rng;
-use super::file::{FileData, FileNode, Piece, Recent, Stamp};
+use super::file::{FileData, FileNode, Recent, RecentWrite, Stamp};
 use super::tree::{Dir, Ino, Node, ROOT, names};
 
 /// What is looked at.
@@ -70,16 +70,23 @@ impl Recent {
     fn settle(&mut self, cutoff: i64) {
         let seen = self.writes.iter().take_while(|w| w.time <= cutoff).count();
         for write in self.writes.drain(..seen) {
-            write.piece.apply(&mut self.base);
+            match write.sets_len {
+                true => self.base.resize(write.piece.offset, 0),
+                false => write.piece.apply(&mut self.base),
+            }
         }
     }
 
-    fn visible<'a>(&'a self, host: &'a str, moment: i64) -> impl Iterator<Item = &'a Piece> {
-        self.writes.iter().filter(move |w| &*w.host == host || w.time <= moment).map(|w| &w.piece)
+    fn visible<'a>(&'a self, host: &'a str, moment: i64) -> impl Iterator<Item = &'a RecentWrite> {
+        self.writes.iter().filter(move |w| &*w.host == host || w.time <= moment)
     }
 
     fn len_at(&self, host: &str, moment: i64) -> usize {
-        self.visible(host, moment).map(Piece::end).fold(self.base.len(), usize::max)
+        let after = |len: usize, write: &RecentWrite| match write.sets_len {
+            true => write.piece.offset,
+            false => len.max(write.piece.end()),
+        };
+        self.visible(host, moment).fold(self.base.len(), after)
     }
 
     /// Reads up to `len` (the length seen) the bytes seen at `moment`; zeros where none were seen.
@@ -89,8 +96,11 @@ impl Recent {
         let buffer = &mut buffer[..n];
         buffer.fill(0);
         overlay(buffer, start, 0, &self.base);
-        for piece in self.visible(host, moment) {
-            overlay(buffer, start, piece.offset, &piece.data);
+        for RecentWrite { piece, sets_len, .. } in self.visible(host, moment) {
+            match sets_len {
+                true => buffer[piece.offset.saturating_sub(start).min(n)..].fill(0),
+                false => overlay(buffer, start, piece.offset, &piece.data),
+            }
         }
         n
     }

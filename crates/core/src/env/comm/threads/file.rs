@@ -1,0 +1,85 @@
+//! A file that the threads of a run have open: one handle, shared.
+
+use std::sync::Arc;
+
+use super::meeting::{Call, Meeting};
+use super::{Part, for_all};
+use crate::Result;
+use crate::env::comm::CommFile;
+use crate::env::comm::single::DiskCommFile;
+
+/// The file as one rank sees it.
+#[derive(Debug)]
+pub(super) struct ThreadFile {
+    pub(super) meeting: Arc<Meeting>,
+    pub(super) rank: usize,
+    pub(super) file: Arc<DiskCommFile>,
+    /// The same on all ranks.
+    pub(super) number: u64,
+}
+
+impl ThreadFile {
+    fn together(&self, call: Call) -> Result<()> {
+        let join = |parts: Vec<Part>| for_all(parts.len(), Part::Nothing);
+        self.meeting.meet(self.rank, call, Part::Nothing, join).map(drop)
+    }
+
+    /// Lets rank 0 do something when all have arrived; all learn what came of it.
+    fn by_first(&self, call: Call, act: impl FnOnce(&DiskCommFile) -> Result<()>) -> Result<()> {
+        self.meeting.enter(self.rank)?;
+        self.together(call.clone())?;
+        let outcome = match self.rank {
+            0 => act(&self.file).map_or_else(|error| Part::Failed(Arc::new(error)), |()| Part::Nothing),
+            _ => Part::Nothing,
+        };
+        let first = |mut parts: Vec<Part>| {
+            let outcome = parts.swap_remove(0);
+            for_all(parts.len() + 1, outcome)
+        };
+        match self.meeting.meet(self.rank, call, outcome, first)? {
+            Part::Failed(error) => Err(error.replicate()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does this rank's part of a collective, which ends when all have done theirs.
+    fn by_all(&self, call: Call, act: impl FnOnce(&DiskCommFile) -> Result<()>) -> Result<()> {
+        self.meeting.enter(self.rank)?;
+        let outcome = act(&self.file);
+        self.together(call)?;
+        outcome
+    }
+}
+
+impl CommFile for ThreadFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        self.meeting.point(self.rank)?;
+        self.file.write_at(data, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.meeting.point(self.rank)?;
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        self.by_all(Call::WriteAll { file: self.number }, |file| file.write_all(parts))
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        self.by_all(Call::ReadAll { file: self.number }, |file| file.read_all(parts))
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.meeting.point(self.rank)?;
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.by_first(Call::SetLen { file: self.number, len }, |file| file.set_len(len))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.by_first(Call::Sync { file: self.number }, |file| file.sync())
+    }
+}

@@ -1,0 +1,285 @@
+//! Where the threads of a run meet: whose turn it is, who has arrived at the collective that is under
+//! way, and what comes of it.
+//!
+//! Invariants:
+//! * a collective under way is named by its first caller; who calls another one breaks the meeting, and
+//!   every call from then on fails with the same error;
+//! * a rank that has gone fails the collective under way and every later one;
+//! * under a schedule exactly one rank runs: `running`. The others wait at a call, ready or not.
+
+use std::panic;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::Part;
+use super::faults::{Faults, Kind};
+use crate::env::comm::{FileMode, Reduce};
+use crate::env::sim::Rng;
+use crate::{Error, Result};
+
+/// A collective call: what must be equal on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Call {
+    Barrier,
+    Broadcast { root: usize },
+    Allgather,
+    Gather { root: usize },
+    ExclusiveScan { values: usize },
+    Allreduce { reduce: Reduce, values: usize },
+    Alltoallv,
+    Open { path: std::path::PathBuf, mode: FileMode },
+    WriteAll { file: u64 },
+    ReadAll { file: u64 },
+    SetLen { file: u64, len: u64 },
+    Sync { file: u64 },
+}
+
+/// What a dead rank's thread unwinds with.
+pub(super) struct Died;
+
+/// Which rank runs, of those that can.
+#[derive(Debug)]
+struct Schedule {
+    rng: Rng,
+    running: Option<usize>,
+    ready: Vec<bool>,
+}
+
+impl Schedule {
+    fn draw(&mut self) {
+        let ready: Vec<usize> = (0..self.ready.len()).filter(|rank| self.ready[*rank]).collect();
+        self.running = ready.get(self.rng.below(ready.len() as u64) as usize).copied();
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    /// The call under way and its first caller.
+    call: Option<(usize, Call)>,
+    /// What each rank that arrived has given.
+    parts: Vec<Option<Part>>,
+    arrived: usize,
+    /// What each rank takes away, until it does.
+    outcomes: Vec<Option<Result<Part>>>,
+    /// Why a rank has gone.
+    gone: Vec<Option<String>>,
+    broken: Option<Error>,
+    /// Collective calls and steps of each rank.
+    calls: Vec<u64>,
+    steps: Vec<u64>,
+    schedule: Option<Schedule>,
+    files: u64,
+}
+
+/// The ranks of one run.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    state: Mutex<State>,
+    wake: Vec<Condvar>,
+    faults: Faults,
+}
+
+impl Meeting {
+    pub(super) fn new(size: usize, seed: Option<u64>, faults: Faults) -> Meeting {
+        let schedule = seed.map(|seed| {
+            let mut schedule =
+                Schedule { rng: Rng::derived(seed, 0xc0), running: None, ready: vec![true; size] };
+            schedule.draw();
+            schedule
+        });
+        let none = || (0..size).map(|_| None);
+        let state = State {
+            call: None,
+            parts: none().collect(),
+            arrived: 0,
+            outcomes: (0..size).map(|_| None).collect(),
+            gone: vec![None; size],
+            broken: None,
+            calls: vec![0; size],
+            steps: vec![0; size],
+            schedule,
+            files: 0,
+        };
+        Meeting { state: Mutex::new(state), wake: (0..size).map(|_| Condvar::new()).collect(), faults }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.wake.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it is this rank's turn.
+    fn turn<'a>(&'a self, rank: usize, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while state.schedule.as_ref().is_some_and(|s| s.running != Some(rank)) {
+            state = self.wake[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
+    /// Draws who goes on, and wakes it.
+    fn pass(&self, state: &mut State) {
+        let Some(schedule) = &mut state.schedule else { return };
+        schedule.draw();
+        if let Some(next) = schedule.running {
+            self.wake[next].notify_all();
+        }
+    }
+
+    /// The first moment of a rank's thread.
+    pub(super) fn begin(&self, rank: usize) {
+        drop(self.turn(rank, self.lock()));
+    }
+
+    /// A moment at which another rank may go on; fails on a rank that has gone.
+    pub(super) fn point(&self, rank: usize) -> Result<()> {
+        let mut state = self.lock();
+        own_end(&state, rank)?;
+        self.pass(&mut state);
+        drop(self.turn(rank, state));
+        Ok(())
+    }
+
+    /// Counts a step of a team, which may be the one to fail.
+    pub(super) fn step(&self, rank: usize, step: &str) -> Result<()> {
+        let mut state = self.lock();
+        state.steps[rank] += 1;
+        match self.faults.strikes(Kind::Step, rank, state.steps[rank]) {
+            true => Err(Error::unavailable(format!("the injected failure of step `{step}`"))),
+            false => Ok(()),
+        }
+    }
+
+    /// A number for a file that is being opened; the caller shares it with the other ranks.
+    pub(super) fn file_number(&self) -> u64 {
+        let mut state = self.lock();
+        state.files += 1;
+        state.files
+    }
+
+    /// Begins a collective call: counts it, lets a failure strike, and gives others their turn.
+    pub(super) fn enter(&self, rank: usize) -> Result<()> {
+        self.point(rank)?;
+        let mut state = self.lock();
+        state.calls[rank] += 1;
+        let count = state.calls[rank];
+        if self.faults.strikes(Kind::Death, rank, count) {
+            drop(state);
+            self.leave(rank, "died of an injected failure");
+            panic::resume_unwind(Box::new(Died));
+        }
+        if self.faults.strikes(Kind::Call, rank, count) {
+            let error = Error::unavailable(format!("the injected failure of a call of rank {rank}"));
+            self.break_up(&mut state, &error);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Meets all other ranks in `call` with this rank's part. The last to arrive lets `join` make each
+    /// rank's outcome out of all parts; others wait for it.
+    pub(super) fn meet(
+        &self,
+        rank: usize,
+        call: Call,
+        part: Part,
+        join: impl FnOnce(Vec<Part>) -> Vec<Result<Part>>,
+    ) -> Result<Part> {
+        let mut state = self.lock();
+        own_end(&state, rank)?;
+        if let Some(broken) = &state.broken {
+            return Err(broken.replicate());
+        }
+        if let Some((other, why)) = state.gone.iter().enumerate().find_map(|(r, g)| Some((r, g.as_ref()?))) {
+            return Err(gone(other, why));
+        }
+        match &state.call {
+            None => state.call = Some((rank, call)),
+            Some((_, first)) if *first == call => {}
+            Some((other, first)) => {
+                let error = Error::conflict(format!("rank {other} calls {first:?}, rank {rank} {call:?}"))
+                    .with_hint("all ranks make the same collective calls in the same order");
+                self.break_up(&mut state, &error);
+                return Err(error);
+            }
+        }
+        state.parts[rank] = Some(part);
+        state.arrived += 1;
+        if state.arrived == self.size() {
+            let parts = state.parts.iter_mut().filter_map(Option::take).collect();
+            state.outcomes = join(parts).into_iter().map(Some).collect();
+            let own = state.outcomes[rank].take();
+            self.disperse(&mut state);
+            return own.unwrap_or_else(|| Err(Error::internal("a collective of threads without an outcome")));
+        }
+        if let Some(schedule) = &mut state.schedule {
+            schedule.ready[rank] = false;
+        }
+        self.pass(&mut state);
+        loop {
+            if state.schedule.as_ref().is_none_or(|s| s.running == Some(rank))
+                && let Some(outcome) = state.outcomes[rank].take()
+            {
+                return outcome;
+            }
+            state = self.wake[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends the collective under way: who waits in it has an outcome now.
+    fn disperse(&self, state: &mut State) {
+        state.call = None;
+        state.arrived = 0;
+        match &mut state.schedule {
+            Some(schedule) => {
+                for (rank, outcome) in state.outcomes.iter().enumerate() {
+                    schedule.ready[rank] |= outcome.is_some();
+                }
+            }
+            None => self.wake.iter().for_each(Condvar::notify_all),
+        }
+    }
+
+    /// Fails the collective under way with `error`.
+    fn fail(&self, state: &mut State, error: &Error) {
+        for rank in 0..self.size() {
+            if state.parts[rank].take().is_some() {
+                state.outcomes[rank] = Some(Err(error.replicate()));
+            }
+        }
+        self.disperse(state);
+    }
+
+    fn break_up(&self, state: &mut State, error: &Error) {
+        self.fail(state, error);
+        state.broken.get_or_insert_with(|| error.replicate());
+    }
+
+    /// Takes a rank out: the others' collectives fail from now on. Only the first reason counts.
+    pub(super) fn leave(&self, rank: usize, why: &str) {
+        let mut state = self.lock();
+        if state.gone[rank].is_none() {
+            state.gone[rank] = Some(why.to_owned());
+            self.fail(&mut state, &gone(rank, why));
+        }
+    }
+
+    /// The last moment of a rank's thread.
+    pub(super) fn end(&self, rank: usize) {
+        self.leave(rank, "has ended");
+        let mut state = self.lock();
+        if let Some(schedule) = &mut state.schedule {
+            schedule.ready[rank] = false;
+        }
+        self.pass(&mut state);
+    }
+}
+
+fn gone(rank: usize, why: &str) -> Error {
+    Error::unavailable(format!("rank {rank} has gone: it {why}"))
+}
+
+fn own_end(state: &State, rank: usize) -> Result<()> {
+    state.gone[rank].as_ref().map_or(Ok(()), |why| Err(gone(rank, why)))
+}
