@@ -7,6 +7,8 @@
 //! | [`paths`] | paths as names: the reversible spelling |
 //! | [`fill`] | fill values |
 //! | [`trailer`] | the name index after the last data byte |
+//! | [`extents`] | from a box of a variable to ranges of bytes |
+//! | [`values`] | between the file's values and memory's: byte order, conversions, range errors |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
 //!
@@ -14,10 +16,12 @@
 //! million objects costs little more memory than its bytes.
 
 pub mod columns;
+pub mod extents;
 pub mod fill;
 pub mod names;
 pub mod paths;
 pub mod trailer;
+pub mod values;
 
 pub use columns::{Attr, Attrs, Dim, Dims, Header, Names, Var, Vars};
 
