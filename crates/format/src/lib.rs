@@ -14,9 +14,10 @@
 //! | [`version`] | the text that names a snapshot |
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
+//! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
 //! | [`helper`] | frames on the pipe to the helper process |
 //!
-//! Invariants: integers are little-endian except inside keys; every parse checks bounds and returns
+//! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
 
 pub mod block;
@@ -32,6 +33,7 @@ pub mod location;
 pub mod log;
 pub mod marker;
 pub mod netcdf;
+pub mod partitioned;
 pub mod run;
 pub mod version;
 

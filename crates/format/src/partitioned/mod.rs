@@ -1,0 +1,93 @@
+//! The partitioned header: a container's header as an index table and metadata blocks, so that ranks write
+//! it without one another and readers read only what they need.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`head`] | the first bytes of the file: totals, places, number of records |
+//! | [`table`] | the index table: one entry a metadata block, one entry a writer |
+//! | [`block`] | a metadata block: dimensions, global attributes and variables that one writer defined |
+//! | [`pages`] | sorted entries in checksummed pages: the path index, and each writer's name index |
+//!
+//! A file is head, blocks, name indexes, path index, table, data part. The data part is that of a CDF-5
+//! file with the same definitions. The normative text is `spec/partitioned-header.md`.
+//!
+//! Invariants: integers are big-endian; every byte of the header but padding is covered by a CRC-32C; what
+//! is decoded is checked against what the bytes can hold before memory is taken for it; a block says where
+//! data are relative to the data part, so that it does not depend on how long the header is.
+
+use fieldstone_core::{Error, Result};
+
+pub mod block;
+pub mod head;
+pub mod pages;
+pub mod table;
+
+pub use block::{Block, BlockBuilder, BlockDim, BlockVar};
+pub use head::Head;
+pub use pages::{Page, name_entry, name_key, path_entry, path_hash};
+pub use table::{BlockEntry, Table, WriterEntry};
+
+/// The version of the format that is written and read.
+pub const VERSION: u8 = 0;
+
+/// The first four bytes of a finished file.
+pub const MAGIC: [u8; 4] = [b'F', b'S', b'P', VERSION];
+
+/// The first four bytes of a file that is being written.
+pub const UNFINISHED: [u8; 4] = *b"FSUP";
+
+/// Bytes at which a block is closed and the next begins; only an object that is larger alone exceeds it.
+pub const BLOCK_TARGET: usize = 256 << 10;
+
+/// Most bytes of one object's entry.
+pub const MAX_ENTRY: usize = 1 << 30;
+
+/// Takes big-endian values from bytes that somebody else wrote.
+#[derive(Debug, Clone, Copy)]
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    what: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(bytes: &'a [u8], what: &'static str) -> Cursor<'a> {
+        Cursor { bytes, what }
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let (part, rest) = self
+            .bytes
+            .split_at_checked(len)
+            .ok_or_else(|| Error::corrupt(format!("{}: {len} bytes do not fit", self.what)))?;
+        self.bytes = rest;
+        Ok(part)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_be_bytes(self.array()?))
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    fn text(&mut self, len: usize) -> Result<&'a str> {
+        let what = self.what;
+        std::str::from_utf8(self.take(len)?)
+            .map_err(|_| Error::corrupt(format!("{what}: a name is not UTF-8")))
+    }
+}

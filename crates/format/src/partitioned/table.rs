@@ -1,0 +1,312 @@
+//! The index table: all that every rank keeps of a file's header. One entry a metadata block, one entry a
+//! writer, and for each block the least and the greatest path in it.
+//!
+//! Numbers of objects in the file follow the blocks: the first dimension of the second block comes after
+//! the last of the first.
+//!
+//! Invariants of a decoded table: blocks lie between head and data part, without overlap, in ascending
+//! order; each belongs to one writer, writers in order; sums of its counts are those of the head.
+//!
+//! ```
+//! use fieldstone_format::partitioned::{BlockEntry, Head, Table, WriterEntry};
+//! let mut table = Table::default();
+//! table.push(BlockEntry { offset: 160, len: 40, vars: 2, ..BlockEntry::default() }, "a", "b");
+//! table.writers.push(WriterEntry { blocks: 1, ..WriterEntry::default() });
+//! let bytes = table.encode();
+//! let head = Head { vars: 2, blocks: 1, writers: 1, table_offset: 200, table_len: bytes.len() as u64,
+//!     table_crc: fieldstone_format::crc(&bytes), data_begin: 512, record_begin: 512, ..Head::default() };
+//! assert_eq!(Table::decode(&bytes, &head).unwrap().block_of_var(1), Some((0, 1)));
+//! ```
+
+use fieldstone_core::{Error, Result};
+
+use super::pages::{NAME_ENTRY, PAGE, pages_of};
+use super::{Cursor, Head};
+use crate::netcdf::Names;
+
+/// What the table says of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockEntry {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u32,
+    /// Its CRC-32C.
+    pub crc: u32,
+    /// Its dimensions.
+    pub dims: u32,
+    /// Its global attributes.
+    pub attrs: u32,
+    /// Its variables.
+    pub vars: u32,
+    /// Paths that its objects stand under.
+    pub paths: u32,
+    /// Bytes of data of its variables: of all of a fixed one, of one record of a record variable.
+    pub data: u64,
+}
+
+/// What the table says of a writer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriterEntry {
+    /// How many of the blocks are its. They follow those of the writer before.
+    pub blocks: u32,
+    /// Where its name index begins.
+    pub names_offset: u64,
+    /// Entries of its name index.
+    pub names: u64,
+}
+
+/// The index table.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// The blocks, in the order of the file.
+    pub blocks: Vec<BlockEntry>,
+    /// The writers, in the order of their ranks.
+    pub writers: Vec<WriterEntry>,
+    paths: Names,
+    first: Vec<[u64; 3]>,
+    first_block: Vec<u32>,
+}
+
+/// Bytes of a block's entry.
+const BLOCK: usize = 44;
+/// Bytes of a writer's entry.
+const WRITER: usize = 20;
+
+impl Table {
+    /// Appends a block whose objects stand under paths from `least` to `greatest`.
+    pub fn push(&mut self, block: BlockEntry, least: &str, greatest: &str) {
+        self.blocks.push(block);
+        self.paths.push(least);
+        self.paths.push(greatest);
+    }
+
+    /// Bytes that [`encode`](Table::encode) makes of `blocks` blocks and `writers` writers, whose paths
+    /// take `paths` bytes.
+    pub fn encoded_len(blocks: u64, writers: u64, paths: u64) -> u64 {
+        blocks * BLOCK as u64 + writers * WRITER as u64 + paths
+    }
+
+    /// The table's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.blocks.len() * 60 + self.writers.len() * WRITER);
+        for (i, block) in self.blocks.iter().enumerate() {
+            out.extend_from_slice(&block.offset.to_be_bytes());
+            for value in [block.len, block.crc, block.dims, block.attrs, block.vars, block.paths] {
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+            out.extend_from_slice(&block.data.to_be_bytes());
+            for path in [self.paths.get(2 * i), self.paths.get(2 * i + 1)] {
+                out.extend_from_slice(&(path.len() as u16).to_be_bytes());
+            }
+        }
+        for writer in &self.writers {
+            out.extend_from_slice(&writer.blocks.to_be_bytes());
+            out.extend_from_slice(&writer.names_offset.to_be_bytes());
+            out.extend_from_slice(&writer.names.to_be_bytes());
+        }
+        out.extend_from_slice(self.paths.text().as_bytes());
+        out
+    }
+
+    /// Reads a table and checks it against the head of its file.
+    pub fn decode(bytes: &[u8], head: &Head) -> Result<Table> {
+        let wrong =
+            |rule: &str| Error::corrupt(format!("index table at offset {}: {rule}", head.table_offset));
+        if crate::crc(bytes) != head.table_crc {
+            return Err(wrong("its bytes do not match their checksum"));
+        }
+        let mut cursor = Cursor::new(bytes, "index table");
+        let least = u64::from(head.blocks) * BLOCK as u64 + u64::from(head.writers) * WRITER as u64;
+        if least > bytes.len() as u64 {
+            return Err(wrong("it is shorter than its blocks and writers take"));
+        }
+        let mut table = Table { blocks: Vec::with_capacity(head.blocks as usize), ..Table::default() };
+        let mut lens = Vec::with_capacity(head.blocks as usize * 2);
+        let mut before = Head::LEN as u64;
+        for _ in 0..head.blocks {
+            let block = BlockEntry {
+                offset: cursor.u64()?,
+                len: cursor.u32()?,
+                crc: cursor.u32()?,
+                dims: cursor.u32()?,
+                attrs: cursor.u32()?,
+                vars: cursor.u32()?,
+                paths: cursor.u32()?,
+                data: cursor.u64()?,
+            };
+            lens.extend([cursor.u16()?, cursor.u16()?]);
+            let end = block.offset.checked_add(u64::from(block.len));
+            let Some(end) = end.filter(|end| block.offset >= before && *end <= head.data_begin) else {
+                return Err(wrong("blocks stand between head and data part, one after another"));
+            };
+            before = end;
+            table.blocks.push(block);
+        }
+        for _ in 0..head.writers {
+            let (blocks, names_offset, names) = (cursor.u32()?, cursor.u64()?, cursor.u64()?);
+            let len = pages_of(names, NAME_ENTRY).checked_mul(PAGE as u64);
+            if len.and_then(|len| len.checked_add(names_offset)).is_none_or(|end| end > head.data_begin) {
+                return Err(wrong("name indexes stand before the data part"));
+            }
+            table.writers.push(WriterEntry { blocks, names_offset, names });
+        }
+        for len in lens {
+            table.paths.push(cursor.text(usize::from(len))?);
+        }
+        if !cursor.bytes.is_empty() {
+            return Err(wrong("bytes are left behind its last path"));
+        }
+        table.count();
+        let total = table.first.last().copied().unwrap_or_default();
+        let blocks: u64 = table.writers.iter().map(|writer| u64::from(writer.blocks)).sum();
+        if total != [head.dims, head.attrs, head.vars] || blocks != u64::from(head.blocks) {
+            return Err(wrong("its sums are not those of the head"));
+        }
+        Ok(table)
+    }
+
+    /// Adds up the counts, so that numbers of objects lead to blocks. A decoded table is counted.
+    pub fn count(&mut self) {
+        let mut sums = [0u64; 3];
+        self.first = vec![sums];
+        for block in &self.blocks {
+            for (sum, count) in sums.iter_mut().zip([block.dims, block.attrs, block.vars]) {
+                *sum += u64::from(count);
+            }
+            self.first.push(sums);
+        }
+        let mut block = 0;
+        self.first_block = vec![0];
+        for writer in &self.writers {
+            block += writer.blocks;
+            self.first_block.push(block);
+        }
+    }
+
+    fn block_of(&self, kind: usize, number: u64) -> Option<(usize, usize)> {
+        let after = self.first.partition_point(|first| first[kind] <= number);
+        let block = after.checked_sub(1).filter(|block| *block < self.blocks.len())?;
+        Some((block, (number - self.first[block][kind]) as usize))
+    }
+
+    /// The block and slot of a dimension by its number in the file.
+    pub fn block_of_dim(&self, number: u64) -> Option<(usize, usize)> {
+        self.block_of(0, number)
+    }
+
+    /// The block and slot of a variable by its number in the file.
+    pub fn block_of_var(&self, number: u64) -> Option<(usize, usize)> {
+        self.block_of(2, number)
+    }
+
+    /// Number in the file of a block's first dimension, attribute and variable.
+    pub fn first_of_block(&self, block: usize) -> [u64; 3] {
+        self.first.get(block).copied().unwrap_or_default()
+    }
+
+    /// Which blocks are a writer's.
+    pub fn blocks_of_writer(&self, writer: usize) -> std::ops::Range<usize> {
+        match (self.first_block.get(writer), self.first_block.get(writer + 1)) {
+            (Some(first), Some(end)) => *first as usize..*end as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// The least and the greatest path in a block.
+    pub fn path_range(&self, block: usize) -> (&str, &str) {
+        (self.paths.get(2 * block), self.paths.get(2 * block + 1))
+    }
+
+    /// Bytes of memory it holds.
+    pub fn memory(&self) -> u64 {
+        let blocks = self.blocks.capacity() * size_of::<BlockEntry>();
+        let writers = self.writers.capacity() * size_of::<WriterEntry>();
+        self.paths.memory() + (blocks + writers + self.first.capacity() * 24) as u64
+    }
+}
+
+impl BlockEntry {
+    /// Checks a block's bytes, and decodes it.
+    pub fn check(&self, bytes: Vec<u8>) -> Result<super::Block> {
+        if bytes.len() != self.len as usize || crate::crc(&bytes) != self.crc {
+            return Err(Error::corrupt("the block does not match its checksum"));
+        }
+        let block = super::Block::decode(bytes)?;
+        let counts = [block.dims(), block.attrs(), block.vars(), block.paths()];
+        if counts != [self.dims, self.attrs, self.vars, self.paths].map(|count| count as usize) {
+            return Err(Error::corrupt("the block does not hold as many objects as the index table says"));
+        }
+        Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Table, Head) {
+        let mut table = Table::default();
+        for (i, vars) in [3, 0, 4].into_iter().enumerate() {
+            let offset = 200 + i as u64 * 50;
+            let block = BlockEntry { offset, len: 50, crc: 9, dims: 2, vars, ..BlockEntry::default() };
+            table.push(block, "a", if i == 1 { "event_1/u" } else { "b" });
+        }
+        table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5 });
+        table.writers.push(WriterEntry::default());
+        table.writers.push(WriterEntry { blocks: 2, names_offset: 8192, names: 8 });
+        table.count();
+        let bytes = table.encode();
+        let head = Head {
+            dims: 6,
+            vars: 7,
+            blocks: 3,
+            writers: 3,
+            table_offset: 500,
+            table_len: bytes.len() as u64,
+            table_crc: crate::crc(&bytes),
+            data_begin: 20_000,
+            record_begin: 20_000,
+            ..Head::default()
+        };
+        (table, head)
+    }
+
+    #[test]
+    fn numbers_lead_to_blocks_and_slots() {
+        let (table, head) = sample();
+        let bytes = table.encode();
+        let paths = table.paths.text().len() as u64;
+        assert_eq!(bytes.len() as u64, Table::encoded_len(3, 3, paths));
+        let read = Table::decode(&bytes, &head).unwrap();
+        assert_eq!((&read.blocks, &read.writers), (&table.blocks, &table.writers));
+        let places: Vec<_> = (0..8).map(|number| read.block_of_var(number)).collect();
+        let wanted = [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2), (2, 3)].map(Some);
+        assert_eq!(places[..7], wanted);
+        assert_eq!((places[7], read.block_of_dim(3)), (None, Some((1, 1))));
+        assert_eq!((read.path_range(1), read.blocks_of_writer(2)), (("a", "event_1/u"), 1..3));
+    }
+
+    #[test]
+    fn damage_and_nonsense_are_refused() {
+        let (table, head) = sample();
+        let bytes = table.encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Table::decode(&damaged, &head).is_err(), "bit {bit}");
+            // Nonsense behind a checksum that matches must not panic either.
+            let _ = Table::decode(&damaged, &Head { table_crc: crate::crc(&damaged), ..head.clone() });
+        }
+        for spoil in [
+            |head: &mut Head| head.blocks = u32::MAX,
+            |head: &mut Head| head.writers = 2,
+            |head: &mut Head| head.vars = 8,
+            |head: &mut Head| head.data_begin = 300,
+        ] {
+            let mut other = head.clone();
+            spoil(&mut other);
+            assert!(Table::decode(&bytes, &other).is_err());
+        }
+    }
+}
