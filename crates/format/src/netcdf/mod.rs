@@ -9,6 +9,8 @@
 //! | [`trailer`] | the name index after the last data byte |
 //! | [`extents`] | from a box of a variable to ranges of bytes |
 //! | [`values`] | between the file's values and memory's: byte order, conversions, range errors |
+//! | [`write`] | a header's bytes: sizes beforehand, entries of any range |
+//! | [`layout`] | vsizes, offsets, the record; the limits of each version |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
 //!
@@ -18,10 +20,12 @@
 pub mod columns;
 pub mod extents;
 pub mod fill;
+pub mod layout;
 pub mod names;
 pub mod paths;
 pub mod trailer;
 pub mod values;
+pub mod write;
 
 pub use columns::{Attr, Attrs, Dim, Dims, Header, Names, Var, Vars};
 

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use fieldstone_core::{Error, Result};
 
 use super::names::{check_characters, check_length};
+use super::{Attrs, NcType};
 
 /// Name of the global attribute that says that names are spelled paths.
 pub const ATTRIBUTE: &str = "fieldstone_paths";
@@ -48,20 +49,35 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'/' | b'.' | b'~')
 }
 
-/// Appends the spelling of `path` to `name`.
-pub fn encode(path: &str, name: &mut String) {
+/// Gives the spelling of `path` piece by piece.
+fn spell<'a>(path: &'a str, mut piece: impl FnMut(&'a str)) {
     let mut rest = path;
     while let Some(at) = rest.bytes().position(is_special) {
         // `at` is the place of an ASCII character, so both cuts are between characters.
-        name.push_str(&rest[..at]);
-        name.push_str(match rest.as_bytes()[at] {
+        piece(&rest[..at]);
+        piece(match rest.as_bytes()[at] {
             b'/' => ".",
             b'.' => "~.",
             _ => "~~",
         });
         rest = &rest[at + 1..];
     }
-    name.push_str(rest);
+    piece(rest);
+}
+
+/// Appends the spelling of `path` to `name`.
+pub fn encode(path: &str, name: &mut String) {
+    spell(path, |piece| name.push_str(piece));
+}
+
+/// Appends the bytes of the spelling of `path` to `name`.
+pub fn encode_bytes(path: &str, name: &mut Vec<u8>) {
+    spell(path, |piece| name.extend_from_slice(piece.as_bytes()));
+}
+
+/// Whether a file with these global attributes spells paths as names.
+pub fn is_spelled(attrs: &Attrs) -> bool {
+    attrs.find(ATTRIBUTE).is_some_and(|attr| attr.ty == NcType::Char && attr.value == RULE.as_bytes())
 }
 
 /// Bytes of the spelling of `path`.

@@ -1,0 +1,377 @@
+//! Where data lie: `vsize` and `begin` of every variable, the record, and the limits of each version.
+//!
+//! Fixed variables follow the header in the order of their definition, each at a multiple of four; then
+//! records, each holding one slab of every record variable. A file's **only** record variable is not padded.
+//!
+//! Invariants: nothing overlaps; every product and sum is checked; a variable never moves towards the begin of
+//! its file when a file is laid out anew.
+//!
+//! ```
+//! use fieldstone_format::netcdf::{Header, NcType, Version, layout};
+//! let mut header = Header::new(Version::Cdf5);
+//! let (time, x) = (header.dims.push_record("time"), header.dims.push("x", 5));
+//! header.vars.push("a", NcType::Byte, &[time, x]);
+//! let layout = layout::lay_out(&mut header, &layout::Alignment::default(), false, None)?;
+//! assert_eq!((header.vars.vsizes[0], layout.record_size), (8, 5), "a lone record variable is not padded");
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use fieldstone_core::{Error, Result};
+
+use super::names::check_length;
+use super::{Header, NcType, Var, Version, pad4, write};
+
+/// Free space and alignment that a writer asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alignment {
+    /// The data part begins at a multiple of this.
+    pub v_align: u64,
+    /// The record part begins at a multiple of this.
+    pub r_align: u64,
+    /// Bytes left free after the header.
+    pub h_minfree: u64,
+    /// Bytes left free after the fixed variables.
+    pub v_minfree: u64,
+}
+
+impl Default for Alignment {
+    fn default() -> Alignment {
+        Alignment { v_align: 512, r_align: 4, h_minfree: 0, v_minfree: 0 }
+    }
+}
+
+/// Where the parts of a file lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of the header.
+    pub header_len: u64,
+    /// Offset of the first fixed variable.
+    pub data_begin: u64,
+    /// Offset behind the last fixed variable and its padding.
+    pub data_end: u64,
+    /// Offset of the first record.
+    pub record_begin: u64,
+    /// Bytes from one record to the next; 0 without record variables.
+    pub record_size: u64,
+    /// Whether exactly one variable has records, which then are not padded.
+    pub one_record_var: bool,
+}
+
+impl Layout {
+    /// The layout of a header that was read; sizes are computed from shapes, not taken from `vsize`.
+    pub fn of(header: &Header, header_len: u64) -> Result<Layout> {
+        let mut layout = Layout { header_len, ..Layout::default() };
+        let mut records = Records::default();
+        let (mut data_begin, mut record_begin) = (None::<u64>, None::<u64>);
+        for var in header.vars.iter() {
+            let bytes = bytes_of(header, var)?;
+            let first = if header.is_record(var) {
+                records.add(var.name(), bytes)?;
+                &mut record_begin
+            } else {
+                let end = pad4(bytes).and_then(|bytes| var.begin().checked_add(bytes));
+                layout.data_end = layout.data_end.max(end.ok_or_else(|| beyond(var.name()))?);
+                &mut data_begin
+            };
+            *first = Some(first.map_or(var.begin(), |at| at.min(var.begin())));
+        }
+        layout.data_begin = data_begin.or(record_begin).unwrap_or(header_len);
+        layout.data_end = layout.data_end.max(layout.data_begin);
+        layout.record_begin = record_begin.unwrap_or(layout.data_end);
+        (layout.record_size, layout.one_record_var) = records.size();
+        Ok(layout)
+    }
+
+    /// Bytes of the file with `numrecs` records; `None` where that is beyond all files.
+    pub fn file_len(&self, numrecs: u64) -> Option<u64> {
+        let records = numrecs.checked_mul(self.record_size)?;
+        let end = if records == 0 { 0 } else { self.record_begin.checked_add(records)? };
+        Some(end.max(self.data_end)).filter(|end| *end <= i64::MAX as u64)
+    }
+
+    /// The number of records that a file of `len` bytes holds whole: what a streaming file's is.
+    pub fn records_in(&self, len: u64) -> u64 {
+        len.saturating_sub(self.record_begin).checked_div(self.record_size).unwrap_or(0)
+    }
+}
+
+/// Sizes of record variables, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Records {
+    vars: u64,
+    padded: u64,
+    bytes: u64,
+}
+
+impl Records {
+    /// Adds a variable whose record takes `bytes`.
+    pub fn add(&mut self, name: &str, bytes: u64) -> Result<()> {
+        let padded = pad4(bytes).and_then(|bytes| self.padded.checked_add(bytes));
+        self.padded = padded.filter(|sum| *sum <= i64::MAX as u64).ok_or_else(|| beyond(name))?;
+        self.bytes = bytes;
+        self.vars += 1;
+        Ok(())
+    }
+
+    /// Bytes from one record to the next, and whether a lone variable has records.
+    pub fn size(&self) -> (u64, bool) {
+        if self.vars == 1 { (self.bytes, true) } else { (self.padded, false) }
+    }
+}
+
+fn beyond(name: &str) -> Error {
+    Error::invalid(format!("variable `{name}` ends beyond byte {} of its file; no file is larger", i64::MAX))
+}
+
+/// Bytes of a variable with these lengths, or of one of its records (whose first length is left out), before
+/// padding; `None` beyond 2^63 - 4.
+pub fn var_bytes(ty: NcType, lens: impl Iterator<Item = u64> + Clone, is_record: bool) -> Option<u64> {
+    let mut lens = lens.skip(usize::from(is_record));
+    if lens.clone().any(|len| len == 0) {
+        return Some(0);
+    }
+    lens.try_fold(ty.size() as u64, |bytes, len| bytes.checked_mul(len))
+        .filter(|bytes| *bytes <= max_var_bytes(Version::Cdf5))
+}
+
+/// Bytes of a variable of `header`, or of one of its records, before padding.
+pub fn bytes_of(header: &Header, var: Var<'_>) -> Result<u64> {
+    let lens = &header.dims.lens;
+    if let Some(id) = var.dims().iter().find(|id| **id as usize >= lens.len()) {
+        let (name, dims) = (var.name(), lens.len());
+        return Err(Error::invalid(format!("variable `{name}` names dimension {id} of {dims}")));
+    }
+    let of_var = var.dims().iter().map(|id| lens[*id as usize]);
+    var_bytes(var.ty(), of_var, header.is_record(var))
+        .ok_or_else(|| too_large(header.version, var.name(), None, header.is_record(var)))
+}
+
+/// The `vsize` that stands in the file for a variable of `bytes`: padded, and all ones where a CDF-1 or
+/// CDF-2 field cannot hold that.
+pub fn vsize(version: Version, bytes: u64) -> u64 {
+    let padded = bytes.next_multiple_of(4);
+    if version != Version::Cdf5 && padded > u64::from(u32::MAX) - 3 { u64::from(u32::MAX) } else { padded }
+}
+
+/// Bytes of the largest variable (or record of one) before the exceptions of [`check_var_bytes`].
+pub fn max_var_bytes(version: Version) -> u64 {
+    match version {
+        Version::Cdf1 => (1 << 31) - 4,
+        Version::Cdf2 => (1 << 32) - 4,
+        Version::Cdf5 => (1 << 63) - 4,
+    }
+}
+
+fn too_large(version: Version, name: &str, bytes: Option<u64>, is_record: bool) -> Error {
+    let (what, limit) =
+        (if is_record { "one record of variable" } else { "variable" }, max_var_bytes(version));
+    let bytes = bytes.map_or("more than 9223372036854775804".to_string(), |bytes| bytes.to_string());
+    let exception = match (version, is_record) {
+        (Version::Cdf5, _) => "",
+        (_, true) => "; only the last record variable may be larger",
+        (_, false) => "; only the last fixed variable may be larger, and only without record variables",
+    };
+    Error::invalid(format!(
+        "{what} `{name}` takes {bytes} bytes; the limit of {} is {limit}{exception}",
+        version.name()
+    ))
+    .with_hint(if version == Version::Cdf5 {
+        "make it smaller"
+    } else {
+        "use the format cdf5, or define it last"
+    })
+}
+
+/// Checks a variable's size against the limit of `version`. In CDF-1 and CDF-2 one may be larger: the last
+/// record variable, or the last fixed one where no variable has records.
+pub fn check_var_bytes(
+    version: Version,
+    name: &str,
+    bytes: u64,
+    is_record: bool,
+    is_last_of_its_kind: bool,
+    record_vars: u64,
+) -> Result<()> {
+    let excepted = version != Version::Cdf5 && is_last_of_its_kind && (is_record || record_vars == 0);
+    if bytes <= max_var_bytes(version) || excepted {
+        return Ok(());
+    }
+    Err(too_large(version, name, Some(bytes), is_record))
+}
+
+/// Checks that a variable may begin at `begin`: below 2^31 in CDF-1, below 2^63 in the others.
+pub fn check_begin(version: Version, name: &str, begin: u64) -> Result<()> {
+    let limit = if version == Version::Cdf1 { i32::MAX as u64 } else { i64::MAX as u64 };
+    if begin <= limit {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "variable `{name}` would begin at byte {begin}; the largest offset of {} is {limit}",
+        version.name()
+    ))
+    .with_hint("use the format cdf2 or cdf5, or define large variables last"))
+}
+
+/// Largest length of a dimension, number of objects in a list, of elements of an attribute, of dimensions of
+/// a variable.
+pub fn max_count(version: Version) -> u64 {
+    if version == Version::Cdf5 { i64::MAX as u64 } else { i32::MAX as u64 }
+}
+
+/// Checks the length of a dimension of fixed length against the limits of `version`.
+pub fn check_dim_len(version: Version, name: &str, len: u64) -> Result<()> {
+    if len == 0 {
+        return Err(Error::invalid(format!(
+            "dimension `{name}` has length 0, by which netCDF classic marks the record dimension"
+        ))
+        .with_hint("leave the dimension and its variables out, or make it the record dimension"));
+    }
+    check_count(version, len, || format!("length of dimension `{name}`"))
+}
+
+/// Checks a count against the limit of `version`; `what` says of what, for the message.
+pub fn check_count(version: Version, count: u64, what: impl Fn() -> String) -> Result<()> {
+    let limit = max_count(version);
+    if count <= limit {
+        return Ok(());
+    }
+    let what = what();
+    Err(Error::invalid(format!("{what} is {count}; the limit of {} is {limit}", version.name()))
+        .with_hint(if version == Version::Cdf5 { "make it smaller" } else { "use the format cdf5" }))
+}
+
+/// Checks what does not depend on offsets: lengths, types, lengths of names as they stand in the file.
+pub fn check_limits(header: &Header, spelled: bool) -> Result<()> {
+    let version = header.version;
+    let check_name = |name: &str| check_length(name, write::name_len(name, spelled));
+    let check_type = |ty: NcType, whose: &dyn Fn() -> String| {
+        if ty.is_in(version) {
+            return Ok(());
+        }
+        let (ty, whose, version) = (ty.name(), whose(), version.name());
+        Err(Error::invalid(format!("{whose} has type {ty}, which {version} does not have"))
+            .with_hint("use the format cdf5 or a type from byte to double"))
+    };
+    let check_attr = |attr: super::Attr<'_>| {
+        let name = attr.name;
+        check_type(attr.ty, &|| format!("attribute `{name}`"))?;
+        check_count(version, attr.len() as u64, || format!("number of elements of attribute `{name}`"))
+    };
+    for (list, count) in [
+        ("dimensions", header.dims.len()),
+        ("global attributes", header.attrs.len()),
+        ("variables", header.vars.len()),
+    ] {
+        check_count(Version::Cdf1, count as u64, || format!("number of {list}"))?;
+    }
+    for dim in header.dims.iter() {
+        check_name(dim.name)?;
+        if !dim.is_record {
+            check_dim_len(version, dim.name, dim.len)?;
+        }
+    }
+    for attr in header.attrs.iter() {
+        check_name(attr.name)?;
+        check_attr(attr)?;
+    }
+    for var in header.vars.iter() {
+        check_name(var.name())?;
+        check_type(var.ty(), &|| format!("variable `{}`", var.name()))?;
+        var.attrs()
+            .try_for_each(|attr| check_length(attr.name, attr.name.len()).and_then(|()| check_attr(attr)))?;
+    }
+    Ok(())
+}
+
+fn align(at: u64, to: u64) -> Option<u64> {
+    at.checked_next_multiple_of(to.max(1))?.checked_next_multiple_of(4).filter(|at| *at <= i64::MAX as u64)
+}
+
+/// Where data begin after a header of `header_len`, where there are variables.
+pub fn data_begin(header_len: u64, alignment: &Alignment) -> Result<u64> {
+    header_len.checked_add(alignment.h_minfree).and_then(|at| align(at, alignment.v_align)).ok_or_else(|| {
+        let free = alignment.h_minfree;
+        Error::invalid(format!("a header of {header_len} bytes with {free} bytes free is beyond all files"))
+    })
+}
+
+/// Where records begin after fixed data that end at `data_end`.
+pub fn record_begin(data_end: u64, alignment: &Alignment) -> Result<u64> {
+    data_end.checked_add(alignment.v_minfree).and_then(|at| align(at, alignment.r_align)).ok_or_else(|| {
+        let free = alignment.v_minfree;
+        Error::invalid(format!("{free} free bytes after data that end at {data_end} are beyond all files"))
+    })
+}
+
+/// Fills in `vsizes` and `begins`, after checking all limits. `old` is the header that the file has so far,
+/// whose dimensions and variables are the first of the new one: its variables keep their place where they can.
+pub fn lay_out(
+    header: &mut Header,
+    alignment: &Alignment,
+    spelled: bool,
+    old: Option<&Header>,
+) -> Result<Layout> {
+    check_limits(header, spelled)?;
+    let version = header.version;
+    let header_len = write::header_len(header, spelled);
+    let count = header.vars.len();
+    let mut sizes = Vec::with_capacity(count);
+    let (mut last_fixed, mut last_record, mut records) = (None, None, Records::default());
+    for var in header.vars.iter() {
+        let bytes = bytes_of(header, var)?;
+        if header.is_record(var) {
+            records.add(var.name(), bytes)?;
+            last_record = Some(var.id());
+        } else {
+            last_fixed = Some(var.id());
+        }
+        sizes.push(bytes);
+    }
+    let old_begin = |i: usize| old.and_then(|old| old.vars.begins.get(i).copied()).unwrap_or(0);
+    let old_layout = old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
+    let data_begin = if count == 0 && alignment.h_minfree == 0 {
+        header_len.max(old_layout.data_begin)
+    } else if header_len <= old_layout.data_begin {
+        old_layout.data_begin
+    } else {
+        data_begin(header_len, alignment)?
+    };
+
+    let mut begins = vec![0; count];
+    let mut at = data_begin;
+    for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
+        let (i, name) = (var.id(), var.name());
+        check_var_bytes(version, name, sizes[i], false, last_fixed == Some(i), records.vars)?;
+        begins[i] = at.max(old_begin(i));
+        check_begin(version, name, begins[i])?;
+        let end = begins[i].checked_add(sizes[i].next_multiple_of(4));
+        at = end.filter(|end| *end <= i64::MAX as u64).ok_or_else(|| beyond(name))?;
+    }
+    let data_end = at;
+    let had_records = old.is_some_and(|old| old.vars.iter().any(|var| old.is_record(var)));
+    let record_begin = if had_records && data_end <= old_layout.record_begin {
+        old_layout.record_begin
+    } else if records.vars > 0 {
+        record_begin(data_end, alignment)?
+    } else {
+        data_end
+    };
+    at = record_begin;
+    for var in header.vars.iter().filter(|var| header.is_record(*var)) {
+        let (i, name) = (var.id(), var.name());
+        check_var_bytes(version, name, sizes[i], true, last_record == Some(i), records.vars)?;
+        begins[i] = at;
+        check_begin(version, name, at)?;
+        at = at
+            .checked_add(sizes[i].next_multiple_of(4))
+            .filter(|end| *end <= i64::MAX as u64)
+            .ok_or_else(|| beyond(name))?;
+    }
+    let (record_size, one_record_var) = records.size();
+    header.vars.vsizes = sizes.into_iter().map(|bytes| vsize(version, bytes)).collect();
+    header.vars.begins = begins;
+    Ok(Layout { header_len, data_begin, data_end, record_begin, record_size, one_record_var })
+}
+
+#[cfg(test)]
+mod tests;
