@@ -1,6 +1,6 @@
 """The paper's data set: 568,480 variables over 852,715 dimensions, created by ranks that share nothing.
 
-`mpiexec -n P python bench/creation.py STRATEGY VARIABLES FILE` defines it, ends definition, closes and
+`mpiexec -n P python bench/creation.py STRATEGY VARIABLES FILE LIMIT` defines it, ends definition, closes and
 prints one line of JSON; `bench/peers/pnetcdf_create.c` is the same for PnetCDF. Names and shapes are those of
 both: an event of a detector has eight arrays, each over one or two dimensions of its own. Under `partitioned`
 an event is a path ("event_0000007/node.x.5e1c2a"), elsewhere it is spelled in the name.
@@ -57,8 +57,8 @@ def columns(
 # ---- a rank
 
 
-def rank(strategy: str, variables: int, path: str) -> None:
-    """Creates this rank's share; rank 0 prints what it took."""
+def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
+    """Creates this rank's share within `limit` bytes of own memory (0: no limit); rank 0 prints what it took."""
     comm: Any = None
     if "PMI_SIZE" in os.environ or "PMI_RANK" in os.environ:
         from mpi4py import MPI
@@ -75,6 +75,8 @@ def rank(strategy: str, variables: int, path: str) -> None:
     if slots:
         options["hash_size"] = int(slots)
     before = _peak()
+    if limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     file = container.create(path, comm=comm, format="partitioned" if paths else "cdf5", **options)
     if comm:
         comm.Barrier()
@@ -128,16 +130,20 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
         command = [str(pnetcdf_program(at.work)), str(variables), how, str(path)]
     else:
         command = [sys.executable, str(BENCH / "creation.py"), how, str(variables), str(path)]
+        command.append(str(fig.data.get("limit", 0)))
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), *command], capture_output=True, text=True, check=False
     )
+    if done.returncode and fig.data.get("limit"):
+        shutil.rmtree(root)
+        return {"finished": 0}
     if done.returncode:
         raise SystemExit(f"bench: {peer} on {ranks} ranks failed:\n{done.stderr[-3000:]}")
     result = json.loads(done.stdout.strip().splitlines()[-1])
     size = path.stat().st_size
     shutil.rmtree(root)
     per = {"per_variable": result["seconds"] / variables, "length": size}
-    return {**_flat(result), **per}
+    return {**_flat(result), **per, "finished": 1}
 
 
 def _flat(result: dict[str, Any]) -> Result:
@@ -177,4 +183,4 @@ def pnetcdf_program(work: Path, name: str = "pnetcdf_create") -> Path:
 
 
 if __name__ == "__main__":
-    rank(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    rank(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
