@@ -76,7 +76,7 @@ fn a_file_is_written_and_read_by_all() {
         assert!(comm.open(path, FileMode::CreateNew).is_err(), "the name is taken");
         assert!(file.is_empty()?);
         comm.barrier()?;
-        let (mine, tail) = ([rank as u8 + 1; 4], [rank as u8]);
+        let (mine, tail) = ([(rank as u8).wrapping_add(1); 4], [rank as u8]);
         file.write_all(&[(4 * rank, &mine), (4 * size + rank, &tail)])?;
         file.sync()?;
         assert_eq!(file.len()?, 5 * size);
@@ -84,7 +84,7 @@ fn a_file_is_written_and_read_by_all() {
         let next = (rank + 1) % size;
         let (mut first, mut second) = ([0; 2], [9; 1]);
         file.read_all(&mut [(4 * next + 1, &mut first), (4 * size + next, &mut second)])?;
-        assert_eq!((first, second), ([next as u8 + 1; 2], [next as u8]));
+        assert_eq!((first, second), ([(next as u8).wrapping_add(1); 2], [next as u8]));
         let mut beyond = [0; 2];
         assert!(file.read_all(&mut [(5 * size - 1, &mut beyond)]).is_err(), "ends beyond the file");
         assert_eq!(file.read_at(&mut beyond, 5 * size - 1)?, 1);

@@ -154,8 +154,11 @@ impl Team {
         }
         let parts = self.comm.gather(root, &data)?;
         let is_root = root == self.rank();
-        let received: usize = parts.iter().map(Vec::len).sum();
-        self.count(u64::from(!is_root), if is_root { 0 } else { data.len() as u64 }, received as u64);
+        let (sent, received) = match is_root {
+            true => (0, parts.iter().map(Vec::len).sum::<usize>().saturating_sub(data.len())),
+            false => (data.len(), 0),
+        };
+        self.count(u64::from(!is_root), sent as u64, received as u64);
         Ok(parts)
     }
 

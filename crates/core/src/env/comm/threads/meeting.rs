@@ -62,6 +62,8 @@ struct State {
     outcomes: Vec<Option<Result<Part>>>,
     /// Why a rank has gone.
     gone: Vec<Option<String>>,
+    /// The rank that went first: others go because of it.
+    first_gone: Option<usize>,
     broken: Option<Error>,
     /// Collective calls and steps of each rank.
     calls: Vec<u64>,
@@ -93,6 +95,7 @@ impl Meeting {
             arrived: 0,
             outcomes: (0..size).map(|_| None).collect(),
             gone: vec![None; size],
+            first_gone: None,
             broken: None,
             calls: vec![0; size],
             steps: vec![0; size],
@@ -135,7 +138,7 @@ impl Meeting {
     /// A moment at which another rank may go on; fails on a rank that has gone.
     pub(super) fn point(&self, rank: usize) -> Result<()> {
         let mut state = self.lock();
-        own_end(&state, rank)?;
+        check_there(&state, rank)?;
         self.pass(&mut state);
         drop(self.turn(rank, state));
         Ok(())
@@ -187,12 +190,12 @@ impl Meeting {
         join: impl FnOnce(Vec<Part>) -> Vec<Result<Part>>,
     ) -> Result<Part> {
         let mut state = self.lock();
-        own_end(&state, rank)?;
+        check_there(&state, rank)?;
         if let Some(broken) = &state.broken {
             return Err(broken.replicate());
         }
-        if let Some((other, why)) = state.gone.iter().enumerate().find_map(|(r, g)| Some((r, g.as_ref()?))) {
-            return Err(gone(other, why));
+        if let Some(first) = state.first_gone {
+            check_there(&state, first)?;
         }
         match &state.call {
             None => state.call = Some((rank, call)),
@@ -261,6 +264,7 @@ impl Meeting {
         let mut state = self.lock();
         if state.gone[rank].is_none() {
             state.gone[rank] = Some(why.to_owned());
+            state.first_gone.get_or_insert(rank);
             self.fail(&mut state, &gone(rank, why));
         }
     }
@@ -280,6 +284,7 @@ fn gone(rank: usize, why: &str) -> Error {
     Error::unavailable(format!("rank {rank} has gone: it {why}"))
 }
 
-fn own_end(state: &State, rank: usize) -> Result<()> {
+/// Fails where the rank has gone.
+fn check_there(state: &State, rank: usize) -> Result<()> {
     state.gone[rank].as_ref().map_or(Ok(()), |why| Err(gone(rank, why)))
 }
