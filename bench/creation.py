@@ -58,7 +58,7 @@ def columns(
 
 
 def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
-    """Creates this rank's share within `limit` bytes of own memory (0: no limit); rank 0 prints what it took."""
+    """Creates this rank's share within `limit` bytes of memory (0: no limit); rank 0 prints what it took."""
     comm: Any = None
     if "PMI_SIZE" in os.environ or "PMI_RANK" in os.environ:
         from mpi4py import MPI
