@@ -3,12 +3,14 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`cdl`] | a container as text, as ncdump prints it |
+//! | [`access`] | elements in and out: boxes of variables, alone or by all ranks |
 //! | [`define`] | define mode: what one rank wants in a container |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
 //! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
 
+pub mod access;
 pub mod cdl;
 pub mod define;
 pub mod model;

@@ -98,4 +98,9 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     fn set_len(&self, len: u64) -> Result<()>;
     /// Collective: what any rank wrote is durable, and seen by all ranks.
     fn sync(&self) -> Result<()>;
+    /// Whether several threads of this rank may call [`read_at`](CommFile::read_at) and
+    /// [`write_at`](CommFile::write_at) at the same time.
+    fn is_concurrent(&self) -> bool {
+        false
+    }
 }

@@ -272,6 +272,11 @@ impl TeamFile {
         self.file.is_empty()
     }
 
+    /// See [`CommFile::is_concurrent`].
+    pub fn is_concurrent(&self) -> bool {
+        self.file.is_concurrent()
+    }
+
     /// Collective: see [`CommFile::write_all`].
     pub fn write_all(&self, step: &'static str, local: Result<&[(u64, &[u8])]>) -> Result<()> {
         let parts = self.team.agree(step, local)?;

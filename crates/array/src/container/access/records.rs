@@ -1,0 +1,83 @@
+//! How many records a container has, as far as this rank knows.
+//!
+//! Records are added by writing them. A rank that writes alone raises its own number; the ranks agree on the
+//! greatest one in every collective call that moves data and when the file is synced.
+//!
+//! Invariant: the number never falls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::Team;
+use fieldstone_format::netcdf::Version;
+
+/// The number of records, shared by all that use one open container.
+#[derive(Debug)]
+pub struct Records {
+    count: AtomicU64,
+    most: u64,
+    /// Writers that write what they read around their elements exclude all others.
+    writing: RwLock<()>,
+}
+
+impl Records {
+    /// `count` records in a file of `version`, which limits them.
+    pub fn new(count: u64, version: Version) -> Records {
+        // All ones mean that the file's length tells the number.
+        let most = if version == Version::Cdf5 { u64::MAX >> 1 } else { u64::from(u32::MAX) - 1 };
+        Records { count: AtomicU64::new(count), most, writing: RwLock::default() }
+    }
+
+    /// How many there are.
+    pub fn get(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// How many the format allows.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Says that there are at least `count`.
+    pub fn raise(&self, count: u64) {
+        self.count.fetch_max(count, Ordering::AcqRel);
+    }
+
+    /// Collective: the greatest number that any rank knows, which then is everybody's.
+    pub fn agree(&self, team: &Team, step: &'static str) -> Result<u64> {
+        let greatest = team.max(step, Ok(vec![self.get()]))?;
+        self.raise(greatest.first().copied().unwrap_or(0));
+        Ok(self.get())
+    }
+
+    /// Held while writing exactly what was given.
+    pub(super) fn sharing(&self) -> RwLockReadGuard<'_, ()> {
+        self.writing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held while reading, changing and writing back a span.
+    pub(super) fn excluding(&self) -> RwLockWriteGuard<'_, ()> {
+        self.writing.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number of records in a file that does not state it (a streaming file): as many as there is data for.
+///
+/// `record_begin` is the offset of the first record, `record_size` the distance of records, and `used` the
+/// bytes of a record up to the end of its last variable's data, without padding: the last record of a file may
+/// lack it.
+///
+/// ```
+/// use fieldstone_array::container::access::records::from_len;
+/// assert_eq!(from_len(100 + 3 * 8, 100, 8, 5), 3);
+/// assert_eq!(from_len(100 + 2 * 8 + 5, 100, 8, 5), 3);
+/// assert_eq!(from_len(100 + 2 * 8 + 4, 100, 8, 5), 2);
+/// ```
+pub fn from_len(len: u64, record_begin: u64, record_size: u64, used: u64) -> u64 {
+    let padding = record_size.saturating_sub(used);
+    match len.checked_sub(record_begin) {
+        Some(bytes) if record_size > 0 => bytes.saturating_add(padding) / record_size,
+        _ => 0,
+    }
+}

@@ -1,0 +1,179 @@
+//! One long run, in pieces that stay in the cache: read straight to its place and turned there, or turned
+//! into a small buffer and written from it.
+//!
+//! Where the file allows it, two threads share the pieces, so that one turns bytes while the other is in the
+//! system. That is the whole of their bargain: pieces do not overlap, and which thread takes which does not
+//! matter.
+//!
+//! Invariants: beside the caller's memory each thread holds [`ALONE`] bytes at most; the first error ends the
+//! work; of values that do not fit, the first in the order of memory is told.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::extents::{Extents, Run};
+use fieldstone_format::netcdf::values::{Misfit, turn};
+
+use fieldstone_core::env::comm::TeamFile;
+
+use super::{ALONE, Beyond, Request, Target, join};
+
+/// From this many bytes on a second thread is worth its start.
+const SHARED: u64 = 1 << 23;
+
+/// Memory that can be cut in two.
+trait Memory: Default {
+    fn cut(self, at: usize) -> (Self, Self);
+}
+
+impl Memory for &[u8] {
+    fn cut(self, at: usize) -> (Self, Self) {
+        self.split_at(at)
+    }
+}
+
+impl Memory for &mut [u8] {
+    fn cut(self, at: usize) -> (Self, Self) {
+        self.split_at_mut(at)
+    }
+}
+
+/// Elements at `offset` in the file, the first of which is the `at`-th of the request.
+struct Piece<M> {
+    offset: u64,
+    at: u64,
+    memory: M,
+}
+
+/// What is left to do.
+struct Pieces<M> {
+    extents: Extents,
+    run: Option<Run>,
+    memory: M,
+    most: u64,
+    external: u64,
+    internal: usize,
+}
+
+impl<M: Memory> Pieces<M> {
+    fn new<R>(request: &Request<'_, R>, memory: M) -> Pieces<M> {
+        let (external, internal) = (request.external(), request.internal());
+        let most = ALONE as u64 / external.max(internal as u64);
+        let mut extents = request.extents.clone();
+        Pieces { run: extents.next(), extents, memory, most, external, internal }
+    }
+
+    fn next(&mut self) -> Option<Piece<M>> {
+        let run = self.run?;
+        let take = run.elements.min(self.most);
+        let (memory, rest) = std::mem::take(&mut self.memory).cut(take as usize * self.internal);
+        self.memory = rest;
+        self.run = match run.elements - take {
+            0 => self.extents.next(),
+            elements => Some(Run { offset: run.offset + take * self.external, elements, at: run.at + take }),
+        };
+        Some(Piece { offset: run.offset, at: run.at, memory })
+    }
+}
+
+/// Does `job` with all pieces, each worker with a buffer of its own.
+fn each<M: Memory + Send>(
+    pieces: Pieces<M>,
+    workers: usize,
+    job: impl Fn(&mut Vec<u8>, Piece<M>) -> Result<Option<Misfit>> + Sync,
+) -> Result<Option<Misfit>> {
+    let pieces = Mutex::new(pieces);
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<Option<Misfit>> {
+        let (mut buffer, mut first) = (Vec::new(), None);
+        while let Some(piece) = next() {
+            let at = piece.at;
+            match job(&mut buffer, piece) {
+                Ok(misfit) => {
+                    let misfit = misfit.map(|misfit| Misfit { index: misfit.index + at, ..misfit });
+                    first = earlier(first, misfit);
+                }
+                Err(error) => {
+                    // Nothing more is to be done, by others either.
+                    pieces.lock().unwrap_or_else(PoisonError::into_inner).run = None;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(first)
+    };
+    thread::scope(|scope| {
+        // Where no thread can be had, this one does all.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..workers).filter_map(spawn).collect();
+        let mut outcome = work();
+        for other in others {
+            let other =
+                other.join().unwrap_or_else(|_| Err(Error::internal("a thread that moves data ended")));
+            outcome = match (outcome, other) {
+                (Ok(one), Ok(other)) => Ok(earlier(one, other)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            };
+        }
+        outcome
+    })
+}
+
+fn earlier(one: Option<Misfit>, other: Option<Misfit>) -> Option<Misfit> {
+    one.into_iter().chain(other).min_by_key(|misfit| misfit.index)
+}
+
+fn workers(file: &TeamFile, bytes: u64) -> usize {
+    // Asking reads several files.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    if bytes < SHARED || !file.is_concurrent() {
+        return 1;
+    }
+    (*CORES.get_or_init(|| thread::available_parallelism().map_or(1, |cores| cores.get()))).min(2)
+}
+
+/// Writes one request; this rank alone.
+pub(super) fn put(file: &TeamFile, request: &Request<'_, &[u8]>) -> Result<Option<Misfit>> {
+    let (external, internal) = (request.external() as usize, request.internal());
+    each(Pieces::new(request, request.memory), workers(file, request.bytes()), |buffer, piece| {
+        let len = piece.memory.len() / internal * external;
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let bytes = &mut buffer[..len];
+        let misfit = request.conversion.write(piece.memory, bytes, request.fill);
+        file.write_at(bytes, piece.offset)?;
+        Ok(misfit)
+    })
+}
+
+/// Reads one request; this rank alone.
+pub(super) fn get(target: &Target<'_>, request: &mut Request<'_, &mut [u8]>) -> Result<Option<Misfit>> {
+    let memory = std::mem::take(&mut request.memory);
+    let (external, internal) = (request.external() as usize, request.internal());
+    let request = &*request;
+    let read = |bytes: &mut [u8], offset: u64| {
+        let n = target.file.read_at(bytes, offset)?;
+        if n < bytes.len() {
+            bytes[n..].fill(0);
+            if target.beyond == Beyond::Corrupt {
+                return Err(join::cut_short(request, offset + n as u64));
+            }
+        }
+        Ok(())
+    };
+    each(Pieces::new(request, memory), workers(target.file, request.bytes()), |buffer, piece| {
+        if request.conversion.copies() {
+            read(piece.memory, piece.offset)?;
+            turn(external, piece.memory);
+            return Ok(None);
+        }
+        let len = piece.memory.len() / internal * external;
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        read(&mut buffer[..len], piece.offset)?;
+        Ok(request.conversion.read(&buffer[..len], piece.memory, request.fill))
+    })
+}
