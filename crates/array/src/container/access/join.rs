@@ -326,3 +326,6 @@ pub(super) fn cut_short<M>(request: &Request<'_, M>, end: u64) -> Error {
         "the file was cut short, or its writer never wrote the variable: restore it, or write it again",
     )
 }
+
+#[cfg(test)]
+mod tests;
