@@ -113,6 +113,11 @@ impl Records {
         Ok(())
     }
 
+    /// How many variables were added.
+    pub fn vars(&self) -> u64 {
+        self.vars
+    }
+
     /// Bytes from one record to the next, and whether a lone variable has records.
     pub fn size(&self) -> (u64, bool) {
         if self.vars == 1 { (self.bytes, true) } else { (self.padded, false) }

@@ -10,6 +10,7 @@
 //! | [`extents`] | from a box of a variable to ranges of bytes |
 //! | [`values`] | between the file's values and memory's: byte order, conversions, range errors |
 //! | [`write`] | a header's bytes: sizes beforehand, entries of any range |
+//! | [`parse`] | reading a header, whole or by entries; what is wrong with one |
 //! | [`layout`] | vsizes, offsets, the record; the limits of each version |
 //!
 //! The normative text is `spec/netcdf-classic.md`.
@@ -22,6 +23,7 @@ pub mod extents;
 pub mod fill;
 pub mod layout;
 pub mod names;
+pub mod parse;
 pub mod paths;
 pub mod trailer;
 pub mod values;
