@@ -127,7 +127,7 @@ pub fn header(source: &(impl Source + ?Sized)) -> Result<(Header, Places)> {
     match parser.header() {
         Ok((header, places)) => Ok((header, places)),
         Err(Trouble::Io(error)) => Err(error),
-        Err(Trouble::Finding(finding)) => Err((*finding).into()),
+        Err(Trouble::Finding(finding)) => Err(finding.into_error()),
     }
 }
 

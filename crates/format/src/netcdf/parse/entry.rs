@@ -246,7 +246,7 @@ fn whole<T>(entry: Parsed<T>, used: impl FnOnce() -> usize, object: &str) -> Res
         Ok(entry) => Ok(Some((entry, used()))),
         Err(Stop::Short { .. }) => Ok(None),
         Err(Stop::Broken { offset, rule, message }) => {
-            Err(Finding::error(offset, object, rule, message).into())
+            Err(Finding::error(offset, object, rule, message).into_error())
         }
     }
 }

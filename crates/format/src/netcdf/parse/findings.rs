@@ -81,10 +81,11 @@ impl fmt::Display for Finding {
     }
 }
 
-impl From<Finding> for Error {
-    fn from(finding: Finding) -> Error {
-        let error = Error::corrupt(finding.to_string());
-        if finding.hint.is_empty() { error } else { error.with_hint(finding.hint) }
+impl Finding {
+    /// The error that a reader raises for it.
+    pub fn into_error(self) -> Error {
+        let error = Error::corrupt(self.to_string());
+        if self.hint.is_empty() { error } else { error.with_hint(self.hint) }
     }
 }
 
