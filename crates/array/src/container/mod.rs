@@ -5,6 +5,7 @@
 //! | [`cdl`] | a container as text, as ncdump prints it |
 //! | [`access`] | elements in and out: boxes of variables, alone or by all ranks |
 //! | [`define`] | define mode: what one rank wants in a container |
+//! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
@@ -13,6 +14,7 @@
 pub mod access;
 pub mod cdl;
 pub mod define;
+pub mod enddef;
 pub mod model;
 
 pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

@@ -133,7 +133,8 @@ pub fn header_len(header: &Header, spelled: bool) -> u64 {
         + vars_size(header, 0..header.vars.len(), spelled)
 }
 
-fn statement() -> Attr<'static> {
+/// The global attribute that says that names are spelled paths. It stands behind all others.
+pub fn statement() -> Attr<'static> {
     Attr { name: paths::ATTRIBUTE, ty: NcType::Char, value: paths::RULE.as_bytes() }
 }
 
@@ -168,7 +169,8 @@ fn put_name(out: &mut Vec<u8>, version: Version, name: &str, spelled: bool) {
     put_padding(out, len);
 }
 
-fn put_attr(out: &mut Vec<u8>, version: Version, attr: Attr<'_>, spelled: bool) {
+/// Appends an attribute's entry. `spelled` is for global attributes: those of variables never are.
+pub fn put_attr(out: &mut Vec<u8>, version: Version, attr: Attr<'_>, spelled: bool) {
     put_name(out, version, attr.name, spelled);
     put_u32(out, attr.ty as u32);
     put_size(out, version, attr.len() as u64);

@@ -1,7 +1,7 @@
 //! Attributes: of variables, and global ones, which have paths.
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, Names, NcType, names, paths};
+use fieldstone_format::netcdf::{Attrs, Names, NcType, Version, layout, names, paths};
 
 use super::{Definitions, check_room, check_type, checked, hash_of};
 
@@ -47,7 +47,7 @@ impl Definitions {
                 ));
         }
         check_type(self.header.version, "global attribute", &name, ty)?;
-        check_value(&format!("global attribute `{name}`"), ty, value)?;
+        check_value(self.header.version, &format!("global attribute `{name}`"), ty, value)?;
         match self.attrs.find(&self.header.attrs.names, &name, hash_of(&name)) {
             Some(id) => self.replace_global(id, ty, value),
             None => {
@@ -109,7 +109,7 @@ fn check_attr(
     names::check_name(name).map_err(|error| error.context(&whole))?;
     check_type(definitions.header.version, "attribute", name, ty)
         .map_err(|error| error.context(format_args!("variable `{path}`")))?;
-    check_value(&whole, ty, value)?;
+    check_value(definitions.header.version, &whole, ty, value)?;
     if name == "_FillValue" && (ty != var_type || value.len() != ty.size()) {
         return Err(Error::invalid(format!(
             "{whole}: it has {} elements of type {}, and must have one of the variable's type {}",
@@ -121,9 +121,10 @@ fn check_attr(
     Ok(())
 }
 
-fn check_value(whole: &str, ty: NcType, value: &[u8]) -> Result<()> {
+fn check_value(version: Version, whole: &str, ty: NcType, value: &[u8]) -> Result<()> {
     if value.len().is_multiple_of(ty.size()) {
-        return Ok(());
+        let elements = (value.len() / ty.size()) as u64;
+        return layout::check_count(version, elements, || format!("number of elements of {whole}"));
     }
     Err(Error::invalid(format!(
         "{whole}: {} bytes are no whole number of elements of {} ({} bytes each)",

@@ -3,11 +3,9 @@
 use std::ops::Range;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Names, NcType};
+use fieldstone_format::netcdf::{Names, NcType, layout};
 
-use super::{
-    Definitions, DimColumn, RECORD, Types, VarColumns, check_len, check_room, check_type, kept, numbers,
-};
+use super::{Definitions, DimColumn, RECORD, Types, VarColumns, check_room, check_type, kept, numbers};
 
 impl Definitions {
     /// Defines many dimensions; the length [`RECORD`] makes one the record dimension. Gives their local
@@ -25,7 +23,7 @@ impl Definitions {
         let mut record = None;
         for (i, len) in lens.iter().enumerate() {
             if *len != RECORD {
-                check_len(self.header.version, names.get(i), *len)?;
+                layout::check_dim_len(self.header.version, names.get(i), *len)?;
             } else if let Some(other) = record.replace(i) {
                 return Err(Error::conflict(format!(
                     "dimensions `{}` and `{}` are both to be the record dimension; a container has one at most",

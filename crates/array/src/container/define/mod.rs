@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, Header, Names, NcType, Version, names, paths};
+use fieldstone_format::netcdf::{Attrs, Header, Names, NcType, Version, layout, names, paths};
 
 pub use columns::{DimColumn, Types, VarColumns};
 use lookup::{Lookup, hash_of};
@@ -123,7 +123,7 @@ impl Definitions {
         self.has_paths |= path.contains('/');
         match len {
             Some(len) => {
-                check_len(self.header.version, &path, len)?;
+                layout::check_dim_len(self.header.version, &path, len)?;
                 Ok(self.header.dims.push(&path, len))
             }
             None => {
@@ -280,29 +280,6 @@ fn check_type(version: Version, kind: &str, path: &str, ty: NcType) -> Result<()
     }
     let message = format!("{kind} `{path}`: {} has no type {}", version.name(), ty.name());
     Err(Error::invalid(message).with_hint("create the container with format cdf5"))
-}
-
-/// Whether a dimension may be that long.
-fn check_len(version: Version, path: &str, len: u64) -> Result<()> {
-    let limit = match version {
-        Version::Cdf5 => i64::MAX as u64,
-        // Like netCDF-C, which keeps room for rounding up to a multiple of four.
-        Version::Cdf1 | Version::Cdf2 => i32::MAX as u64 - 3,
-    };
-    let version = version.name();
-    if len == 0 {
-        let message =
-            format!("dimension `{path}`: length 0 is the mark of the record dimension in {version}");
-        return Err(
-            Error::invalid(message).with_hint("give no length for the record dimension, else 1 or more")
-        );
-    }
-    if len > limit {
-        return Err(Error::invalid(format!(
-            "dimension `{path}`: length {len}, but {version} allows {limit} at most"
-        )));
-    }
-    Ok(())
 }
 
 /// Whether `more` objects fit beside `defined` ones: numbers in files are signed 32-bit.

@@ -103,6 +103,24 @@ impl Definitions {
         &self.changes
     }
 
+    /// Does what another rank did to the base.
+    pub(crate) fn adopt(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::DimName(id, path) => self.rename_dim(id, &path),
+            Change::VarName(id, path) => self.rename_var(id, &path),
+            Change::VarAttrs(id, attrs) => {
+                self.changed.insert(id, attrs);
+                Ok(())
+            }
+            Change::PutGlobal(name, ty, value) => self.put_att(None, &name, ty, &value),
+            Change::DelGlobal(name) => match self.attrs.find(&self.header.attrs.names, &name, hash_of(&name))
+            {
+                Some(_) => self.del_att(None, &name),
+                None => Ok(()),
+            },
+        }
+    }
+
     pub(super) fn change_attrs(&mut self, var: u32, attrs: Attrs) {
         if u64::from(var) < self.base.vars {
             self.note(var, &attrs);

@@ -1,0 +1,410 @@
+//! The strategies of the paper's baselines: everything is brought to all ranks (`app`) or to rank 0
+//! (`library-hash`, `library-sort`), checked there, and written by rank 0.
+//!
+//! `app` is what an application does with a library that wants every definition on every rank: gather,
+//! then define everything everywhere, each definition looked up by name. The library's own way gathers on
+//! rank 0 at `enddef` and checks by a hash table with chains, of a chosen number of slots, or by sorting. Files
+//! are the same, byte for byte, as those of [`scalable`](super::scalable).
+
+use std::collections::{BTreeMap, HashMap};
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Header;
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
+
+use super::difference::{Conflict, Conflicts, difference};
+use super::names::Kind;
+use super::packing::{Reader, put_object, put_u32};
+use super::place::{self, Placed, Plan, Ranks};
+use super::report::Watch;
+use super::{EnddefOptions, Planned, moves, wants_index};
+use crate::container::define::{Definitions, lookup::hash_of};
+use crate::container::model::{Counts, Strategy};
+
+/// How names are looked up.
+#[derive(Debug, Clone, Copy)]
+enum Check {
+    /// In a table of so many slots.
+    Slots(usize),
+    /// In a table of at least as many slots as there are objects.
+    AsMany,
+    /// By sorting.
+    Sort,
+}
+
+pub(super) fn plan(
+    team: &Team,
+    definitions: &mut Definitions,
+    options: &EnddefOptions<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Planned> {
+    let base = definitions.base();
+    let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
+    let skip = if team.rank() == 0 { [0; 3] } else { base };
+    let has_paths = definitions.has_paths();
+    let (header, _) = definitions.for_enddef();
+    let packed = pack(header, skip, has_paths);
+    watch.hold(packed.len() as u64);
+    let everywhere = options.strategy == Strategy::App;
+    let packed_len = packed.len() as u64;
+    let parts = match everywhere {
+        true => team.allgather("definitions", Ok(packed))?,
+        false => team.gather("definitions", 0, Ok(packed))?,
+    };
+    let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+    watch.hold(bytes);
+    watch.release(packed_len);
+    watch.end("exchange");
+
+    let check = match options.strategy {
+        Strategy::LibraryHash { slots } => Check::Slots(slots.max(1)),
+        Strategy::LibrarySort => Check::Sort,
+        _ => Check::AsMany,
+    };
+    let merged = match parts.is_empty() {
+        true => Ok(None),
+        false => merge(header, &parts, check, watch).map(Some),
+    };
+    let merged = team.agree("checked", merged)?;
+    if let Some(merged) = &merged {
+        watch.hold(merged.whole.memory());
+    }
+    watch.release(bytes);
+    drop(parts);
+
+    // Rank 0 places everything, as a rank alone; the others learn of it.
+    let place = |merged: Merged, watch: &mut Watch<'_>| {
+        let mut whole = merged.whole;
+        let lens = [whole.dims.len(), whole.attrs.len(), whole.vars.len()];
+        let mine = lens.map(|len| place::ranges(0, len, &[]));
+        let spelled = merged.has_paths;
+        let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
+        let placed = place::place(Ranks::ALONE, &mut whole, mine, &plan)?;
+        watch.hold(lens[2] as u64 * 24);
+        Ok((whole, placed, merged.numbers))
+    };
+    let done = match merged {
+        None => Ok(None),
+        Some(merged) => place(merged, watch).map(Some),
+    };
+    let done = team.agree("placed", done)?;
+    let told = match (&done, team.rank()) {
+        (Some((whole, placed, numbers)), 0) => {
+            let moved = moves(options.old, whole, &placed.layout)?;
+            numbers
+                .iter()
+                .enumerate()
+                .map(|(rank, list)| tell(placed, whole, moved, list, rank, base))
+                .collect()
+        }
+        _ => vec![Vec::new(); team.size()],
+    };
+    let told = team.alltoallv("numbers", Ok(told))?;
+    let (placed, moves) = team.agree("numbers received", hear(header, &told[0]))?;
+
+    let whole = match (done, team.rank()) {
+        (Some((whole, placed, _)), 0) => Some((whole, placed)),
+        _ => None,
+    };
+    let index = match (wants_index(options.indexing, placed.counts), &whole) {
+        (true, Some((whole, _))) => Some(index(whole)),
+        (true, None) => Some(IndexPart::default()),
+        (false, _) => None,
+    };
+    watch.end("check");
+    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
+    Ok(Planned { placed, whole, index, moves, report, held })
+}
+
+/// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
+/// latter begin.
+fn tell(
+    placed: &Placed,
+    whole: &Header,
+    moved: bool,
+    numbers: &[Vec<u32>; 2],
+    rank: usize,
+    base: [usize; 3],
+) -> Vec<u8> {
+    let layout = placed.layout;
+    let mut out = Vec::new();
+    let words = [
+        layout.header_len,
+        layout.data_begin,
+        layout.data_end,
+        layout.record_begin,
+        layout.record_size,
+        u64::from(layout.one_record_var),
+        placed.counts.dims,
+        placed.counts.attrs,
+        placed.counts.vars,
+        u64::from(placed.spelled),
+        u64::from(moved),
+    ];
+    for word in words.into_iter().chain(placed.lists) {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    let skip = if rank == 0 { [0; 3] } else { base };
+    for (numbers, skip) in numbers.iter().zip([skip[0], skip[2]]) {
+        put_u32(&mut out, (skip + numbers.len()) as u32);
+        (0..skip as u32).chain(numbers.iter().copied()).for_each(|id| put_u32(&mut out, id));
+    }
+    for id in (0..skip[2] as u32).chain(numbers[1].iter().copied()) {
+        out.extend_from_slice(&whole.vars.begins[id as usize].to_le_bytes());
+        out.extend_from_slice(&whole.vars.vsizes[id as usize].to_le_bytes());
+    }
+    out
+}
+
+fn hear(header: &mut Header, told: &[u8]) -> Result<(Placed, bool)> {
+    let mut from = Reader(told);
+    let mut words = [0; 14];
+    for word in &mut words {
+        *word = from.u64()?;
+    }
+    let layout = Layout {
+        header_len: words[0],
+        data_begin: words[1],
+        data_end: words[2],
+        record_begin: words[3],
+        record_size: words[4],
+        one_record_var: words[5] == 1,
+    };
+    let mut ids = [Vec::new(), Vec::new()];
+    for ids in &mut ids {
+        for _ in 0..from.u32()? {
+            ids.push(u64::from(from.u32()?));
+        }
+    }
+    let [dim_ids, var_ids] = ids;
+    header.vars.begins = Vec::with_capacity(var_ids.len());
+    header.vars.vsizes = Vec::with_capacity(var_ids.len());
+    for _ in 0..var_ids.len() {
+        header.vars.begins.push(from.u64()?);
+        header.vars.vsizes.push(from.u64()?);
+    }
+    let placed = Placed {
+        mine: Default::default(),
+        dim_ids,
+        var_ids,
+        lists: [words[11], words[12], words[13]],
+        at: [0; 3],
+        counts: Counts { dims: words[6], attrs: words[7], vars: words[8] },
+        layout,
+        spelled: words[9] == 1,
+        bytes: 0,
+    };
+    Ok((placed, words[10] == 1))
+}
+
+/// The whole index, by the only rank that has everything.
+fn index(whole: &Header) -> IndexPart {
+    let (dims, vars) = (&whole.dims.names, &whole.vars.names);
+    let mut entries = Vec::with_capacity(dims.len() + vars.len());
+    entries.extend(dims.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Dim, id as u32)));
+    entries.extend(vars.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Var, id as u32)));
+    entries.sort_unstable();
+    IndexPart { entries, ..IndexPart::default() }
+}
+
+fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
+    let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
+    let mut out = Vec::with_capacity(header.memory() as usize);
+    out.push(u8::from(has_paths));
+    for kind in Kind::ALL {
+        let (from, to) = (skip[kind as usize], lens[kind as usize]);
+        put_u32(&mut out, (to - from) as u32);
+        for i in from..to {
+            let at = out.len();
+            put_u32(&mut out, 0);
+            put_object(&mut out, header, kind, i);
+            let len = (out.len() - at - 4) as u32;
+            out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+    }
+    out
+}
+
+/// All definitions as one header.
+struct Merged {
+    whole: Header,
+    has_paths: bool,
+    /// For each rank, the number in `whole` of each dimension and of each variable that it told of.
+    numbers: Vec<[Vec<u32>; 2]>,
+}
+
+fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<Merged> {
+    let mut readers = Vec::with_capacity(parts.len());
+    let mut has_paths = false;
+    for part in parts {
+        let mut from = Reader(part);
+        has_paths |= from.u8()? == 1;
+        readers.push(from);
+    }
+    let mut whole = Header::new(own.version);
+    let mut numbers: Vec<[Vec<u32>; 2]> = vec![Default::default(); parts.len()];
+    let mut conflicts = Conflicts::default();
+    let mut dims: HashMap<&str, u32> = HashMap::new();
+    for kind in Kind::ALL {
+        // Rank, local number, path, the rest.
+        let mut objects: Vec<(usize, u32, &str, &[u8])> = Vec::new();
+        for (rank, from) in readers.iter_mut().enumerate() {
+            for i in 0..from.u32()? {
+                let mut object = Reader(from.bytes()?);
+                objects.push((rank, i, object.text()?, object.0));
+            }
+        }
+        watch.hold(objects.len() as u64 * 48);
+        watch.report.names_held += objects.len() as u64;
+        let firsts = firsts(&objects, check, watch);
+        let mut number = vec![0u32; objects.len()];
+        let mut groups: BTreeMap<u32, Vec<u32>> = Default::default();
+        for (at, (rank, _, path, rest)) in objects.iter().enumerate() {
+            let first = firsts[at] as usize;
+            if first == at {
+                number[at] = define(&mut whole, kind, path, rest, &mut dims)?;
+            } else {
+                number[at] = number[first];
+                groups.entry(first as u32).or_insert_with(|| vec![first as u32]).push(at as u32);
+            }
+            match kind {
+                Kind::Dim => numbers[*rank][0].push(number[at]),
+                Kind::Var => numbers[*rank][1].push(number[at]),
+                Kind::Attr => {}
+            }
+        }
+        for (first, group) in groups {
+            let defined: Vec<(usize, &[u8])> =
+                group.iter().map(|at| (objects[*at as usize].0, objects[*at as usize].3)).collect();
+            let (rank, local, path, _) = objects[first as usize];
+            if let Some(text) = difference(kind, path, &defined)? {
+                conflicts.add(Conflict { kind, first: (rank as u32, local), text });
+            }
+        }
+        watch.release(objects.len() as u64 * 48);
+    }
+    conflicts.into_result()?;
+    Ok(Merged { whole, has_paths, numbers })
+}
+
+/// Adds one object to the whole, as an application would that has its definition.
+fn define<'a>(
+    whole: &mut Header,
+    kind: Kind,
+    path: &'a str,
+    rest: &'a [u8],
+    dims: &mut HashMap<&'a str, u32>,
+) -> Result<u32> {
+    let mut from = Reader(rest);
+    Ok(match kind {
+        Kind::Dim => {
+            let is_record = from.u8()? == 1;
+            let len = from.u64()?;
+            if is_record && let Some(other) = whole.dims.record {
+                let other = whole.dims.names.get(other as usize);
+                return Err(Error::conflict(format!(
+                    "a container has one record dimension at most, but ranks define `{other}` and `{path}`"
+                ))
+                .with_hint("give all but one of them a length, or let all ranks define the same"));
+            }
+            let id = if is_record { whole.dims.push_record(path) } else { whole.dims.push(path, len) };
+            dims.insert(path, id);
+            id
+        }
+        Kind::Attr => {
+            let ty = from.ty()?;
+            whole.attrs.push(path, ty, from.bytes()?);
+            whole.attrs.len() as u32 - 1
+        }
+        Kind::Var => {
+            let ty = from.ty()?;
+            let mut ids = Vec::new();
+            for _ in 0..from.u32()? {
+                let dim = from.text()?;
+                let missing = || Error::internal(format!("variable `{path}`: no dimension `{dim}` was sent"));
+                ids.push(dims.get(dim).copied().ok_or_else(missing)?);
+            }
+            let id = whole.vars.push(path, ty, &ids);
+            for attr in from.attrs()?.iter() {
+                whole.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+            }
+            id
+        }
+    })
+}
+
+/// Of each object, the first of the same path.
+fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch<'_>) -> Vec<u32> {
+    let mut firsts: Vec<u32> = (0..objects.len() as u32).collect();
+    let comparisons = &mut watch.report.comparisons;
+    match check {
+        Check::Slots(_) | Check::AsMany => {
+            let slots = match check {
+                Check::Slots(slots) => slots,
+                _ => objects.len().next_power_of_two(),
+            };
+            let mut chains = Chains::new(slots, objects.len());
+            for (at, (_, _, path, _)) in objects.iter().enumerate() {
+                let found = chains.find_or_add(path, at as u32, |i| objects[i as usize].2, comparisons);
+                firsts[at] = found.unwrap_or(at as u32);
+            }
+        }
+        Check::Sort => {
+            let mut order: Vec<u32> = firsts.clone();
+            order.sort_by(|a, b| {
+                *comparisons += 1;
+                objects[*a as usize].2.cmp(objects[*b as usize].2)
+            });
+            for pair in order.windows(2) {
+                *comparisons += 1;
+                if objects[pair[0] as usize].2 == objects[pair[1] as usize].2 {
+                    firsts[pair[1] as usize] = firsts[pair[0] as usize];
+                }
+            }
+        }
+    }
+    firsts
+}
+
+/// A hash table with chains, as the library of the paper has.
+struct Chains {
+    /// The first object of each chain.
+    heads: Vec<u32>,
+    /// The next of each object's chain.
+    next: Vec<u32>,
+}
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+impl Chains {
+    fn new(slots: usize, objects: usize) -> Chains {
+        Chains { heads: vec![NONE; slots], next: vec![NONE; objects] }
+    }
+
+    /// The object of that path; where there is none, `at` is added at the chain's end.
+    fn find_or_add<'a>(
+        &mut self,
+        path: &str,
+        at: u32,
+        name: impl Fn(u32) -> &'a str,
+        comparisons: &mut u64,
+    ) -> Option<u32> {
+        let slot = (hash_of(path) % self.heads.len() as u64) as usize;
+        let (mut last, mut other) = (NONE, self.heads[slot]);
+        while other != NONE {
+            *comparisons += 1;
+            if name(other) == path {
+                return Some(other);
+            }
+            (last, other) = (other, self.next[other as usize]);
+        }
+        match last {
+            NONE => self.heads[slot] = at,
+            last => self.next[last as usize] = at,
+        }
+        None
+    }
+}

@@ -1,0 +1,316 @@
+//! Names checked by the ranks that own a part of all hashes.
+//!
+//! The upper half of a name's 64-bit hash says which rank owns it: ranges of equal size, in order, so that the
+//! owners' sorted tables, one after another, are sorted as a whole. Each rank tells each owner the hashes and
+//! local numbers of its objects, 12 bytes each; the owner sorts them and finds equal ones. Different names
+//! of equal hash do no harm: they are told apart by [`shared`](super::shared), which asks for the
+//! definitions of just these.
+//!
+//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, place in
+//! the owner's list. That is an entry of the name index already, but for the place, which numbers replace
+//! when they are known. A rank alone sends nothing and sorts its own.
+
+use std::borrow::Cow;
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Error, Result};
+
+use super::report::Watch;
+
+/// A kind of object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Dim = 0,
+    Attr = 1,
+    Var = 2,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Dim, Kind::Attr, Kind::Var];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Dim => "dimension",
+            Kind::Attr => "global attribute",
+            Kind::Var => "variable",
+        }
+    }
+}
+
+/// What a rank says of itself to every other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Hello {
+    /// Whether any of its names is a path of several parts.
+    pub has_paths: bool,
+    /// How many dimensions and variables it tells of.
+    pub objects: [u64; 2],
+}
+
+/// Bytes before the columns of what one rank sends to one owner: whether it has paths, how many dimensions and
+/// variables it tells of in all, and how many of each kind to this owner.
+const HEAD: usize = 48;
+
+/// What an owner holds: the objects of all ranks whose hashes fall in its range.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    /// Hashes, by kind, in the order of ranks and of each rank's definitions.
+    pub hashes: [Cow<'a, [u64]>; 3],
+    /// Local number on its rank of each; empty where that is its place (one rank).
+    pub locals: [Vec<u32>; 3],
+    /// Where each rank's objects begin, and the end.
+    pub starts: [Vec<usize>; 3],
+    /// Sorted words of dimensions and variables.
+    pub words: Vec<u64>,
+    /// Groups of places that share a hash.
+    pub suspects: Vec<(Kind, Vec<u32>)>,
+}
+
+impl Table<'_> {
+    /// Rank and local number of the object at `place`.
+    pub fn whose(&self, kind: Kind, place: u32) -> (usize, u32) {
+        let starts = &self.starts[kind as usize];
+        let rank = starts.partition_point(|start| *start <= place as usize) - 1;
+        (rank, self.local(kind, place))
+    }
+
+    pub fn local(&self, kind: Kind, place: u32) -> u32 {
+        self.locals[kind as usize].get(place as usize).copied().unwrap_or(place)
+    }
+
+    /// How many names it holds.
+    pub fn len(&self) -> usize {
+        self.hashes.iter().map(|hashes| hashes.len()).sum()
+    }
+
+    /// Bytes of memory it holds beyond what it borrows.
+    pub fn memory(&self) -> u64 {
+        let owned = |hashes: &Cow<'_, [u64]>| match hashes {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(hashes) => hashes.len() as u64 * 8,
+        };
+        let locals: usize = self.locals.iter().map(Vec::len).sum();
+        self.hashes.iter().map(owned).sum::<u64>() + locals as u64 * 4 + self.words.len() as u64 * 8
+    }
+}
+
+/// Which of `ranks` owns a hash.
+pub(super) fn owner(hash: u64, ranks: usize) -> usize {
+    (((hash >> 32) * ranks as u64) >> 32) as usize
+}
+
+/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank says of itself.
+/// The first `skip` objects of each kind are another rank's to tell.
+pub(super) fn exchange<'a>(
+    team: &Team,
+    own: [&'a [u64]; 3],
+    skip: [usize; 3],
+    hello: Hello,
+    watch: &mut Watch<'_>,
+) -> Result<(Table<'a>, Vec<Hello>)> {
+    let mut table;
+    let hellos;
+    if team.size() == 1 {
+        let starts = own.map(|hashes| vec![0, hashes.len()]);
+        let (hashes, locals) = (own.map(Cow::Borrowed), Default::default());
+        table = Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() };
+        hellos = vec![hello];
+    } else {
+        let parts = pack(own, skip, hello, team.size());
+        let sent: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        watch.hold(sent);
+        let parts = team.alltoallv("names", Ok(parts))?;
+        watch.release(sent);
+        let received: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        watch.hold(received);
+        let unpacked = team.agree("names received", unpack(parts))?;
+        watch.hold(unpacked.0.memory());
+        watch.release(received);
+        (table, hellos) = unpacked;
+    }
+    watch.end("exchange");
+    let before = table.memory();
+    let words = words(&table);
+    watch.hold(words.len() as u64 * 8);
+    table.words = sort(words);
+    watch.hold(table.memory() - before);
+    watch.release(table.words.len() as u64 * 8);
+    watch.report.comparisons += table.len() as u64;
+    watch.report.names_held += table.len() as u64;
+    find_suspects(&mut table);
+    Ok((table, hellos))
+}
+
+fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<Vec<u8>> {
+    let mut counts = vec![[0usize; 3]; ranks];
+    for kind in 0..3 {
+        for hash in &own[kind][skip[kind]..] {
+            counts[owner(*hash, ranks)][kind] += 1;
+        }
+    }
+    // Where the next hash and the next number of a kind stand in the part of each owner.
+    let mut parts = Vec::with_capacity(ranks);
+    let mut next = Vec::with_capacity(ranks);
+    for count in &counts {
+        let all: usize = count.iter().sum();
+        let mut part = vec![0; HEAD + all * 12];
+        let all_kinds = [u64::from(hello.has_paths), hello.objects[0], hello.objects[1]];
+        let head = all_kinds.into_iter().chain(count.map(|count| count as u64));
+        for (at, word) in head.enumerate() {
+            part[at * 8..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+        parts.push(part);
+        let numbers = HEAD + all * 8;
+        next.push([0, count[0], count[0] + count[1]].map(|first| (HEAD + first * 8, numbers + first * 4)));
+    }
+    for kind in 0..3 {
+        for (i, hash) in own[kind].iter().enumerate().skip(skip[kind]) {
+            let to = owner(*hash, ranks);
+            let (hash_at, number_at) = &mut next[to][kind];
+            parts[to][*hash_at..][..8].copy_from_slice(&hash.to_le_bytes());
+            parts[to][*number_at..][..4].copy_from_slice(&(i as u32).to_le_bytes());
+            *hash_at += 8;
+            *number_at += 4;
+        }
+    }
+    parts
+}
+
+fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
+    let broken = || Error::internal("a rank sent names in a form that this one does not know");
+    let mut hellos = Vec::with_capacity(parts.len());
+    let mut counts = Vec::with_capacity(parts.len());
+    for part in &parts {
+        let head: Vec<u64> = part.get(..HEAD).ok_or_else(broken)?.chunks_exact(8).map(word).collect();
+        hellos.push(Hello { has_paths: head[0] == 1, objects: [head[1], head[2]] });
+        let count = [head[3] as usize, head[4] as usize, head[5] as usize];
+        if (part.len() - HEAD) / 12 != count.iter().sum::<usize>() {
+            return Err(broken());
+        }
+        counts.push(count);
+    }
+    let all = |kind: usize| counts.iter().map(|count| count[kind]).sum::<usize>();
+    let mut hashes = [0, 1, 2].map(|kind| Vec::with_capacity(all(kind)));
+    let mut locals = [0, 1, 2].map(|kind| Vec::with_capacity(all(kind)));
+    let mut starts = [0, 1, 2].map(|_| vec![0]);
+    for (part, count) in parts.into_iter().zip(&counts) {
+        let (mut hash_at, mut number_at) = (HEAD, HEAD + count.iter().sum::<usize>() * 8);
+        for kind in 0..3 {
+            let bytes = &part[hash_at..][..count[kind] * 8];
+            hashes[kind].extend(bytes.chunks_exact(8).map(word));
+            hash_at += bytes.len();
+            let bytes = &part[number_at..][..count[kind] * 4];
+            locals[kind].extend(bytes.chunks_exact(4).map(half));
+            number_at += bytes.len();
+            starts[kind].push(hashes[kind].len());
+        }
+    }
+    let hashes = hashes.map(Cow::Owned);
+    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, hellos))
+}
+
+pub(super) fn word(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+pub(super) fn half(bytes: &[u8]) -> u32 {
+    bytes.try_into().map_or(0, u32::from_le_bytes)
+}
+
+/// The words of dimensions and variables, in the order of their places.
+fn words(table: &Table<'_>) -> Vec<u64> {
+    let [dims, _, vars] = &table.hashes;
+    let mut words = Vec::with_capacity(dims.len() + vars.len());
+    let upper = |hash: &u64| hash & !0xffff_ffff;
+    words.extend(dims.iter().enumerate().map(|(place, hash)| upper(hash) | place as u64));
+    words.extend(vars.iter().enumerate().map(|(place, hash)| upper(hash) | 1 << 31 | place as u64));
+    words
+}
+
+/// Sorts words whose lower halves ascend already: by the upper half, a digit at a time, from the lowest.
+fn sort(mut words: Vec<u64>) -> Vec<u64> {
+    const BITS: u32 = 11;
+    if words.len() < 1 << BITS {
+        words.sort_unstable();
+        return words;
+    }
+    let mut counts = [[0u32; 1 << BITS]; 3];
+    let digit = |word: u64, pass: usize| (word >> (32 + pass as u32 * BITS)) as usize & ((1 << BITS) - 1);
+    for word in &words {
+        for (pass, count) in counts.iter_mut().enumerate() {
+            count[digit(*word, pass)] += 1;
+        }
+    }
+    let mut other = vec![0; words.len()];
+    for (pass, count) in counts.iter_mut().enumerate() {
+        let mut before = 0;
+        for count in count.iter_mut() {
+            (*count, before) = (before, before + *count);
+        }
+        for word in &words {
+            let at = &mut count[digit(*word, pass)];
+            other[*at as usize] = *word;
+            *at += 1;
+        }
+        std::mem::swap(&mut words, &mut other);
+    }
+    words
+}
+
+/// Groups of places whose whole hashes are equal.
+fn find_suspects(table: &mut Table<'_>) {
+    let mut suspects = Vec::new();
+    let group = |kind: Kind, mut places: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
+        let hashes = &table.hashes[kind as usize];
+        places.sort_by_key(|place| hashes[*place as usize]);
+        let equal = |a: &u32, b: &u32| hashes[*a as usize] == hashes[*b as usize];
+        let groups = places.chunk_by(equal).filter(|group| group.len() > 1);
+        suspects.extend(groups.map(|group| (kind, group.to_vec())));
+    };
+    let mut from = 0;
+    for to in 1..=table.words.len() {
+        if to < table.words.len() && table.words[to] >> 31 == table.words[from] >> 31 {
+            continue;
+        }
+        if to - from > 1 {
+            let kind = if table.words[from] >> 31 & 1 == 0 { Kind::Dim } else { Kind::Var };
+            let places = table.words[from..to].iter().map(|word| *word as u32 & 0x7fff_ffff).collect();
+            group(kind, places, &mut suspects);
+        }
+        from = to;
+    }
+    if table.hashes[Kind::Attr as usize].len() > 1 {
+        let places = (0..table.hashes[Kind::Attr as usize].len() as u32).collect();
+        group(Kind::Attr, places, &mut suspects);
+    }
+    table.suspects = suspects;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    #[test]
+    fn words_are_sorted_whatever_their_number() {
+        for n in [0u64, 1, 2, 100, 2047, 2048, 50_000] {
+            let upper = |i: u64| xxh3_64(&i.to_le_bytes()) & !0xffff_ffff;
+            let words: Vec<u64> = (0..n).map(|i| upper(i / 3) | i).collect();
+            let mut expected = words.clone();
+            expected.sort();
+            assert_eq!(sort(words), expected);
+        }
+    }
+
+    #[test]
+    fn owners_ranges_ascend_and_are_equal() {
+        for ranks in [1, 2, 3, 7, 256] {
+            let mut counts = vec![0; ranks];
+            let mut hashes: Vec<u64> = (0..100_000u64).map(|i| xxh3_64(&i.to_le_bytes())).collect();
+            hashes.sort();
+            assert!(hashes.windows(2).all(|pair| owner(pair[0], ranks) <= owner(pair[1], ranks)));
+            hashes.iter().for_each(|hash| counts[owner(*hash, ranks)] += 1);
+            let most = counts.iter().max().copied().unwrap_or(0) as f64;
+            assert!(most < 100_000.0 / ranks as f64 * 1.2, "{ranks} ranks: {most}");
+        }
+    }
+}

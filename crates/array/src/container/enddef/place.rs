@@ -1,0 +1,455 @@
+//! Numbers, header offsets and data offsets from sums over the lower ranks.
+//!
+//! Lists of a file are in the order of ranks, and of each rank's definitions; so an object's number is the
+//! number of objects before it, its entry begins where theirs end, and its data begin behind theirs. One scan
+//! of a dozen sums tells each rank all of that.
+//!
+//! On a redefinition the objects that the file had come first. All ranks know them, rank 0 places them, and
+//! their data stay where they are if the header lets them.
+
+use std::ops::Range;
+
+use fieldstone_core::env::comm::{Sums, Team};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::layout::{self, Alignment, Layout};
+use fieldstone_format::netcdf::{Header, Version, names::MAX_NAME, write};
+
+use super::names::Kind;
+use super::packing::{Reader, put_bytes, put_u32};
+use crate::container::model::Counts;
+
+/// Which objects this rank places, as ranges of local numbers by kind.
+pub(super) type Mine = [Vec<Range<usize>>; 3];
+
+/// The ranges of `skip..len` without the numbers of `not`, which ascend.
+pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> {
+    let (mut list, mut from) = (Vec::with_capacity(1), skip);
+    for i in not.iter().map(|i| *i as usize).chain([len]) {
+        if i > from {
+            list.push(from..i);
+        }
+        from = from.max(i + 1);
+    }
+    list
+}
+
+/// What this rank adds to every sum.
+#[derive(Debug, Clone, Default)]
+struct Share {
+    /// Objects by kind.
+    objects: [u64; 3],
+    /// Bytes of their entries, by kind.
+    bytes: [u64; 3],
+    /// Bytes of fixed variables, padded.
+    fixed: u64,
+    /// Bytes of one record, padded, and as it is where only one variable has records.
+    record: u64,
+    unpadded: u64,
+    record_vars: u64,
+    record_dims: u64,
+    /// Variables beyond the limit of the version for any but the last.
+    oversized: u64,
+}
+
+const WORDS: usize = 14;
+
+impl Share {
+    fn words(&self) -> Vec<u64> {
+        let [d, a, v] = self.objects;
+        let [db, ab, vb] = self.bytes;
+        let high = |bytes: u64| bytes >> 32;
+        vec![
+            d,
+            a,
+            v,
+            db,
+            ab,
+            vb,
+            self.fixed,
+            high(self.fixed),
+            self.record,
+            high(self.record),
+            self.unpadded,
+            self.record_vars,
+            self.record_dims,
+            self.oversized,
+        ]
+    }
+
+    fn of(words: &[u64]) -> Result<Share> {
+        // Sums wrap; those of the upper halves tell that data are beyond every file.
+        if words.len() != WORDS || words[7] >= 1 << 31 || words[9] >= 1 << 31 {
+            return Err(Error::invalid(format!(
+                "the variables of all ranks together end beyond byte {} of the file; no file is larger",
+                i64::MAX
+            )));
+        }
+        Ok(Share {
+            objects: [words[0], words[1], words[2]],
+            bytes: [words[3], words[4], words[5]],
+            fixed: words[6],
+            record: words[8],
+            unpadded: words[10],
+            record_vars: words[11],
+            record_dims: words[12],
+            oversized: words[13],
+        })
+    }
+}
+
+/// Where this rank's objects go.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    pub mine: Mine,
+    /// Numbers of all local dimensions and variables; of those that others place, only after they are
+    /// learned.
+    pub dim_ids: Vec<u64>,
+    pub var_ids: Vec<u64>,
+    /// Offset of each list's tag, by kind.
+    pub lists: [u64; 3],
+    /// Offset of this rank's first entry, by kind.
+    pub at: [u64; 3],
+    pub counts: Counts,
+    pub layout: Layout,
+    pub spelled: bool,
+    /// Bytes of header entries that this rank places.
+    pub bytes: u64,
+}
+
+/// What placing needs to know beside the header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub spelled: bool,
+    pub alignment: Alignment,
+    /// The header that the file has, on a redefinition.
+    pub old: Option<&'a Header>,
+    /// How many objects of each kind the file had.
+    pub base: [usize; 3],
+}
+
+/// The ranks that place together: a team, or one that has everything and asks nobody.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranks<'a>(pub Option<&'a Team>);
+
+impl Ranks<'_> {
+    pub const ALONE: Ranks<'static> = Ranks(None);
+
+    fn rank(self) -> usize {
+        self.0.map_or(0, Team::rank)
+    }
+
+    fn sums(self, step: &'static str, local: Result<Vec<u64>>) -> Result<Sums> {
+        match self.0 {
+            Some(team) => team.sums(step, local),
+            None => local.map(|total| Sums { before: vec![0; total.len()], total }),
+        }
+    }
+
+    fn allgather(self, step: &'static str, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        match self.0 {
+            Some(team) => team.allgather(step, local),
+            None => local.map(|own| vec![own]),
+        }
+    }
+}
+
+/// Places everything: fills in sizes and begins of this rank's variables.
+pub(super) fn place(team: Ranks<'_>, header: &mut Header, mine: Mine, plan: &Plan<'_>) -> Result<Placed> {
+    let measured = measure(header, &mine, plan);
+    let sizes;
+    let own;
+    let sums = match measured {
+        Ok((share, list)) => {
+            (sizes, own) = (list, share.clone());
+            team.sums("places", Ok(share.words()))?
+        }
+        Err(error) => {
+            let failed = team.sums("places", Err(error));
+            return Err(failed.err().unwrap_or_else(|| Error::internal("a failure did not reach the team")));
+        }
+    };
+    check_records(team, header, &sums, plan)?;
+    let placed = spread(header, mine, plan, &sums, &sizes, &own);
+    if sums.total[13] > 0 {
+        check_oversized(team, header, &sizes, placed.as_ref().ok())?;
+    }
+    placed
+}
+
+/// This rank's sums, and the bytes of each of its variables (of all of the base's).
+fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<u64>)> {
+    let version = header.version;
+    let [dims, attrs, vars] = mine;
+    let mut share = Share::default();
+    for (kind, ranges) in mine.iter().enumerate() {
+        share.objects[kind] = ranges.iter().map(|range| range.len() as u64).sum();
+    }
+    for range in dims {
+        share.bytes[0] += write::dims_size(header, range.clone(), plan.spelled);
+        let record = header.dims.record.is_some_and(|record| range.contains(&(record as usize)));
+        share.record_dims += u64::from(record);
+    }
+    for i in attrs.iter().cloned().flatten() {
+        share.bytes[1] += write::attr_size(version, header.attrs.get(i), plan.spelled);
+    }
+    if plan.spelled {
+        check_spelled(header, mine)?;
+    }
+    let mut sizes = vec![0; header.vars.len()];
+    let limit = layout::max_var_bytes(version);
+    let (mut fixed, mut records) = (0u64, layout::Records::default());
+    for i in (0..plan.base[2]).chain(vars.iter().cloned().flatten().filter(|i| *i >= plan.base[2])) {
+        let var = header.vars.get(i);
+        sizes[i] = layout::bytes_of(header, var)?;
+        share.oversized += u64::from(sizes[i] > limit);
+        if i < plan.base[2] {
+            continue;
+        }
+        if header.is_record(var) {
+            records.add(var.name(), sizes[i])?;
+            share.record_vars += 1;
+            share.unpadded = sizes[i];
+            share.record += sizes[i].next_multiple_of(4);
+        } else {
+            let sum = fixed.checked_add(sizes[i].next_multiple_of(4)).filter(|sum| *sum <= i64::MAX as u64);
+            fixed = sum.ok_or_else(|| {
+                let name = var.name();
+                Error::invalid(format!("variable `{name}` ends beyond byte {}; no file is larger", i64::MAX))
+            })?;
+        }
+    }
+    share.fixed = fixed;
+    for range in vars {
+        share.bytes[2] += write::vars_size(header, range.clone(), plan.spelled);
+    }
+    Ok((share, sizes))
+}
+
+/// Names that fit as they are may not fit as spelled paths.
+fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
+    let lists = [&header.dims.names, &header.attrs.names, &header.vars.names];
+    for ((names, ranges), kind) in lists.into_iter().zip(mine).zip(Kind::ALL) {
+        for name in ranges.iter().cloned().flatten().map(|i| names.get(i)) {
+            let len = write::name_len(name, true);
+            if len > MAX_NAME {
+                return Err(Error::invalid(format!(
+                    "{} `{name}` takes {len} bytes in the file, where paths are spelled; netCDF's limit is {MAX_NAME}",
+                    kind.word()
+                ))
+                .with_hint("shorten the name or one of the parts of its path"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// At most one record dimension in the whole file.
+fn check_records(team: Ranks<'_>, header: &Header, sums: &Sums, plan: &Plan<'_>) -> Result<()> {
+    if sums.total[12] <= 1 {
+        return Ok(());
+    }
+    let own = header.dims.record.map_or("", |record| header.dims.names.get(record as usize));
+    let of_base = header.dims.record.is_some_and(|record| (record as usize) < plan.base[0]);
+    let told = if of_base && team.rank() > 0 { "" } else { own };
+    let names = team.allgather("record dimensions", Ok(told.as_bytes().to_vec()))?;
+    let said = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
+    let mut list: Vec<String> = Vec::new();
+    for (rank, name) in said {
+        let name = String::from_utf8_lossy(name);
+        if !list.iter().any(|told| told.starts_with(&format!("`{name}` "))) {
+            list.push(format!("`{name}` on rank {rank}"));
+        }
+    }
+    Err(Error::conflict(format!(
+        "a container has one record dimension at most, but ranks define {}: {}",
+        list.len(),
+        list.join(", ")
+    ))
+    .with_hint("give all but one of them a length, or let all ranks define the same"))
+}
+
+/// Offsets and numbers, from the sums.
+fn spread(
+    header: &mut Header,
+    mine: Mine,
+    plan: &Plan<'_>,
+    sums: &Sums,
+    sizes: &[u64],
+    own: &Share,
+) -> Result<Placed> {
+    let version = header.version;
+    let (before, total) = (Share::of(&sums.before)?, Share::of(&sums.total)?);
+    for (count, list) in total.objects.into_iter().zip(["dimensions", "attributes", "variables"]) {
+        layout::check_count(Version::Cdf1, count, || format!("number of {list} of all ranks"))?;
+    }
+    let head = write::list_head_size(version);
+    let stated = if plan.spelled { write::attr_size(version, write::statement(), false) } else { 0 };
+    let dims_at = write::head_size(version);
+    let attrs_at = dims_at + head + total.bytes[0];
+    let vars_at = attrs_at + head + total.bytes[1] + stated;
+    let header_len = vars_at + head + total.bytes[2];
+    let lists = [dims_at, attrs_at, vars_at];
+    let at = [0, 1, 2].map(|kind| lists[kind] + head + before.bytes[kind]);
+    let layout = lay_out(header, plan, &total, header_len, sizes)?;
+
+    let ids = |kind: usize, len: usize| {
+        // The file's own objects keep their numbers; others count on from those before them.
+        let mut ids: Vec<u64> = (0..len as u64).collect();
+        let mut next = before.objects[kind];
+        for range in &mine[kind] {
+            ids[range.clone()].iter_mut().for_each(|id| {
+                *id = next;
+                next += 1;
+            });
+        }
+        ids
+    };
+    let (dim_ids, var_ids) = (ids(0, header.dims.len()), ids(2, header.vars.len()));
+    header.vars.vsizes = sizes.iter().map(|bytes| layout::vsize(version, *bytes)).collect();
+    begin(header, plan, &mine, &before, &layout, sizes)?;
+    let counts = Counts { dims: total.objects[0], attrs: total.objects[1], vars: total.objects[2] };
+    let bytes = own.bytes.iter().sum();
+    Ok(Placed { mine, dim_ids, var_ids, lists, at, counts, layout: layout.0, spelled: plan.spelled, bytes })
+}
+
+/// The layout, and where new fixed variables and new variables' records begin.
+type Parts = (Layout, u64, u64);
+
+/// As [`layout::lay_out`] does for a whole header. What the file had is walked by every rank; the rest is
+/// sums.
+fn lay_out(
+    header: &mut Header,
+    plan: &Plan<'_>,
+    total: &Share,
+    header_len: u64,
+    sizes: &[u64],
+) -> Result<Parts> {
+    let old = plan.old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
+    let beyond = || {
+        Error::invalid(format!("the variables end beyond byte {} of the file; no file is larger", i64::MAX))
+    };
+    let checked = |end: Option<u64>| end.filter(|end| *end <= i64::MAX as u64).ok_or_else(beyond);
+    let data_begin = if total.objects[2] == 0 && plan.alignment.h_minfree == 0 {
+        header_len.max(old.data_begin)
+    } else if header_len <= old.data_begin {
+        old.data_begin
+    } else {
+        layout::data_begin(header_len, &plan.alignment)?
+    };
+    header.vars.begins = vec![0; header.vars.len()];
+    let is_record = |header: &Header, i: usize| header.is_record(header.vars.get(i));
+    let old_begin = |i: usize| plan.old.and_then(|old| old.vars.begins.get(i).copied()).unwrap_or(0);
+    let mut base_end = data_begin;
+    for i in (0..plan.base[2]).filter(|i| !is_record(header, *i)).collect::<Vec<_>>() {
+        let begin = base_end.max(old_begin(i));
+        header.vars.begins[i] = begin;
+        base_end = checked(begin.checked_add(sizes[i].next_multiple_of(4)))?;
+    }
+    let data_end = checked(base_end.checked_add(total.fixed))?;
+    let base_records: Vec<usize> = (0..plan.base[2]).filter(|i| is_record(header, *i)).collect();
+    let record_vars = base_records.len() as u64 + total.record_vars;
+    let record_begin = if !base_records.is_empty() && data_end <= old.record_begin {
+        old.record_begin
+    } else if record_vars > 0 {
+        layout::record_begin(data_end, &plan.alignment)?
+    } else {
+        data_end
+    };
+    let mut base_record = 0u64;
+    for i in &base_records {
+        header.vars.begins[*i] = checked(record_begin.checked_add(base_record))?;
+        base_record = checked(base_record.checked_add(sizes[*i].next_multiple_of(4)))?;
+    }
+    let one_record_var = record_vars == 1;
+    let lone = base_records.first().map_or(total.unpadded, |i| sizes[*i]);
+    let padded = checked(base_record.checked_add(total.record))?;
+    let record_size = if one_record_var { lone } else { padded };
+    checked(record_begin.checked_add(record_size))?;
+    let layout = Layout { header_len, data_begin, data_end, record_begin, record_size, one_record_var };
+    Ok((layout, base_end, record_begin + base_record))
+}
+
+/// Fills in where this rank's new variables begin.
+fn begin(
+    header: &mut Header,
+    plan: &Plan<'_>,
+    mine: &Mine,
+    before: &Share,
+    (_, fixed_at, records_at): &Parts,
+    sizes: &[u64],
+) -> Result<()> {
+    let version = header.version;
+    let (mut fixed, mut record) = (fixed_at + before.fixed, records_at + before.record);
+    for i in mine[2].iter().cloned().flatten().filter(|i| *i >= plan.base[2]) {
+        let is_record = header.is_record(header.vars.get(i));
+        let at = if is_record { &mut record } else { &mut fixed };
+        header.vars.begins[i] = *at;
+        *at += sizes[i].next_multiple_of(4);
+    }
+    if version == Version::Cdf1 {
+        for i in (0..plan.base[2]).chain(mine[2].iter().cloned().flatten()) {
+            layout::check_begin(version, header.vars.names.get(i), header.vars.begins[i])?;
+        }
+    }
+    Ok(())
+}
+
+/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks tell which ones
+/// they have, and all judge.
+fn check_oversized(team: Ranks<'_>, header: &Header, sizes: &[u64], placed: Option<&Placed>) -> Result<()> {
+    let limit = layout::max_var_bytes(header.version);
+    let mut told = vec![0; 16];
+    if let Some(placed) = placed {
+        for i in placed.mine[2].iter().cloned().flatten() {
+            let var = header.vars.get(i);
+            let is_record = header.is_record(var);
+            let last = if is_record { 8 } else { 0 };
+            told[last..last + 8].copy_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
+            if sizes[i] > limit {
+                told.extend_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
+                told.extend_from_slice(&sizes[i].to_le_bytes());
+                put_u32(&mut told, u32::from(is_record));
+                put_bytes(&mut told, var.name().as_bytes());
+            }
+        }
+    }
+    let told = team.allgather("large variables", Ok(told))?;
+    let (mut last, mut list) = ([0; 2], Vec::new());
+    for told in &told {
+        let mut from = Reader(told);
+        for last in &mut last {
+            *last = from.u64()?.max(*last);
+        }
+        while !from.is_empty() {
+            list.push((from.u64()?, from.u64()?, from.u32()? == 1, from.text()?));
+        }
+    }
+    let record_vars = u64::from(last[1] > 0);
+    list.iter().try_for_each(|(id, bytes, is_record, name)| {
+        let is_last = last[usize::from(*is_record)] == *id;
+        layout::check_var_bytes(header.version, name, *bytes, *is_record, is_last, record_vars)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_leave_out_what_others_place() {
+        assert_eq!(ranges(0, 4, &[]), vec![0..4; 1]);
+        assert_eq!(ranges(2, 2, &[]), []);
+        assert_eq!(ranges(0, 6, &[0, 3, 4]), [1..3, 5..6]);
+        assert_eq!(ranges(2, 6, &[2, 5]), vec![3..5; 1]);
+    }
+
+    #[test]
+    fn sums_beyond_every_file_are_seen_though_they_wrap() {
+        let half = Share { fixed: i64::MAX as u64 & !3, ..Share::default() };
+        let mut words = half.words();
+        words.iter_mut().zip(half.words()).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+        let all: Vec<u64> = words.iter().zip(half.words()).map(|(a, b)| a.wrapping_add(b)).collect();
+        assert!(Share::of(&half.words()).is_ok());
+        assert!(Share::of(&all).is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! Strategy `scalable`: no rank holds, compares or writes more than its share.
+
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::Team;
+use fieldstone_format::netcdf::trailer::IndexPart;
+
+use super::names::{self, Hello, Kind, Table};
+use super::place::{self, Plan, Ranks};
+use super::report::Watch;
+use super::shared;
+use super::{EnddefOptions, Planned, moves, wants_index};
+use crate::container::define::Definitions;
+
+pub(super) fn plan(
+    team: &Team,
+    definitions: &mut Definitions,
+    options: &EnddefOptions<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Planned> {
+    let base = definitions.base();
+    let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
+    // What the file had is told and placed by rank 0; the others know it too.
+    let skip = if team.rank() == 0 { [0; 3] } else { base };
+    let has_paths = definitions.has_paths();
+    let (header, hashes) = definitions.for_enddef();
+    let told = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
+    let hello = Hello { has_paths, objects: [told(0), told(2)] };
+    watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum());
+    if team.size() > 1 {
+        watch.report.names_held += told(0) + told(1) + told(2);
+    }
+    let (table, hellos) = names::exchange(team, hashes, skip, hello, watch)?;
+    let spelled = hellos.iter().any(|hello| hello.has_paths);
+
+    let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
+    let shared = match suspects {
+        0 => None,
+        _ => Some(shared::settle(team, header, &table, watch)?),
+    };
+    let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
+    let mine = [0, 1, 2].map(|kind| {
+        let not_mine = shared.as_ref().map_or(&[][..], |shared| &shared.not_mine[kind]);
+        place::ranges(skip[kind], lens[kind], not_mine)
+    });
+    let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
+    let mut placed = team.agree("placed", place::place(Ranks(Some(team)), header, mine, &plan))?;
+    watch.hold((placed.dim_ids.len() + placed.var_ids.len() + header.vars.len() * 2) as u64 * 8);
+
+    let known = match &shared {
+        None => None,
+        Some(shared) => {
+            let hashes = [hashes[0], hashes[2]];
+            let ids = [&mut placed.dim_ids[..], &mut placed.var_ids[..]];
+            Some(shared.learn(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
+        }
+    };
+    let index = match wants_index(options.indexing, placed.counts) {
+        true => Some(index(table, &hellos, base, known, watch)),
+        false => None,
+    };
+    watch.end("check");
+    let moves = moves(options.old, header, &placed.layout)?;
+    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
+    Ok(Planned { placed, whole: None, index, moves, report, held })
+}
+
+/// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.
+fn index(
+    mut table: Table<'_>,
+    hellos: &[Hello],
+    base: [usize; 3],
+    known: Option<[Vec<u32>; 2]>,
+    watch: &mut Watch<'_>,
+) -> IndexPart {
+    let mut entries = std::mem::take(&mut table.words);
+    if hellos.len() > 1 || known.is_some() {
+        let known = known.unwrap_or_else(|| count_on(&table, hellos, base));
+        watch.hold((known[0].len() + known[1].len()) as u64 * 4);
+        for entry in &mut entries {
+            let is_var = (*entry >> 31 & 1) as usize;
+            let id = known[is_var][(*entry & 0x7fff_ffff) as usize];
+            // What another rank places stands at the end for a moment: no hash is all ones with its kind.
+            *entry = if id == u32::MAX { u64::MAX } else { *entry & !0x7fff_ffff | u64::from(id) };
+        }
+        entries.retain(|entry| *entry != u64::MAX);
+        watch.release((known[0].len() + known[1].len()) as u64 * 4);
+    }
+    IndexPart { entries, ..IndexPart::default() }
+}
+
+/// Numbers of the table's places where nothing is shared: each rank's count on from those before it.
+fn count_on(table: &Table<'_>, hellos: &[Hello], base: [usize; 3]) -> [Vec<u32>; 2] {
+    [Kind::Dim, Kind::Var].map(|kind| {
+        let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());
+        let mut first = 0;
+        for (rank, (hello, span)) in hellos.iter().zip(table.starts[kind as usize].windows(2)).enumerate() {
+            let skip = if rank == 0 { 0 } else { base[kind as usize] as u64 };
+            let id = |place: usize| (first + u64::from(table.local(kind, place as u32)) - skip) as u32;
+            ids.extend((span[0]..span[1]).map(id));
+            first += hello.objects[usize::from(kind == Kind::Var)];
+        }
+        ids
+    })
+}

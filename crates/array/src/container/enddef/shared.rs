@@ -1,0 +1,204 @@
+//! Objects that several ranks define: found by equal hashes, compared by their whole definitions.
+//!
+//! Only objects whose hashes are equal come here. Their owner asks for the definitions (round one), gets them
+//! (round two), and says to all ranks what conflicts there are and to each rank which of its objects a
+//! lower rank places (round three). What is shared belongs to the lowest rank that defines it. Where
+//! hashes are equal and paths are not, nothing is shared.
+//!
+//! When numbers are known, each rank tells them to the owners, and owners tell those that share.
+
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::Team;
+use fieldstone_format::netcdf::Header;
+
+use super::difference::{Conflict, Conflicts, difference};
+use super::names::{Kind, Table};
+use super::packing::{Reader, put_bytes, put_object, put_u32};
+use super::report::Watch;
+
+/// Who places what several ranks define.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Local numbers, ascending, of this rank's objects that a lower rank places, by kind.
+    pub not_mine: [Vec<u32>; 3],
+    /// At the owner: place in its table of the object that counts, and of one that is the same.
+    same: Vec<(Kind, u32, u32)>,
+}
+
+/// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree.
+pub(super) fn settle(
+    team: &Team,
+    header: &Header,
+    table: &Table<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Shared> {
+    let ranks = team.size();
+    let mut asked = vec![Vec::new(); ranks];
+    for (kind, places) in &table.suspects {
+        for place in places {
+            let (rank, local) = table.whose(*kind, *place);
+            asked[rank].push(*kind as u8);
+            put_u32(&mut asked[rank], local);
+        }
+    }
+    let asked = team.alltoallv("shared names", Ok(asked))?;
+    let answers = asked.iter().map(|asked| answer(header, asked)).collect();
+    let answers = team.alltoallv("shared definitions", answers)?;
+    let bytes: u64 = answers.iter().map(|answer| answer.len() as u64).sum();
+    watch.hold(bytes);
+    let compared = compare(table, &answers, watch);
+    watch.release(bytes);
+    let mut shared = Shared::default();
+    let verdicts = compared.map(|(mut conflicts, same)| {
+        let mut told = Vec::new();
+        conflicts.pack(&mut told);
+        let mut verdicts = vec![told; ranks];
+        for (kind, _, place) in &same {
+            let (rank, local) = table.whose(*kind, *place);
+            verdicts[rank].push(*kind as u8);
+            put_u32(&mut verdicts[rank], local);
+        }
+        shared.same = same;
+        verdicts
+    });
+    let verdicts = team.alltoallv("shared verdicts", verdicts)?;
+    let mut conflicts = Conflicts::default();
+    for verdict in &verdicts {
+        let mut from = Reader(verdict);
+        conflicts.unpack(&mut from)?;
+        while !from.is_empty() {
+            let kind = from.kind()?;
+            shared.not_mine[kind as usize].push(from.u32()?);
+        }
+    }
+    shared.not_mine.iter_mut().for_each(|list| list.sort_unstable());
+    watch.report.shared = shared.not_mine.iter().map(|list| list.len() as u64).sum();
+    conflicts.into_result()?;
+    Ok(shared)
+}
+
+fn answer(header: &Header, asked: &[u8]) -> Result<Vec<u8>> {
+    let (mut answer, mut one) = (Vec::new(), Vec::new());
+    let mut from = Reader(asked);
+    while !from.is_empty() {
+        let kind = from.kind()?;
+        let local = from.u32()?;
+        one.clear();
+        put_object(&mut one, header, kind, local as usize);
+        put_bytes(&mut answer, &one);
+    }
+    Ok(answer)
+}
+
+/// Conflicts, and which places are the same object as another.
+type Compared = (Conflicts, Vec<(Kind, u32, u32)>);
+
+fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Compared> {
+    let mut readers: Vec<Reader<'_>> = answers.iter().map(|answer| Reader(answer)).collect();
+    let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
+    for (kind, places) in &table.suspects {
+        // Path, rank, place, the rest of the definition.
+        let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(places.len());
+        for place in places {
+            let (rank, _) = table.whose(*kind, *place);
+            let mut object = Reader(readers[rank].bytes()?);
+            let path = object.text()?;
+            group.push((path, rank, *place, object.0));
+        }
+        watch.report.comparisons += group.len() as u64 - 1;
+        // Stable: within a path, ranks and local numbers ascend.
+        group.sort_by_key(|(path, ..)| *path);
+        for group in group.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
+            let defined: Vec<(usize, &[u8])> = group.iter().map(|one| (one.1, one.3)).collect();
+            let first = group[0].2;
+            match difference(*kind, group[0].0, &defined)? {
+                Some(text) => {
+                    let first = (group[0].1 as u32, table.local(*kind, first));
+                    conflicts.add(Conflict { kind: *kind, first, text });
+                }
+                None => same.extend(group[1..].iter().map(|one| (*kind, first, one.2))),
+            }
+        }
+    }
+    Ok((conflicts, same))
+}
+
+impl Shared {
+    /// Tells all numbers to the owners of the names, and learns those of the objects that other ranks place.
+    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
+    /// are filled in. Gives the numbers of the table's places, dimensions and variables; `u32::MAX` for what is
+    /// the same as another place.
+    pub fn learn(
+        &self,
+        team: &Team,
+        table: &Table<'_>,
+        hashes: [&[u64]; 2],
+        skip: [usize; 2],
+        ids: [&mut [u64]; 2],
+        watch: &mut Watch<'_>,
+    ) -> Result<[Vec<u32>; 2]> {
+        let ranks = team.size();
+        let mut told: [Vec<Vec<u8>>; 2] = [vec![Vec::new(); ranks], vec![Vec::new(); ranks]];
+        for which in 0..2 {
+            for (hash, id) in hashes[which].iter().zip(ids[which].iter()).skip(skip[which]) {
+                put_u32(&mut told[which][super::names::owner(*hash, ranks)], *id as u32);
+            }
+        }
+        let [dims, vars] = told;
+        let parts: Vec<Vec<u8>> = dims
+            .into_iter()
+            .zip(vars)
+            .map(|(mut part, vars)| {
+                part.extend(vars);
+                part
+            })
+            .collect();
+        let parts = team.alltoallv("numbers", Ok(parts))?;
+        let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        watch.hold(bytes);
+        let known = numbers(table, &parts);
+        watch.hold(bytes);
+        drop(parts);
+        let answers = known.map(|mut known| {
+            let mut answers = vec![Vec::new(); ranks];
+            for (kind, first, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                let (rank, local) = table.whose(*kind, *place);
+                answers[rank].push(*kind as u8);
+                put_u32(&mut answers[rank], local);
+                put_u32(&mut answers[rank], known[usize::from(*kind == Kind::Var)][*first as usize]);
+            }
+            for (kind, _, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                known[usize::from(*kind == Kind::Var)][*place as usize] = u32::MAX;
+            }
+            (known, answers)
+        });
+        let (known, answers) = team.agree("numbers received", answers)?;
+        let answers = team.alltoallv("shared numbers", Ok(answers))?;
+        watch.release(bytes);
+        let [dim_ids, var_ids] = ids;
+        for answer in &answers {
+            let mut from = Reader(answer);
+            while !from.is_empty() {
+                let list = if from.kind()? == Kind::Dim { &mut *dim_ids } else { &mut *var_ids };
+                let local = from.u32()? as usize;
+                list[local] = u64::from(from.u32()?);
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// Numbers of the table's places, from what each rank told.
+fn numbers(table: &Table<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
+    let mut readers: Vec<Reader<'_>> = parts.iter().map(|part| Reader(part)).collect();
+    let mut known = [Vec::new(), Vec::new()];
+    for (known, kind) in known.iter_mut().zip([Kind::Dim, Kind::Var]) {
+        known.reserve_exact(table.hashes[kind as usize].len());
+        for (from, span) in readers.iter_mut().zip(table.starts[kind as usize].windows(2)) {
+            for _ in span[0]..span[1] {
+                known.push(from.u32()?);
+            }
+        }
+    }
+    Ok(known)
+}

@@ -1,0 +1,491 @@
+//! The collective moment: the bytes of the file do not depend on the number of ranks or on the strategy, what
+//! contradicts is named, and what fails on one rank fails on all.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_array::container::define::Definitions;
+use fieldstone_array::container::enddef::{Defined, EnddefOptions, Indexing, enddef, plan};
+use fieldstone_array::container::{Format, Strategy};
+use fieldstone_core::env::comm::{FileMode, Team, threads};
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::{Clock, Disk};
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::netcdf::layout::{Alignment, lay_out};
+use fieldstone_format::netcdf::trailer::{CHUNK, STRIDE, Sums, join, path_hash};
+use fieldstone_format::netcdf::{Header, NcType, Version, write};
+
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> i64 {
+        0
+    }
+    fn monotonic(&self) -> u64 {
+        0
+    }
+    fn sleep(&self, _: u64) {}
+}
+
+/// A definition that a rank makes.
+#[derive(Debug, Clone, PartialEq)]
+enum Op {
+    Dim(String, Option<u64>),
+    Var(String, NcType, Vec<String>, Vec<(String, Vec<u8>)>),
+    Att(String, Vec<u8>),
+}
+
+impl Op {
+    fn name(&self) -> (u8, &str) {
+        match self {
+            Op::Dim(name, _) => (0, name),
+            Op::Var(name, ..) => (1, name),
+            Op::Att(name, _) => (2, name),
+        }
+    }
+    fn dim(name: &str, len: u64) -> Op {
+        Op::Dim(name.into(), Some(len))
+    }
+    fn var(name: &str, dims: &[&str]) -> Op {
+        Op::Var(name.into(), NcType::Float, dims.iter().map(|dim| dim.to_string()).collect(), Vec::new())
+    }
+}
+
+fn define(definitions: &mut Definitions, ops: &[Op]) -> Result<()> {
+    for op in ops {
+        match op {
+            Op::Dim(name, len) => drop(definitions.def_dim(name, *len)?),
+            Op::Var(name, ty, dims, attrs) => {
+                let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
+                let var = definitions.def_var(name, *ty, &dims)?;
+                for (name, value) in attrs {
+                    definitions.put_att(Some(var), name, NcType::Char, value)?;
+                }
+            }
+            Op::Att(name, value) => definitions.put_att(None, name, NcType::Char, value)?,
+        }
+    }
+    Ok(())
+}
+
+/// A small generator of numbers.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Definitions of each rank: objects of its own, and some that others have too.
+fn random(draw: &mut Draw, ranks: usize, paths: bool) -> Vec<Vec<Op>> {
+    let parent = |draw: &mut Draw| match (paths, draw.below(3)) {
+        (true, 0) => format!("event_{}/", draw.below(5)),
+        (true, 1) => format!("event_{}/plane.{}/", draw.below(5), draw.below(3)),
+        _ => String::new(),
+    };
+    let types = [NcType::Byte, NcType::Char, NcType::Short, NcType::Float, NcType::Int64];
+    let mut common = vec![Op::dim("x", 3), Op::dim("y~.", 1 + draw.below(9)), Op::Dim("time".into(), None)];
+    common.extend((0..draw.below(4)).map(|i| Op::Att(format!("note{i}"), vec![b'n'; i as usize * 3])));
+    let whole = common.clone();
+    for i in 0..draw.below(6) {
+        let own = parent(draw);
+        let dims = [vec![], vec!["x"], vec!["time", "x"], vec!["time"]][draw.below(4) as usize].clone();
+        let dims = dims.into_iter().map(String::from).collect();
+        let attrs = (0..draw.below(3)).map(|k| (format!("a{k}"), vec![b'v'; k as usize + 1])).collect();
+        common.push(Op::Var(format!("{own}shared{i}"), types[draw.below(5) as usize], dims, attrs));
+    }
+    let most = [3, 40, 200][draw.below(3) as usize];
+    (0..ranks)
+        .map(|rank| {
+            let mut ops = whole.clone();
+            ops.extend(common[whole.len()..].iter().filter(|_| draw.below(2) == 0).cloned());
+            for i in 0..draw.below(most) {
+                let dim = format!("{}d{rank}_{i}", parent(draw));
+                ops.push(Op::dim(&dim, 1 + draw.below(20)));
+                let own = parent(draw);
+                let dims = [vec!["x"], vec![], vec!["time", "y~."], vec!["time"], vec!["y~.", "x"]];
+                let dims = dims[draw.below(5) as usize].iter().map(|dim| dim.to_string()).collect();
+                let attrs = (0..draw.below(3)).map(|k| (format!("a{k}"), vec![b'v'; k as usize])).collect();
+                let ty = types[draw.below(5) as usize];
+                ops.push(Op::Var(format!("{own}v{rank}_{i}"), ty, dims, attrs));
+                if draw.below(8) == 0 {
+                    ops.push(Op::Att(format!("{}g{rank}_{i}", parent(draw)), b"value".to_vec()));
+                }
+            }
+            ops
+        })
+        .collect()
+}
+
+/// What a rank alone would define: all ranks' definitions in order, each object once.
+fn serial(ranks: &[Vec<Op>]) -> Vec<Op> {
+    let mut seen = std::collections::HashSet::new();
+    let all = ranks.iter().flatten();
+    all.filter(|op| seen.insert((op.name().0, op.name().1.to_owned()))).cloned().collect()
+}
+
+fn contents(disk: &Arc<dyn Disk>, path: &Path) -> Vec<u8> {
+    let file = disk.open_read(path).unwrap();
+    let mut bytes = vec![0; file.stat().unwrap().len as usize];
+    fieldstone_core::env::read_exact_at(&*file, &mut bytes, 0).unwrap();
+    bytes
+}
+
+/// What one rank gets.
+type Outcome = (Defined, Header);
+
+struct Made {
+    bytes: Vec<u8>,
+    ranks: Vec<Defined>,
+    headers: Vec<Header>,
+}
+
+fn options(strategy: Strategy) -> EnddefOptions<'static> {
+    EnddefOptions { indexing: Indexing::Always, ..EnddefOptions::new(strategy, &NoClock) }
+}
+
+fn make_with(
+    ranks: &[Vec<Op>],
+    version: Version,
+    options: EnddefOptions<'_>,
+    faults: threads::Faults,
+    seed: Option<u64>,
+) -> (Arc<dyn Disk>, Vec<Result<Outcome>>) {
+    let disk = SimWorld::memory().disk;
+    let results = threads::run(ranks.len(), seed, disk.clone(), faults, |comm| {
+        let team = Team::new(comm);
+        let mut definitions = Definitions::new(Format::Classic(version));
+        let local = define(&mut definitions, &ranks[team.rank()]);
+        team.agree("definitions", local)?;
+        let file = team.open("create", Path::new("/made.nc"), FileMode::CreateNew)?;
+        let defined = enddef(&file, &mut definitions, &options)?;
+        Ok((defined, definitions.header().clone()))
+    });
+    (disk, results)
+}
+
+fn make(ranks: &[Vec<Op>], version: Version, options: EnddefOptions<'_>) -> Made {
+    let (disk, results) = make_with(ranks, version, options, threads::Faults::none(), None);
+    let (ranks, headers) = results.into_iter().map(|result| result.unwrap()).unzip();
+    Made { bytes: contents(&disk, Path::new("/made.nc")), ranks, headers }
+}
+
+/// The error that all ranks raise.
+fn refused(ranks: &[Vec<Op>], version: Version, strategy: Strategy) -> (ErrorKind, String) {
+    let (_, results) = make_with(ranks, version, options(strategy), threads::Faults::none(), None);
+    let mut errors = results.into_iter().map(|result| match result {
+        Err(error) => (error.kind(), error.message().to_owned()),
+        Ok(_) => (ErrorKind::Internal, "nothing was refused".to_owned()),
+    });
+    let first = errors.next().unwrap();
+    assert!(errors.all(|error| error == first), "ranks raise different errors");
+    first
+}
+
+/// The file by the functions that write a whole header, with the magic of an unfinished one.
+fn reference(ops: &[Op], version: Version) -> (Vec<u8>, Header, bool) {
+    let mut definitions = Definitions::new(Format::Classic(version));
+    define(&mut definitions, ops).unwrap();
+    let spelled = definitions.has_paths();
+    let mut header = definitions.header().clone();
+    let layout = lay_out(&mut header, &Alignment::default(), spelled, None).unwrap();
+    let mut bytes = write::header(&header, spelled);
+    bytes[..3].copy_from_slice(&write::UNFINISHED);
+    bytes.resize(layout.file_len(0).unwrap() as usize, 0);
+    (bytes, header, spelled)
+}
+
+fn check_index(made: &Made, header: &Header) {
+    let parts: Vec<_> = made.ranks.iter().map(|rank| rank.index.as_ref().unwrap()).collect();
+    let entries: Vec<u64> = parts.iter().flat_map(|part| part.entries.iter().copied()).collect();
+    assert!(entries.is_sorted());
+    assert_eq!(entries.len(), header.dims.len() + header.vars.len());
+    for (id, name) in header.vars.names.iter().enumerate() {
+        let entry = path_hash(name) & !0xffff_ffff | 1 << 31 | id as u64;
+        assert!(entries.binary_search(&entry).is_ok(), "{name}");
+    }
+    let layout = made.ranks[0].layout;
+    let mut sums = Sums::new(CHUNK);
+    parts.iter().for_each(|part| sums.unpack(&part.header.pack()).unwrap());
+    let lists = made.ranks[0].lists;
+    let joined = join(&sums, lists[0], layout.header_len).unwrap();
+    let mut whole = Sums::new(CHUNK);
+    whole.add(lists[0], &made.bytes[lists[0] as usize..layout.header_len as usize]);
+    assert_eq!(joined, join(&whole, lists[0], layout.header_len).unwrap());
+    // Each kept offset is where the entry's name begins.
+    let spelled = made.ranks[0].spelled;
+    let offsets: Vec<u64> = parts.iter().flat_map(|part| part.var_offsets.iter().copied()).collect();
+    assert_eq!(offsets.len(), header.vars.len().div_ceil(STRIDE as usize));
+    let mut at = lists[2] + write::list_head_size(header.version);
+    for i in 0..header.vars.len() {
+        if i % STRIDE as usize == 0 {
+            assert_eq!(offsets[i / STRIDE as usize], at);
+        }
+        at += write::vars_size(header, i..i + 1, spelled);
+    }
+}
+
+#[test]
+fn the_file_is_the_same_for_any_number_of_ranks() {
+    for seed in 0..6 {
+        let mut draw = Draw(seed);
+        let all = serial(&random(&mut draw, 64, seed % 2 == 1));
+        let (expected, header, _) = reference(&all, Version::Cdf5);
+        for ranks in [1, 2, 3, 4, 7, 16, 64] {
+            // Contiguous parts; what variables refer to is defined by every rank that needs it.
+            let dims: Vec<Op> = all.iter().take(3).cloned().collect();
+            let cut = |rank: usize| all.len() * rank / ranks;
+            let parts: Vec<Vec<Op>> = (0..ranks)
+                .map(|rank| {
+                    let own = &all[cut(rank)..cut(rank + 1)];
+                    let missing = dims.iter().filter(|dim| !own.contains(dim)).cloned();
+                    let missing: Vec<Op> = if rank == 0 { Vec::new() } else { missing.collect() };
+                    missing.into_iter().chain(own.iter().cloned()).collect()
+                })
+                .collect();
+            let made = make(&parts, Version::Cdf5, options(Strategy::Scalable));
+            assert!(made.bytes == expected, "seed {seed}, {ranks} ranks");
+            check_index(&made, &header);
+        }
+    }
+}
+
+#[test]
+fn random_definitions_are_what_one_rank_would_make_of_them() {
+    let strategies = [
+        Strategy::Scalable,
+        Strategy::App,
+        Strategy::LibraryHash { slots: 7 },
+        Strategy::LibraryHash { slots: 1 << 16 },
+        Strategy::LibrarySort,
+    ];
+    for seed in 0..60 {
+        let mut draw = Draw(seed);
+        let ranks = 1 + draw.below(9) as usize;
+        let parts = random(&mut draw, ranks, seed % 3 == 0);
+        let all = serial(&parts);
+        let (expected, header, spelled) = reference(&all, Version::Cdf5);
+        for strategy in strategies {
+            let made = make(&parts, Version::Cdf5, options(strategy));
+            assert!(made.bytes == expected, "seed {seed}, {ranks} ranks, {strategy:?}");
+            check_index(&made, &header);
+            for (rank, local) in made.ranks.iter().zip(&made.headers) {
+                assert_eq!(rank.spelled, spelled);
+                assert_eq!(rank.counts.vars, header.vars.len() as u64);
+                for (id, name) in rank.var_ids.iter().zip(local.vars.names.iter()) {
+                    assert_eq!(header.vars.names.get(*id as usize), name, "seed {seed} {strategy:?}");
+                }
+                for (id, name) in rank.dim_ids.iter().zip(local.dims.names.iter()) {
+                    assert_eq!(header.dims.names.get(*id as usize), name, "seed {seed} {strategy:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_conflict_is_named_with_its_ranks() {
+    let own = |rank: usize| Op::dim(&format!("own{rank}"), 1);
+    let with = |ops: [Vec<Op>; 3]| -> Vec<Vec<Op>> {
+        ops.into_iter()
+            .enumerate()
+            .map(|(rank, mut ops)| {
+                ops.push(own(rank));
+                ops
+            })
+            .collect()
+    };
+    let x = || Op::dim("x", 3);
+    let double = |name: &str| Op::Var(name.into(), NcType::Double, vec![], vec![]);
+    let attr = |value: &str| Op::Var("v".into(), NcType::Int, vec![], vec![("units".into(), value.into())]);
+    let cases = [
+        (
+            with([vec![Op::dim("x", 100)], vec![Op::dim("x", 200)], vec![Op::dim("x", 100)]]),
+            "dimension `x`: length 100 on ranks 0, 2; 200 on rank 1",
+        ),
+        (
+            with([vec![x()], vec![Op::Dim("x".into(), None)], vec![]]),
+            "dimension `x`: length 3 on rank 0; unlimited on rank 1",
+        ),
+        (
+            with([vec![Op::var("v", &[])], vec![double("v")], vec![]]),
+            "variable `v`: type float on rank 0; double on rank 1",
+        ),
+        (
+            with([vec![x(), Op::var("p/v", &["x"])], vec![], vec![x(), Op::var("p/v", &[])]]),
+            "variable `p/v`: dimensions (x) on rank 0; () on rank 2",
+        ),
+        (
+            with([vec![], vec![attr("m")], vec![attr("km")]]),
+            "variable `v`: attribute `units` \"m\" on rank 1; \"km\" on rank 2",
+        ),
+        (
+            with([vec![], vec![attr("m")], vec![Op::Var("v".into(), NcType::Int, vec![], vec![])]]),
+            "variable `v`: attributes [units] on rank 1; [] on rank 2",
+        ),
+        (
+            with([
+                vec![Op::Att("title".into(), b"a".to_vec())],
+                vec![Op::Att("title".into(), b"b".to_vec())],
+                vec![],
+            ]),
+            "global attribute `title`: value \"a\" on rank 0; \"b\" on rank 1",
+        ),
+    ];
+    for (parts, expected) in cases {
+        for strategy in [Strategy::Scalable, Strategy::App, Strategy::LibrarySort] {
+            let (kind, message) = refused(&parts, Version::Cdf5, strategy);
+            assert_eq!(kind, ErrorKind::Conflict, "{message}");
+            assert!(message.ends_with(expected), "{strategy:?}: {message}");
+        }
+    }
+    let records = |name: &str| vec![Op::Dim(name.into(), None)];
+    let (kind, message) =
+        refused(&with([records("t"), vec![], records("time")]), Version::Cdf5, Strategy::Scalable);
+    assert!(kind == ErrorKind::Conflict && message.ends_with("`t` on rank 0, `time` on rank 2"), "{message}");
+}
+
+#[test]
+fn many_conflicts_are_counted_and_the_first_told() {
+    let parts: Vec<Vec<Op>> =
+        (0..4).map(|rank| (0..100).map(|i| Op::dim(&format!("d{i:02}"), 1 + rank)).collect()).collect();
+    let (_, message) = refused(&parts, Version::Cdf5, Strategy::Scalable);
+    assert!(message.starts_with("dimension `d00`: length 1 on rank 0; 2 on rank 1"), "{message}");
+    assert!(message.contains("`d19`") && !message.contains("`d20`") && message.ends_with("and 80 more"));
+}
+
+#[test]
+fn names_that_columns_repeat_are_named() {
+    let disk = SimWorld::memory().disk;
+    for ranks in [1, 3] {
+        let results = threads::run(ranks, None, disk.clone(), threads::Faults::none(), |comm| {
+            let team = Team::new(comm);
+            let mut definitions = Definitions::new(Format::Classic(Version::Cdf5));
+            let rank = team.rank();
+            let names = [format!("a{rank}"), "b".into(), format!("c{rank}"), format!("a{rank}")];
+            definitions.def_dims(&names.iter().collect(), &[1, 2, 3, 1])?;
+            let path = format!("/twice{}.nc", team.size());
+            let file = team.open("create", Path::new(&path), FileMode::CreateNew)?;
+            enddef(&file, &mut definitions, &options(Strategy::Scalable)).map(drop)
+        });
+        for result in results {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict);
+            assert!(error.message().contains("dimension `a0`: defined twice on rank 0"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn limits_hold_over_all_ranks() {
+    let large = |name: &str| Op::Var(name.into(), NcType::Double, vec!["big".into()], vec![]);
+    let big = || Op::dim("big", (1 << 29) + 5);
+    let parts = [vec![big(), large("a")], vec![big(), large("b")]];
+    let (kind, message) = refused(&parts, Version::Cdf2, Strategy::Scalable);
+    assert_eq!(kind, ErrorKind::Invalid);
+    assert!(message.contains("`a`") && message.contains("4294967292"), "{message}");
+    // The last variable may be that large; nothing is written, for a simulated disk keeps what it has.
+    let good = [vec![big(), Op::var("a", &[])], vec![big(), large("b")]];
+    for layout in threads::run(2, None, SimWorld::memory().disk, threads::Faults::none(), |comm| {
+        let team = Team::new(comm);
+        let mut definitions = Definitions::new(Format::Classic(Version::Cdf2));
+        define(&mut definitions, &good[team.rank()])?;
+        Ok(plan(&team, &mut definitions, &options(Strategy::Scalable))?.layout())
+    }) {
+        assert_eq!(layout.unwrap().data_end, 512 + 4 + ((1 << 29) + 5) * 8);
+    }
+    let medium = |rank: usize| vec![Op::dim("m", 1 << 28), Op::var(&format!("v{rank}"), &["m"])];
+    let (_, message) = refused(&[medium(0), medium(1), medium(2)], Version::Cdf1, Strategy::Scalable);
+    assert!(message.contains("`v2` would begin at byte 2147"), "{message}");
+    let huge = |rank: usize| {
+        let dims = vec![format!("h{rank}")];
+        let var = Op::Var(format!("v{rank}"), NcType::Byte, dims, vec![]);
+        vec![Op::dim(&format!("h{rank}"), i64::MAX as u64 - 7), var]
+    };
+    for ranks in [2, 3, 4] {
+        let parts: Vec<Vec<Op>> = (0..ranks).map(huge).collect();
+        let (_, message) = refused(&parts, Version::Cdf5, Strategy::Scalable);
+        assert!(message.contains("no file is larger"), "{message}");
+    }
+    let long = "a.".repeat(100);
+    let (_, message) =
+        refused(&[vec![Op::dim(&long, 1)], vec![Op::dim("p/q", 1)]], Version::Cdf5, Strategy::Scalable);
+    assert!(message.contains("300 bytes") && message.contains("256"), "{message}");
+}
+
+#[test]
+fn what_fails_on_one_rank_fails_on_all() {
+    let mut draw = Draw(5);
+    let parts = random(&mut draw, 3, true);
+    for strategy in [Strategy::Scalable, Strategy::App, Strategy::LibrarySort] {
+        let mut struck = 0;
+        for rank in 0..3 {
+            for nth in 1.. {
+                let faults = threads::Faults::step(rank, nth);
+                let (_, results) =
+                    make_with(&parts, Version::Cdf5, options(strategy), faults.clone(), Some(nth));
+                if !faults.struck() {
+                    break;
+                }
+                struck += 1;
+                for result in results {
+                    let error = result.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{strategy:?} {rank} {nth}: {error}");
+                    assert!(error.message().contains(&format!("rank {rank}")), "{error}");
+                }
+            }
+        }
+        assert!(struck > 15, "{struck}");
+    }
+}
+
+#[test]
+fn a_rank_that_dies_takes_none_along_in_waiting() {
+    let mut draw = Draw(9);
+    let parts = random(&mut draw, 3, false);
+    for rank in 0..3 {
+        for nth in 1.. {
+            let faults = threads::Faults::death(rank, nth);
+            let (_, results) =
+                make_with(&parts, Version::Cdf5, options(Strategy::Scalable), faults.clone(), Some(nth));
+            if !faults.struck() {
+                break;
+            }
+            assert!(results.iter().any(|result| result.is_err()));
+        }
+    }
+}
+
+#[test]
+fn work_is_shared_evenly() {
+    for ranks in [2usize, 4, 16] {
+        let per = 4000 / ranks;
+        let parts: Vec<Vec<Op>> = (0..ranks)
+            .map(|rank| {
+                let objects = (0..per).flat_map(|i| {
+                    let dim = format!("dim_{rank:03}_{i:05}");
+                    let var = Op::var(&format!("event_{rank:03}_{i:05}.x"), &[&dim]);
+                    [Op::dim(&dim, 7), var]
+                });
+                objects.collect()
+            })
+            .collect();
+        let made = make(&parts, Version::Cdf5, options(Strategy::Scalable));
+        let share = (per * 2) as f64;
+        let reports: Vec<_> = made.ranks.iter().map(|rank| &rank.report).collect();
+        let written: Vec<u64> = reports.iter().map(|report| report.header_bytes_written).collect();
+        let (least, most) = (written.iter().min().unwrap(), written.iter().max().unwrap());
+        assert!(*most as f64 <= *least as f64 * 1.1, "{written:?}");
+        for report in &reports {
+            assert!(report.comparisons as f64 <= 1.2 * share, "{} of {share}", report.comparisons);
+            assert!(report.names_held as f64 <= 2.4 * share, "{} of {share}", report.names_held);
+        }
+        let others = reports[1..].iter().map(|report| report.peak_bytes()).max().unwrap();
+        assert!(reports[0].peak_bytes() as f64 <= 1.2 * others as f64);
+    }
+}
