@@ -9,6 +9,7 @@ from __future__ import annotations
 import steps
 from catalog_figures import CATALOG
 from commits_figures import COMMITS
+from container_figures import CONTAINER_DATA
 from creation_figures import CREATION
 from hits_figures import HITS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
@@ -282,5 +283,6 @@ FIGURES = (
     *CATALOG,
     *COMMITS,
     *CREATION,
+    *CONTAINER_DATA,
     *HITS,
 )

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import catalog
+import container_data
 import hits
 import opening
 import report
@@ -45,6 +46,7 @@ PEERS = {
     "sqlite-curve": catalog.CURVE,
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
+    container_data.PLAIN: container_data.PLAIN,
     **{name.removeprefix("fieldstone-"): name for name in (*STRATEGIES[1:], *PNETCDF, *opening.PEERS[2:])},
 }
 

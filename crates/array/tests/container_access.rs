@@ -304,6 +304,7 @@ fn an_error_of_one_rank_is_everybodys_and_the_file_goes_on() {
 
 #[test]
 fn ranks_fill_equal_parts_whoever_defined_the_variables() {
+    const LEN: usize = 3_200_004;
     for ranks in [2, 3, 8] {
         let results =
             threads::run(ranks, Some(5), SimWorld::memory().disk, threads::Faults::none(), |comm| {
@@ -312,20 +313,21 @@ fn ranks_fill_equal_parts_whoever_defined_the_variables() {
                 let file = Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew)?;
                 let mut jobs = Vec::new();
                 if file.team().rank() == 1 {
-                    jobs.extend(FillVar::of(&var(NcType::Double, &[100_000], 0, 0))?.job());
-                    jobs.extend(FillVar::of(&var(NcType::Byte, &[3], 800_000, 0))?.job());
-                    jobs.extend(FillVar::of(&var(NcType::Short, &[0, 7], 800_004, 0))?.job());
+                    // Behind four bytes, a chunk of what is written ends within a double.
+                    jobs.extend(FillVar::of(&var(NcType::Byte, &[3], 0, 0))?.job());
+                    jobs.extend(FillVar::of(&var(NcType::Double, &[400_000], 4, 0))?.job());
+                    jobs.extend(FillVar::of(&var(NcType::Short, &[0], LEN as u64, 0))?.job());
                 }
                 write_shared(&file, Ok(jobs))?;
-                let mut bytes = vec![0; 800_004];
-                assert_eq!(file.read_at(&mut bytes, 0)?, 800_004);
-                assert!(bytes[..800_000].chunks(8).all(|value| value == [0x47, 0x9e, 0, 0, 0, 0, 0, 0]));
-                assert_eq!(&bytes[800_000..], [0x81; 4]);
-                assert_eq!(file.len()?, 800_004);
+                let mut bytes = vec![0; LEN];
+                assert_eq!(file.read_at(&mut bytes, 0)?, LEN);
+                assert!(bytes[4..].chunks(8).all(|value| value == [0x47, 0x9e, 0, 0, 0, 0, 0, 0]));
+                assert_eq!(&bytes[..4], [0x81; 4]);
+                assert_eq!(file.len()?, LEN as u64);
                 Ok(counts.written.load(Ordering::Relaxed))
             });
         for written in results.into_iter().map(|result| result.unwrap()) {
-            assert!(written.abs_diff(800_004 / ranks as u64) <= 16, "{ranks}: {written}");
+            assert!(written.abs_diff((LEN / ranks) as u64) <= 16, "{ranks}: {written}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Many requests as one ascending list of byte ranges, in bounded rounds.
 //!
 //! The runs of each request ascend, so that a heap with one entry a request merges all of them as they come;
-//! nothing is sorted and nothing is listed in advance. A round takes runs until its bytes are used up: a run
-//! may be cut, and then every other run is cut at the same offset. Neighbouring and overlapping runs form one
+//! nothing is sorted and nothing is listed in advance. A round takes runs until its bytes are used up; the last
+//! ones may be cut, all at one offset. Neighbouring and overlapping runs form one
 //! *span*, which is one part of a collective read or write.
 //!
 //! A rank on its own also bridges small gaps, as strided boxes have: it reads the span with the gaps and
@@ -66,7 +66,6 @@ struct Cursor {
 struct Rounds {
     cursors: Vec<Cursor>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
-    held: Vec<Reverse<(u64, usize)>>,
     budget: usize,
     gap: u64,
     spans: Vec<Span>,
@@ -86,7 +85,6 @@ impl Rounds {
         Rounds {
             heap: cursors.iter().enumerate().filter_map(first).collect(),
             cursors,
-            held: Vec::new(),
             budget,
             gap,
             spans: Vec::new(),
@@ -101,18 +99,17 @@ impl Rounds {
         self.spans.clear();
         self.pieces.clear();
         (self.bytes, self.overlaps) = (0, false);
-        let mut cut = u64::MAX;
         while let Some(Reverse((offset, request))) = self.heap.peek().copied() {
             let last = self.spans.last().copied();
-            let goes_on = last.is_none_or(|last| last.offset <= offset && offset < cut);
-            if !goes_on || (self.pieces.len() >= PIECES && last.is_none_or(|last| last.end() <= offset)) {
+            let ascends = last.is_none_or(|last| last.offset <= offset);
+            if !ascends || (self.pieces.len() >= PIECES && last.is_none_or(|last| last.end() <= offset)) {
                 break;
             }
             let Some(run) = self.cursors[request].run else { break };
             let size = self.cursors[request].size;
             let bridged = last.filter(|last| offset <= last.end().saturating_add(self.gap));
             let room = (self.budget - self.bytes) as u64;
-            let until = bridged.map_or(offset, |last| last.end()).saturating_add(room).min(cut);
+            let until = bridged.map_or(offset, |last| last.end()).saturating_add(room);
             let take = (until.saturating_sub(offset) / size).min(run.elements);
             if take == 0 {
                 break;
@@ -120,18 +117,13 @@ impl Rounds {
             self.heap.pop();
             self.take(request, Run { elements: take, ..run }, bridged.is_some());
             let cursor = &mut self.cursors[request];
-            if take < run.elements {
-                let rest =
-                    Run { offset: offset + take * size, elements: run.elements - take, at: run.at + take };
-                cursor.run = Some(rest);
-                cut = cut.min(rest.offset);
-                self.held.push(Reverse((rest.offset, request)));
-            } else {
-                cursor.run = cursor.extents.next();
-                self.heap.extend(cursor.run.map(|run| Reverse((run.offset, request))));
-            }
+            cursor.run = match run.elements - take {
+                0 => cursor.extents.next(),
+                // All that begins before the rest comes before it in the heap, and into this round.
+                elements => Some(Run { offset: offset + take * size, elements, at: run.at + take }),
+            };
+            self.heap.extend(cursor.run.map(|run| Reverse((run.offset, request))));
         }
-        self.heap.extend(self.held.drain(..));
         if self.overlaps {
             self.pieces.sort_by_key(|piece| piece.request);
         }
