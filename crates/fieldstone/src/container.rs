@@ -1,4 +1,59 @@
 //! Containers: netCDF classic files and the partitioned header, from one process or many ranks.
+//!
+//! ```
+//! use fieldstone::container::{self, CreateOptions, Mode, NcType, Selection};
+//! # fn main() -> fieldstone::Result<()> {
+//! # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
+//! # let path = folder.path().join("run.nc");
+//! let file = container::create(&path, None, &CreateOptions::default())?;
+//! file.def_dim("event_7/hits", Some(3))?;
+//! file.def_var("event_7/charge", NcType::Int, &["hits"])?;
+//! file.enddef()?;
+//! let charge = file.var("event_7/charge")?;
+//! let data: Vec<u8> = [4i32, 5, 6].iter().flat_map(|value| value.to_ne_bytes()).collect();
+//! file.put(&charge, &Selection::all(&charge.shape()), &data, NcType::Int, true)?;
+//! file.close()?;
+//!
+//! let file = container::open(&path, Mode::Read, None)?;
+//! let charge = file.var("event_7/charge")?;
+//! let mut last = [0; 4];
+//! file.get(&charge, &Selection::element(&[2]), &mut last, NcType::Int, false)?;
+//! assert_eq!(i32::from_ne_bytes(last), 6);
+//! # Ok(()) }
+//! ```
+//!
+//! With a communicator all ranks call `create` or `open` together; without one the process is alone.
 
-pub use fieldstone_array::container::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::single::SingleComm;
+
+pub use fieldstone_array::container::access::{self, Get, Put, Selection};
+pub use fieldstone_array::container::define::{DimColumn, RECORD, Types, VarColumns};
+pub use fieldstone_array::container::enddef::{Indexing, Phase, Report};
+pub use fieldstone_array::container::{
+    Container, Counts, CreateOptions, DimInfo, DimRef, Format, Metadata, Mode, Strategy, VarInfo, VarRef,
+};
 pub use fieldstone_core::env::comm::Comm;
+pub use fieldstone_format::netcdf::layout::{Alignment, Layout};
+pub use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
+
+/// Creates a container, in define mode; with `comm` on all its ranks (collective). One of that path stays until
+/// the new one is synced or closed.
+pub fn create(path: &Path, comm: Option<Arc<dyn Comm>>, options: &CreateOptions) -> Result<Container> {
+    let env = Env::real();
+    Container::create(path, comm.unwrap_or_else(|| alone(&env)), &env, options)
+}
+
+/// Opens a container, in data mode; with `comm` on all its ranks (collective).
+pub fn open(path: &Path, mode: Mode, comm: Option<Arc<dyn Comm>>) -> Result<Container> {
+    let env = Env::real();
+    Container::open(path, mode, comm.unwrap_or_else(|| alone(&env)), &env)
+}
+
+fn alone(env: &Env) -> Arc<dyn Comm> {
+    Arc::new(SingleComm::new(env.disk.clone()))
+}

@@ -6,6 +6,7 @@
 //! | [`access`] | elements in and out: boxes of variables, alone or by all ranks |
 //! | [`define`] | define mode: what one rank wants in a container |
 //! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
+//! | [`file`] | an open container: define mode, data mode, the way to a finished file |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
@@ -15,6 +16,8 @@ pub mod access;
 pub mod cdl;
 pub mod define;
 pub mod enddef;
+pub mod file;
 pub mod model;
 
+pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

@@ -1,0 +1,129 @@
+//! The header of a container that this rank has just defined a part of.
+//!
+//! What this rank defined, and placed, is answered from memory. The rest is read from the file once somebody
+//! asks for it, so that no rank holds what others defined unless it wants to know.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::{Attrs, Version};
+
+use super::full::{Full, Read, dim_info, var_info};
+use super::source::Unfinished;
+use crate::container::access::Records;
+use crate::container::define::Definitions;
+use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    pub version: Version,
+    pub file: TeamFile,
+    pub layout: Layout,
+    pub counts: Counts,
+    pub records: Arc<Records>,
+    pub mine: Mutex<Definitions>,
+    /// Numbers in the file of the variables defined here.
+    pub var_ids: Vec<u64>,
+    /// Numbers in the file of the dimensions defined here.
+    pub dim_ids: Vec<u64>,
+    pub full: OnceLock<Full>,
+}
+
+impl Fresh {
+    fn mine(&self) -> MutexGuard<'_, Definitions> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole header; read from the file at the first call.
+    pub fn full(&self) -> Result<&Full> {
+        if self.full.get().is_none() {
+            let read = Read::from(&Unfinished(self.file.clone(), self.version))?;
+            let (header, layout) = read.shown();
+            let _ = self.full.set(Full::new(header, layout, self.records.clone()));
+        }
+        self.full.get().ok_or_else(|| Error::internal("a header that was read is not there"))
+    }
+
+    /// Whether all of the file's variables and dimensions were defined, in this order, by this rank.
+    fn is_all_mine(&self, mine: &Definitions) -> bool {
+        let counts = mine.counts();
+        counts.vars == self.counts.vars && counts.dims == self.counts.dims && self.file.team().size() == 1
+    }
+
+    /// A variable by its local number.
+    pub fn local(&self, local: u32) -> Result<VarInfo> {
+        let mut mine = self.mine();
+        let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
+            Error::not_found(format!(
+                "no variable number {local}; {} were defined on this rank",
+                self.var_ids.len()
+            ))
+        })?;
+        let header = mine.header();
+        let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
+        if !placed {
+            drop(mine);
+            let var = self.full()?.vars(id, 1)?.pop();
+            return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
+        }
+        let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
+        info.id = id;
+        for dim in &mut info.dims {
+            dim.id = self.dim_ids.get(dim.id as usize).copied().unwrap_or(dim.id);
+        }
+        Ok(info)
+    }
+}
+
+impl Metadata for Fresh {
+    fn format(&self) -> Format {
+        Format::Classic(self.version)
+    }
+    fn counts(&self) -> Result<Counts> {
+        Ok(self.counts)
+    }
+    fn numrecs(&self) -> Result<u64> {
+        Ok(self.records.get())
+    }
+    fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
+        let (found, all) = {
+            let mut mine = self.mine();
+            (mine.find_var(path), self.is_all_mine(&mine))
+        };
+        match found {
+            Some(local) => self.local(local).map(Some),
+            None if all => Ok(None),
+            None => self.full()?.find_var(path),
+        }
+    }
+    fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
+        {
+            let mut mine = self.mine();
+            if let Some(local) = mine.find_dim(path) {
+                let mut info = dim_info(mine.header(), local as usize, self.records.get());
+                info.id = self.dim_ids.get(local as usize).copied().unwrap_or(info.id);
+                return Ok(Some(info));
+            }
+            if self.is_all_mine(&mine) {
+                return Ok(None);
+            }
+        }
+        self.full()?.find_dim(path)
+    }
+    fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
+        self.full()?.vars(from, limit)
+    }
+    fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
+        self.full()?.dims(from, limit)
+    }
+    fn attrs(&self) -> Result<Attrs> {
+        self.full()?.attrs()
+    }
+    fn memory(&self) -> u64 {
+        let ids = self.var_ids.capacity() + self.dim_ids.capacity();
+        self.mine().memory() + ids as u64 * 8 + self.full.get().map_or(0, Metadata::memory)
+    }
+}

@@ -1,0 +1,177 @@
+//! A header that is all in memory.
+//!
+//! Invariants: names are paths; the attribute that states their spelling is not among the attributes; of
+//! equal names (which a sound file does not have) the first is found.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::Result;
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::parse::{self, Source};
+use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
+
+use crate::container::access::Records;
+use crate::container::define::lookup::{Lookup, hash_of};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Full {
+    header: Header,
+    layout: Layout,
+    records: Arc<Records>,
+    dims: Mutex<Lookup>,
+    vars: Mutex<Lookup>,
+}
+
+/// A header as it was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// With names as they are in the file.
+    pub raw: Header,
+    /// Where its parts lie.
+    pub layout: Layout,
+    /// Whether its names are spelled by the rule of paths.
+    pub spelled: bool,
+}
+
+impl Read {
+    /// Reads a file's header.
+    pub fn from(source: &dyn Source) -> Result<Read> {
+        let (raw, places) = parse::header(source)?;
+        let layout = Layout::of(&raw, places.header_len)?;
+        let spelled = is_spelled(&raw.attrs);
+        Ok(Read { raw, layout, spelled })
+    }
+
+    /// Number of records; for a streaming file what its length says.
+    pub fn numrecs(&self, source: &dyn Source) -> Result<u64> {
+        match self.raw.numrecs {
+            Some(numrecs) => Ok(numrecs),
+            None => Ok(self.layout.records_in(source.len()?)),
+        }
+    }
+
+    /// The header with names as paths, without the attribute that states the spelling.
+    pub fn shown(mut self) -> (Header, Layout) {
+        if self.spelled {
+            let header = &mut self.raw;
+            header.dims.names = decoded(&header.dims.names);
+            header.vars.names = decoded(&header.vars.names);
+            header.attrs = shown_attrs(&header.attrs, true);
+        }
+        (self.raw, self.layout)
+    }
+}
+
+/// Whether global attributes state that names are spelled.
+pub(crate) fn is_spelled(attrs: &Attrs) -> bool {
+    attrs.find(paths::ATTRIBUTE).is_some_and(|attr| attr.value == paths::RULE.as_bytes())
+}
+
+/// The path that a name of the file is shown as.
+pub(crate) fn shown_name(name: &str, spelled: bool) -> Cow<'_, str> {
+    if spelled { paths::decode(name) } else { Cow::Borrowed(name) }
+}
+
+/// Global attributes with names as paths, without the one that states the spelling.
+pub(crate) fn shown_attrs(raw: &Attrs, spelled: bool) -> Attrs {
+    let mut attrs = Attrs::default();
+    for attr in raw.iter().filter(|attr| !spelled || attr.name != paths::ATTRIBUTE) {
+        attrs.push(&shown_name(attr.name, spelled), attr.ty, attr.value);
+    }
+    attrs
+}
+
+fn decoded(names: &Names) -> Names {
+    names.iter().map(paths::decode).collect()
+}
+
+/// A variable of a header, as readers see it.
+pub(crate) fn var_info(header: &Header, id: usize, record_size: u64, numrecs: u64) -> VarInfo {
+    let var = header.vars.get(id);
+    let mut attrs = Attrs::default();
+    var.attrs().for_each(|attr| attrs.push(attr.name, attr.ty, attr.value));
+    VarInfo {
+        id: id as u64,
+        name: var.name().to_owned(),
+        ty: var.ty(),
+        dims: var.dims().iter().map(|dim| dim_info(header, *dim as usize, numrecs)).collect(),
+        attrs,
+        begin: var.begin(),
+        record_stride: if header.is_record(var) { record_size } else { 0 },
+    }
+}
+
+/// A dimension of a header, as readers see it.
+pub(crate) fn dim_info(header: &Header, id: usize, numrecs: u64) -> DimInfo {
+    let dim = header.dims.get(id);
+    let len = if dim.is_record { numrecs } else { dim.len };
+    DimInfo { id: id as u64, name: dim.name.to_owned(), len, is_record: dim.is_record }
+}
+
+impl Full {
+    /// From a header with names as paths.
+    pub fn new(header: Header, layout: Layout, records: Arc<Records>) -> Full {
+        Full { header, layout, records, dims: Mutex::default(), vars: Mutex::default() }
+    }
+
+    /// The header, with names as paths.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn find(&self, lookup: &Mutex<Lookup>, names: &Names, path: &str) -> Option<usize> {
+        let path = names::nfc(path);
+        let mut lookup = lookup.lock().unwrap_or_else(PoisonError::into_inner);
+        lookup.find(names, &path, hash_of(&path)).map(|id| id as usize)
+    }
+
+    /// Numbers of objects that the caller may ask for: from `from` on, at most `limit`.
+    fn range(from: u64, limit: usize, len: usize) -> std::ops::Range<usize> {
+        let from = usize::try_from(from).unwrap_or(len).min(len);
+        from..from.saturating_add(limit).min(len)
+    }
+}
+
+impl Metadata for Full {
+    fn format(&self) -> Format {
+        Format::Classic(self.header.version)
+    }
+    fn counts(&self) -> Result<Counts> {
+        Ok(Counts {
+            dims: self.header.dims.len() as u64,
+            attrs: self.header.attrs.len() as u64,
+            vars: self.header.vars.len() as u64,
+        })
+    }
+    fn numrecs(&self) -> Result<u64> {
+        Ok(self.records.get())
+    }
+    fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
+        let id = self.find(&self.vars, &self.header.vars.names, path);
+        Ok(id.map(|id| var_info(&self.header, id, self.layout.record_size, self.records.get())))
+    }
+    fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
+        let id = self.find(&self.dims, &self.header.dims.names, path);
+        Ok(id.map(|id| dim_info(&self.header, id, self.records.get())))
+    }
+    fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
+        let range = Full::range(from, limit, self.header.vars.len());
+        let numrecs = self.records.get();
+        Ok(range.map(|id| var_info(&self.header, id, self.layout.record_size, numrecs)).collect())
+    }
+    fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
+        let range = Full::range(from, limit, self.header.dims.len());
+        Ok(range.map(|id| dim_info(&self.header, id, self.records.get())).collect())
+    }
+    fn attrs(&self) -> Result<Attrs> {
+        Ok(self.header.attrs.clone())
+    }
+    fn memory(&self) -> u64 {
+        let tables = [&self.dims, &self.vars];
+        let tables = tables.map(|table| table.lock().unwrap_or_else(PoisonError::into_inner).memory());
+        self.header.memory() + tables.iter().sum::<u64>()
+    }
+}

@@ -1,0 +1,495 @@
+//! A header that stays in its file: objects are found through the name index.
+//!
+//! The index is a hint. An object's own entry in the header is always parsed, and only believed where the
+//! checksum of the 64 KiB around it holds; that there is no such object is said only where the checksums of
+//! the whole header hold; so is how far records are apart. At the first disagreement, whatever it is, the
+//! index is forgotten and the header is read whole ([`Full`]). So a file that another program has changed
+//! is read as what it is now.
+//!
+//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`Full`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fieldstone_core::Result;
+use fieldstone_format::crc;
+use fieldstone_format::netcdf::parse::{self, Source, VarEntry};
+use fieldstone_format::netcdf::trailer::{self, CHUNK, Kind, LOCATOR, Locator, PAGE, Places, STRIDE};
+use fieldstone_format::netcdf::{Attrs, Version, names};
+
+use super::full::{Full, Read, shown_attrs, shown_name};
+use crate::container::access::Records;
+use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+
+/// Chunks and pages that are kept.
+const CACHED: usize = 8;
+
+/// See the module's text.
+pub(crate) struct Indexed {
+    source: Arc<dyn Source + Send + Sync>,
+    version: Version,
+    locator: Locator,
+    places: Places,
+    begin: u64,
+    attr_count: u64,
+    pages: Vec<u32>,
+    records: Arc<Records>,
+    cache: Mutex<Cache>,
+    full: OnceLock<Full>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    chunks: Kept,
+    pages: Kept,
+    /// Whether every chunk of the header was found to be as summed.
+    sound: bool,
+}
+
+/// Pieces of a file by number, the last used last.
+#[derive(Debug, Default)]
+struct Kept(VecDeque<(u64, Arc<Vec<u8>>)>);
+
+impl Kept {
+    fn get(&mut self, number: u64) -> Option<Arc<Vec<u8>>> {
+        let at = self.0.iter().position(|(other, _)| *other == number)?;
+        let piece = self.0.remove(at)?;
+        self.0.push_back(piece.clone());
+        Some(piece.1)
+    }
+    fn keep(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
+        if self.0.len() == CACHED {
+            self.0.pop_front();
+        }
+        self.0.push_back((number, bytes));
+    }
+}
+
+/// What the index says; `None` is that it cannot be believed.
+type Hint<T> = Result<Option<T>>;
+
+macro_rules! believed {
+    ($hint:expr) => {
+        match $hint? {
+            Some(value) => value,
+            None => return Ok(None),
+        }
+    };
+}
+
+impl fmt::Debug for Indexed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Indexed").field("locator", &self.locator).field("begin", &self.begin).finish()
+    }
+}
+
+impl Indexed {
+    /// The index of a file, where it has one that fits. Reads the locator, the heads of the header's lists,
+    /// the chunks with the global attributes and the page sums.
+    pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<Indexed>> {
+        let len = source.len()?;
+        let Some(locator_at) = len.checked_sub(LOCATOR) else { return Ok(None) };
+        let tail = believed!(exactly(&*source, locator_at, LOCATOR));
+        let Some(locator) = Locator::decode(&tail) else { return Ok(None) };
+        let places = locator.places();
+        let Some(begin) = places.begin(len, locator.header_len) else { return Ok(None) };
+        let head = believed!(exactly(&*source, 0, 12));
+        let Some(version) = Version::from_byte(head[3]).filter(|_| head.starts_with(b"CDF")) else {
+            return Ok(None);
+        };
+        let width = version.size_width();
+        if locator.dims_at != 4 + width as u64 {
+            return Ok(None);
+        }
+        let numrecs = number(&head[4..4 + width]);
+        if numrecs == number(&[0xff; 8][..width]) {
+            return Ok(None);
+        }
+        let pages = believed!(exactly(&*source, begin + places.body, places.pages * 4));
+        if crc(&pages) != locator.pages_crc {
+            return Ok(None);
+        }
+        let pages = pages.chunks_exact(4).map(|sum| u32::from_le_bytes([sum[0], sum[1], sum[2], sum[3]]));
+        let mut indexed = Indexed {
+            source,
+            version,
+            locator,
+            places,
+            begin,
+            attr_count: 0,
+            pages: pages.collect(),
+            records: Arc::new(Records::new(numrecs, version)),
+            cache: Mutex::default(),
+            full: OnceLock::new(),
+        };
+        let lists = [
+            (locator.dims_at, 10, Some(locator.dims)),
+            (locator.attrs_at, 12, None),
+            (locator.vars_at, 11, Some(locator.vars)),
+        ];
+        for (at, tag, expected) in lists {
+            let bytes = believed!(indexed.header(at, 4 + width as u64));
+            let (found, count) = (number(&bytes[..4]), number(&bytes[4..]));
+            let fits = if count == 0 { found == 0 || found == tag } else { found == tag };
+            if !fits || expected.is_some_and(|expected| u64::from(expected) != count) {
+                return Ok(None);
+            }
+            if tag == 12 {
+                indexed.attr_count = count;
+            }
+        }
+        // Whether names are spelled is stated in a global attribute, so those must be as they were.
+        let attrs = locator.vars_at - locator.attrs_at;
+        Ok(indexed.checked(locator.attrs_at, attrs)?.map(|()| indexed))
+    }
+
+    /// What the index says of the file as a whole.
+    pub fn locator(&self) -> &Locator {
+        &self.locator
+    }
+
+    /// The number of records, shared with writers.
+    pub fn shared_records(&self) -> Arc<Records> {
+        self.records.clone()
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the index's body, whose page sums hold.
+    fn body(&self, at: u64, len: u64) -> Hint<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for page in at / PAGE..(at + len).div_ceil(PAGE) {
+            let known = self.cache().pages.get(page);
+            let known = match known {
+                Some(known) => known,
+                None => {
+                    let start = page * PAGE;
+                    let size = PAGE.min(self.places.body - start);
+                    let read = believed!(exactly(&*self.source, self.begin + start, size));
+                    if self.pages.get(page as usize) != Some(&crc(&read)) {
+                        return Ok(None);
+                    }
+                    let read = Arc::new(read);
+                    self.cache().pages.keep(page, read.clone());
+                    read
+                }
+            };
+            let from = at.max(page * PAGE) - page * PAGE;
+            let to = (at + len - page * PAGE).min(known.len() as u64);
+            let Some(part) = known.get(from as usize..to as usize) else { return Ok(None) };
+            bytes.extend_from_slice(part);
+        }
+        Ok(Some(bytes))
+    }
+
+    fn word(&self, at: u64) -> Hint<u64> {
+        let bytes = believed!(self.body(at, 8));
+        Ok(bytes.try_into().ok().map(u64::from_le_bytes))
+    }
+
+    /// A chunk of the header, whose sum holds. The first one lacks magic and number of records.
+    fn chunk(&self, chunk: u64) -> Hint<Arc<Vec<u8>>> {
+        if let Some(known) = self.cache().chunks.get(chunk) {
+            return Ok(Some(known));
+        }
+        let from = (chunk * CHUNK).max(self.locator.dims_at);
+        let to = ((chunk + 1) * CHUNK).min(self.locator.header_len);
+        let Some(len) = to.checked_sub(from) else { return Ok(None) };
+        let sum = believed!(self.body(self.places.chunks + chunk * 4, 4));
+        let bytes = believed!(exactly(&*self.source, from, len));
+        if crc(&bytes).to_le_bytes() != sum[..] {
+            return Ok(None);
+        }
+        let bytes = Arc::new(bytes);
+        self.cache().chunks.keep(chunk, bytes.clone());
+        Ok(Some(bytes))
+    }
+
+    /// Bytes of the header, whose sums hold.
+    fn header(&self, at: u64, len: u64) -> Hint<Vec<u8>> {
+        let (Some(end), true) = (at.checked_add(len), at >= self.locator.dims_at) else { return Ok(None) };
+        if end > self.locator.header_len {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        for chunk in at / CHUNK..end.div_ceil(CHUNK) {
+            let known = believed!(self.chunk(chunk));
+            let first = (chunk * CHUNK).max(self.locator.dims_at);
+            let (from, to) = (at.max(first) - first, end.min((chunk + 1) * CHUNK) - first);
+            let Some(part) = known.get(from as usize..to as usize) else { return Ok(None) };
+            bytes.extend_from_slice(part);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Whether the sums of a part of the header hold.
+    fn checked(&self, at: u64, len: u64) -> Hint<()> {
+        for chunk in at / CHUNK..(at + len).div_ceil(CHUNK) {
+            believed!(self.chunk(chunk));
+        }
+        Ok(Some(()))
+    }
+
+    /// Whether the sums of the whole header hold.
+    fn sound(&self) -> Hint<()> {
+        if self.cache().sound {
+            return Ok(Some(()));
+        }
+        believed!(self.checked(self.locator.dims_at, self.locator.header_len - self.locator.dims_at));
+        self.cache().sound = true;
+        Ok(Some(()))
+    }
+
+    /// Numbers of the objects whose path may be this one: those of the hash's entries.
+    fn candidates(&self, path: &str, kind: Kind) -> Hint<Vec<u32>> {
+        let wanted = trailer::path_hash(path) >> 32;
+        let count = u64::from(self.locator.dims) + u64::from(self.locator.vars);
+        let per_page = PAGE / 8;
+        let pages = count.div_ceil(per_page);
+        if pages == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        let entries = |page: u64| -> Hint<Vec<u64>> {
+            let from = page * per_page;
+            let bytes = believed!(self.body(from * 8, per_page.min(count - from) * 8));
+            let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
+            Ok(Some(words.collect()))
+        };
+        // Hashes are spread evenly: the entry is where its hash says, or a page or two beside.
+        let guess = ((u128::from(wanted) * u128::from(count)) >> 32) as u64;
+        let mut page = (guess / per_page).min(pages - 1);
+        while page > 0 {
+            let first = believed!(self.word(page * PAGE));
+            if first >> 32 < wanted {
+                break;
+            }
+            page -= 1;
+        }
+        let mut found = Vec::new();
+        while page < pages {
+            for entry in believed!(entries(page)) {
+                let (its_kind, id) = trailer::object(entry);
+                if entry >> 32 > wanted {
+                    return Ok(Some(found));
+                }
+                if entry >> 32 == wanted && its_kind == kind {
+                    found.push(id);
+                }
+            }
+            page += 1;
+        }
+        Ok(Some(found))
+    }
+
+    /// Bytes of the block of entries that holds object `id`, and the number of the first in it.
+    fn block(&self, kind: Kind, id: u64) -> Hint<(Vec<u8>, u64)> {
+        let (offsets, count, end) = match kind {
+            Kind::Dim => (self.places.dim_offsets, self.locator.dims, self.locator.attrs_at),
+            Kind::Var => (self.places.var_offsets, self.locator.vars, self.locator.header_len),
+        };
+        if id >= u64::from(count) {
+            return Ok(None);
+        }
+        let block = id / STRIDE;
+        let from = believed!(self.word(offsets + block * 8));
+        let last = (block + 1) * STRIDE >= u64::from(count);
+        let to = if last { end } else { believed!(self.word(offsets + (block + 1) * 8)) };
+        let Some(len) = to.checked_sub(from) else { return Ok(None) };
+        Ok(self.header(from, len)?.map(|bytes| (bytes, block * STRIDE)))
+    }
+
+    fn dims_from(&self, from: u64, limit: usize) -> Hint<Vec<DimInfo>> {
+        let count = u64::from(self.locator.dims);
+        let to = from.saturating_add(limit as u64).min(count);
+        let mut dims = Vec::new();
+        while from + (dims.len() as u64) < to {
+            let wanted = from + dims.len() as u64;
+            let (bytes, first) = believed!(self.block(Kind::Dim, wanted));
+            let mut at = 0;
+            for id in first..(first + STRIDE).min(to) {
+                let Ok(Some((entry, len))) = parse::dim_entry(&bytes[at..], self.version) else {
+                    return Ok(None);
+                };
+                at += len;
+                if id >= wanted {
+                    let Ok(name) = entry.name() else { return Ok(None) };
+                    let is_record = entry.len == 0;
+                    let len = if is_record { self.records.get() } else { entry.len };
+                    let name = shown_name(name, self.locator.spelled).into_owned();
+                    dims.push(DimInfo { id, name, len, is_record });
+                }
+            }
+        }
+        Ok(Some(dims))
+    }
+
+    fn vars_from(&self, from: u64, limit: usize) -> Hint<Vec<VarInfo>> {
+        let count = u64::from(self.locator.vars);
+        let to = from.saturating_add(limit as u64).min(count);
+        let mut vars = Vec::new();
+        while from + (vars.len() as u64) < to {
+            let wanted = from + vars.len() as u64;
+            let (bytes, first) = believed!(self.block(Kind::Var, wanted));
+            let mut at = 0;
+            for id in first..(first + STRIDE).min(to) {
+                let Ok(Some((entry, len))) = parse::var_entry(&bytes[at..], self.version) else {
+                    return Ok(None);
+                };
+                at += len;
+                if id >= wanted {
+                    vars.push(believed!(self.var_info(id, &entry)));
+                }
+            }
+        }
+        Ok(Some(vars))
+    }
+
+    fn var_info(&self, id: u64, entry: &VarEntry<'_>) -> Hint<VarInfo> {
+        let mut dims = Vec::with_capacity(entry.dims().len());
+        for dim in entry.dims() {
+            dims.append(&mut believed!(self.dims_from(dim, 1)));
+        }
+        let known = dims.len() == entry.dims().len() && entry.ty.is_in(self.version);
+        if !known || dims.iter().skip(1).any(|dim: &DimInfo| dim.is_record) {
+            return Ok(None);
+        }
+        let is_record = dims.first().is_some_and(|dim| dim.is_record);
+        if is_record {
+            // How far records are apart depends on every record variable.
+            believed!(self.sound());
+        }
+        let mut attrs = Attrs::default();
+        for attr in entry.attrs() {
+            let Ok(attr) = attr.get() else { return Ok(None) };
+            attrs.push(attr.name, attr.ty, attr.value);
+        }
+        let Ok(name) = entry.name() else { return Ok(None) };
+        Ok(Some(VarInfo {
+            id,
+            name: shown_name(name, self.locator.spelled).into_owned(),
+            ty: entry.ty,
+            dims,
+            attrs,
+            begin: entry.begin,
+            record_stride: if is_record { self.locator.record_size } else { 0 },
+        }))
+    }
+
+    fn hinted_var(&self, path: &str) -> Hint<Option<VarInfo>> {
+        for id in believed!(self.candidates(path, Kind::Var)) {
+            let var = believed!(self.vars_from(u64::from(id), 1)).pop();
+            if let Some(var) = var.filter(|var| var.name == path) {
+                return Ok(Some(Some(var)));
+            }
+        }
+        Ok(self.sound()?.map(|()| None))
+    }
+
+    fn hinted_dim(&self, path: &str) -> Hint<Option<DimInfo>> {
+        for id in believed!(self.candidates(path, Kind::Dim)) {
+            let dim = believed!(self.dims_from(u64::from(id), 1)).pop();
+            if let Some(dim) = dim.filter(|dim| dim.name == path) {
+                return Ok(Some(Some(dim)));
+            }
+        }
+        Ok(self.sound()?.map(|()| None))
+    }
+
+    fn hinted_attrs(&self) -> Hint<Attrs> {
+        let head = 4 + self.version.size_width() as u64;
+        let from = self.locator.attrs_at + head;
+        let Some(len) = self.locator.vars_at.checked_sub(from) else { return Ok(None) };
+        let bytes = believed!(self.header(from, len));
+        let (mut raw, mut at) = (Attrs::default(), 0);
+        for _ in 0..self.attr_count {
+            let Ok(Some((entry, len))) = parse::attr_entry(&bytes[at..], self.version) else {
+                return Ok(None);
+            };
+            let Ok(attr) = entry.get() else { return Ok(None) };
+            raw.push(attr.name, attr.ty, attr.value);
+            at += len;
+        }
+        Ok(Some(shown_attrs(&raw, self.locator.spelled)))
+    }
+
+    /// The answer of the index where it is believed, else that of the whole header.
+    fn answer<T>(
+        &self,
+        hint: impl FnOnce(&Indexed) -> Hint<T>,
+        full: impl FnOnce(&Full) -> Result<T>,
+    ) -> Result<T> {
+        if self.full.get().is_none() {
+            if let Some(answer) = hint(self)? {
+                return Ok(answer);
+            }
+            let read = Read::from(&*self.source)?;
+            self.records.raise(read.numrecs(&*self.source)?);
+            let (header, layout) = read.shown();
+            let _ = self.full.set(Full::new(header, layout, self.records.clone()));
+        }
+        match self.full.get() {
+            Some(whole) => full(whole),
+            None => Err(fieldstone_core::Error::internal("a header that was read is not there")),
+        }
+    }
+}
+
+impl Metadata for Indexed {
+    fn format(&self) -> Format {
+        Format::Classic(self.version)
+    }
+    fn counts(&self) -> Result<Counts> {
+        let stated = u64::from(self.locator.spelled);
+        let counts = Counts {
+            dims: u64::from(self.locator.dims),
+            attrs: self.attr_count.saturating_sub(stated),
+            vars: u64::from(self.locator.vars),
+        };
+        self.answer(|_| Ok(Some(counts)), |full| full.counts())
+    }
+    fn numrecs(&self) -> Result<u64> {
+        Ok(self.records.get())
+    }
+    fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
+        let path = &*names::nfc(path);
+        self.answer(|own| own.hinted_var(path), |full| full.find_var(path))
+    }
+    fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
+        let path = &*names::nfc(path);
+        self.answer(|own| own.hinted_dim(path), |full| full.find_dim(path))
+    }
+    fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
+        self.answer(|own| own.vars_from(from, limit), |full| full.vars(from, limit))
+    }
+    fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
+        self.answer(|own| own.dims_from(from, limit), |full| full.dims(from, limit))
+    }
+    fn attrs(&self) -> Result<Attrs> {
+        self.answer(Indexed::hinted_attrs, |full| full.attrs())
+    }
+    fn memory(&self) -> u64 {
+        let cache = self.cache();
+        let kept = cache.chunks.0.iter().chain(&cache.pages.0).map(|(_, bytes)| bytes.len() as u64);
+        let kept = kept.sum::<u64>() + self.pages.len() as u64 * 4;
+        kept + self.full.get().map_or(0, Metadata::memory)
+    }
+}
+
+/// Exactly these bytes; `None` where the file ends before.
+fn exactly(source: &dyn Source, at: u64, len: u64) -> Hint<Vec<u8>> {
+    let fits = at.checked_add(len).is_some_and(|end| source.len().is_ok_and(|all| end <= all));
+    if !fits {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; len as usize];
+    let read = source.read_at(&mut bytes, at)?;
+    Ok((read == bytes.len()).then_some(bytes))
+}
+
+/// A big-endian number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,360 @@
+//! A container that is open: define mode, data mode, and the way from one to the other.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fieldstone_array::container::{Container, CreateOptions, Mode};
+//! use fieldstone_core::env::{Env, comm::single::SingleComm, sim::SimWorld};
+//! use fieldstone_format::netcdf::NcType;
+//! # fn main() -> fieldstone_core::Result<()> {
+//! let env = SimWorld::memory();
+//! let comm = || Arc::new(SingleComm::new(env.disk.clone()));
+//! let container = Container::create("t.nc".as_ref(), comm(), &env, &CreateOptions::default())?;
+//! container.def_dim("event_7/hits", Some(3))?;
+//! let charge = container.def_var("event_7/charge", NcType::Float, &["hits"])?;
+//! container.put_att(Some(charge), "units", NcType::Char, b"pC")?;
+//! container.enddef()?;
+//! assert_eq!(container.var_of(charge)?.shape(), [3]);
+//! container.close()?;
+//!
+//! let container = Container::open("t.nc".as_ref(), Mode::Read, comm(), &env)?;
+//! assert_eq!(container.var("event_7/charge")?.attrs.len(), 1);
+//! # Ok(()) }
+//! ```
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`options`] | how a container is created and opened |
+//! | [`place`] | where it is written until it is finished |
+//! | `fresh`, `full`, `indexed` | what its header says: defined here, read whole, found through the name index |
+//! | `index` | writes the name index |
+//! | `elements` | data in and out |
+//! | `moving` | copies data after a redefinition |
+//!
+//! Invariants:
+//! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
+//!   order, and an error on one rank is raised on all;
+//! * until `sync` or `close` has returned, nobody finds a new container under its path: the old one is there,
+//!   or a file that says that it is unfinished;
+//! * numbers given by `def_*` hold until the container is closed;
+//! * one that is dropped without `close` leaves what is unfinished unfinished.
+
+mod elements;
+mod fresh;
+mod full;
+mod index;
+mod indexed;
+mod moving;
+
+pub mod options;
+pub mod place;
+mod source;
+mod state;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::{Comm, Team};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::{Names, NcType};
+
+use super::define::VarColumns;
+use super::enddef::Report;
+use super::model::{DimInfo, Metadata, VarInfo};
+
+pub use options::{CreateOptions, Mode};
+use state::{Data, Define, State};
+
+/// A dimension, by the number that its definition gave on this rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DimRef(pub u32);
+
+/// A variable: in a container created here by the number that its definition gave on this rank, in one that
+/// was opened by its number in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VarRef(pub u32);
+
+/// An open container. See the module's text. Methods may be called from several threads.
+#[derive(Debug)]
+pub struct Container {
+    team: Team,
+    env: Env,
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+impl Container {
+    /// Collective: creates a container, in define mode. One of that path stays until `sync` or `close`.
+    ///
+    /// Errors: `Invalid` where the path is no file's or options do not fit one another; `NotFound` where its
+    /// folder is missing; `Denied` and `Unavailable` of the file system.
+    pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
+        let team = Team::new(comm);
+        let define = Define::create(&team, env, path, options)?;
+        let state = Mutex::new(State::Define(Box::new(define)));
+        Ok(Container { team, env: env.clone(), path: path.to_owned(), state })
+    }
+
+    /// Collective: opens a container, in data mode.
+    ///
+    /// Errors: `NotFound`; `Corrupt` with offset and rule where its bytes are no header, also where its writer
+    /// did not finish it.
+    pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
+        let team = Team::new(comm);
+        let data = Data::open(&team, env, path, mode)?;
+        let state = Mutex::new(State::Data(Arc::new(data)));
+        Ok(Container { team, env: env.clone(), path: path.to_owned(), state })
+    }
+
+    /// The container's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The ranks that have it open.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut Define) -> Result<T>) -> Result<T> {
+        match &mut *self.state() {
+            State::Define(define) => act(define),
+            State::Data(_) => Err(Error::invalid(format!("{what}: {} is in data mode", self.path.display()))
+                .with_hint("call redef first, on all ranks")),
+            State::Ended(why) => Err(self.ended(what, why)),
+        }
+    }
+
+    fn data(&self, what: &str) -> Result<Arc<Data>> {
+        match &*self.state() {
+            State::Data(data) => Ok(data.clone()),
+            State::Define(_) => {
+                Err(Error::invalid(format!("{what}: {} is in define mode", self.path.display()))
+                    .with_hint("call enddef first, on all ranks"))
+            }
+            State::Ended(why) => Err(self.ended(what, why)),
+        }
+    }
+
+    fn ended(&self, what: &str, why: &str) -> Error {
+        Error::invalid(format!("{what}: {} was {why}", self.path.display())).with_hint("open it again")
+    }
+
+    // ---- define mode
+
+    /// Defines a dimension on this rank; `None` makes it the record dimension.
+    pub fn def_dim(&self, path: &str, len: Option<u64>) -> Result<DimRef> {
+        self.defining("def_dim", |define| {
+            let local = define.definitions.def_dim(path, len)?;
+            Ok(DimRef(define.dims.hand_out(local..local + 1).start))
+        })
+    }
+
+    /// Defines many dimensions on this rank; the length [`RECORD`](super::define::RECORD) marks the record dimension.
+    pub fn def_dims(&self, names: &Names, lens: &[u64]) -> Result<Range<u32>> {
+        self.defining("def_dims", |define| {
+            let locals = define.definitions.def_dims(names, lens)?;
+            Ok(define.dims.hand_out(locals))
+        })
+    }
+
+    /// Defines a variable on this rank. Its dimensions are looked up in its own path, then in each enclosing
+    /// one.
+    pub fn def_var(&self, path: &str, ty: NcType, dims: &[&str]) -> Result<VarRef> {
+        self.defining("def_var", |define| {
+            let local = define.definitions.def_var(path, ty, dims)?;
+            Ok(VarRef(define.vars.hand_out(local..local + 1).start))
+        })
+    }
+
+    /// Defines many variables on this rank.
+    pub fn def_many(&self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
+        self.defining("def_many", |define| {
+            let locals = define.def_many(columns)?;
+            Ok(define.vars.hand_out(locals))
+        })
+    }
+
+    /// Gives a variable, or with `None` the container, an attribute of external (big-endian) bytes. One of
+    /// that name is replaced.
+    pub fn put_att(&self, var: Option<VarRef>, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
+        self.defining("put_att", |define| {
+            let var = var.map(|var| define.vars.local(var.0));
+            define.definitions.put_att(var, name, ty, value)
+        })
+    }
+
+    /// Deletes an attribute of a variable, or with `None` of the container.
+    pub fn del_att(&self, var: Option<VarRef>, name: &str) -> Result<()> {
+        self.defining("del_att", |define| {
+            let var = var.map(|var| define.vars.local(var.0));
+            define.definitions.del_att(var, name)
+        })
+    }
+
+    /// Gives a dimension another path.
+    pub fn rename_dim(&self, dim: DimRef, path: &str) -> Result<()> {
+        self.defining("rename_dim", |define| {
+            let dim = define.dims.local(dim.0);
+            define.definitions.rename_dim(dim, path)
+        })
+    }
+
+    /// Gives a variable another path.
+    pub fn rename_var(&self, var: VarRef, path: &str) -> Result<()> {
+        self.defining("rename_var", |define| {
+            let var = define.vars.local(var.0);
+            define.definitions.rename_var(var, path)
+        })
+    }
+
+    /// Collective: ends define mode. All ranks agree about the container's header and write it.
+    ///
+    /// Errors: `Conflict` that names objects, differences and ranks where definitions of one name differ; the
+    /// container is then still in define mode.
+    pub fn enddef(&self) -> Result<Report> {
+        let mut state = self.state();
+        let data = match &mut *state {
+            State::Define(define) => Arc::new(define.end(&self.team, &self.env)?),
+            State::Data(_) => {
+                let error = Error::invalid(format!("enddef: {} is in data mode", self.path.display()));
+                return self.team.agree("enddef", Err(error.with_hint("call redef first, on all ranks")));
+            }
+            State::Ended(why) => return Err(self.ended("enddef", why)),
+        };
+        let report = data.report.clone();
+        *state = State::Data(data);
+        Ok(report)
+    }
+
+    /// Collective: back to define mode. Data and definitions stay.
+    pub fn redef(&self) -> Result<()> {
+        let mut state = self.state();
+        let data = match &*state {
+            State::Data(data) => data.clone(),
+            State::Define(_) => {
+                let error = Error::invalid(format!("redef: {} is in define mode", self.path.display()));
+                return self.team.agree("redef", Err(error));
+            }
+            State::Ended(why) => return Err(self.ended("redef", why)),
+        };
+        let define = Define::again(&self.team, data)?;
+        *state = State::Define(Box::new(define));
+        Ok(())
+    }
+
+    // ---- what is there
+
+    /// The header, as a reader of the whole file sees it. In data mode.
+    pub fn metadata(&self) -> Result<Arc<dyn Metadata>> {
+        Ok(self.data("metadata")?.metadata.clone())
+    }
+
+    /// The variable with this path; in define mode one that this rank defined.
+    ///
+    /// Errors: `NotFound`.
+    pub fn var(&self, path: &str) -> Result<VarInfo> {
+        let found = match &mut *self.state() {
+            State::Define(define) => Ok(define.find_var(path)),
+            State::Data(data) => Err(data.clone()),
+            State::Ended(why) => return Err(self.ended("var", why)),
+        };
+        let found = found.or_else(|data| data.metadata.find_var(path))?;
+        found.ok_or_else(|| Error::not_found(format!("{} has no variable `{path}`", self.path.display())))
+    }
+
+    /// The dimension with this path; in define mode one that this rank defined.
+    ///
+    /// Errors: `NotFound`.
+    pub fn dim(&self, path: &str) -> Result<DimInfo> {
+        let found = match &mut *self.state() {
+            State::Define(define) => Ok(define.find_dim(path)),
+            State::Data(data) => Err(data.clone()),
+            State::Ended(why) => return Err(self.ended("dim", why)),
+        };
+        let found = found.or_else(|data| data.metadata.find_dim(path))?;
+        found.ok_or_else(|| Error::not_found(format!("{} has no dimension `{path}`", self.path.display())))
+    }
+
+    /// A variable by the number that its definition gave; see [`VarRef`].
+    pub fn var_of(&self, var: VarRef) -> Result<VarInfo> {
+        let data = match &mut *self.state() {
+            State::Define(define) => return define.var(var.0),
+            State::Data(data) => data.clone(),
+            State::Ended(why) => return Err(self.ended("var_of", why)),
+        };
+        data.var(var.0)
+    }
+
+    /// Number of records, as far as this rank knows: after `sync`, of all ranks.
+    pub fn numrecs(&self) -> Result<u64> {
+        self.data("numrecs")?.metadata.numrecs()
+    }
+
+    /// Where the parts of the file lie.
+    pub fn layout(&self) -> Result<Layout> {
+        self.data("layout")?.whole_layout()
+    }
+
+    /// What the last `enddef` of this rank took.
+    pub fn report(&self) -> Result<Report> {
+        Ok(self.data("report")?.report.clone())
+    }
+
+    // ---- the end
+
+    /// Collective: what all ranks have written is durable, and every rank reads it.
+    pub fn sync(&self) -> Result<()> {
+        let data = {
+            let state = self.state();
+            match &*state {
+                State::Data(data) => Ok(data.clone()),
+                State::Define(_) => {
+                    Err(Error::invalid(format!("sync: {} is in define mode", self.path.display()))
+                        .with_hint("call enddef first, on all ranks"))
+                }
+                State::Ended(why) => return Err(self.ended("sync", why)),
+            }
+        };
+        self.team.agree("sync", data)?.finish(&self.team, true, false)
+    }
+
+    /// Collective: finishes the container. In define mode it ends that first. A container that was closed or
+    /// aborted stays so.
+    pub fn close(&self) -> Result<()> {
+        let mut state = self.state();
+        if let State::Define(define) = &mut *state {
+            let data = define.end(&self.team, &self.env)?;
+            *state = State::Data(Arc::new(data));
+        }
+        if let State::Data(data) = &*state {
+            let closed = data.clone().finish(&self.team, false, true);
+            *state = State::Ended(if closed.is_ok() { "closed" } else { "left by a failed close" });
+            return closed;
+        }
+        Ok(())
+    }
+
+    /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container
+    /// that was never finished is removed, one that was stays as it is.
+    pub fn abort(&self, error: Option<Error>) {
+        let mut state = self.state();
+        if matches!(*state, State::Ended(_)) {
+            return;
+        }
+        if self.team.size() > 1 {
+            let error = error.unwrap_or_else(|| Error::invalid("the container was given up"));
+            let _ = self.team.agree::<()>("abort", Err(error));
+        }
+        if self.team.rank() == 0 {
+            state.discard();
+        }
+        *state = State::Ended("given up");
+    }
+}

@@ -1,0 +1,42 @@
+//! A file as the parsers of headers read it.
+
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::TeamFile;
+use fieldstone_format::netcdf::Version;
+use fieldstone_format::netcdf::parse::Source;
+
+/// Reads this rank's own view of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct FileSource(pub TeamFile);
+
+impl Source for FileSource {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+}
+
+/// A file of ours whose magic is not yet written, read as if it were.
+#[derive(Debug, Clone)]
+pub(crate) struct Unfinished(pub TeamFile, pub Version);
+
+impl Source for Unfinished {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let read = self.0.read_at(buffer, offset)?;
+        let magic = magic(self.1);
+        for (at, byte) in (offset..4).zip(buffer[..read].iter_mut()) {
+            *byte = magic[at as usize];
+        }
+        Ok(read)
+    }
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+}
+
+/// The first four bytes of a finished classic file.
+pub(crate) fn magic(version: Version) -> [u8; 4] {
+    [b'C', b'D', b'F', version as u8]
+}

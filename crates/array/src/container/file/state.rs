@@ -1,0 +1,579 @@
+//! The two modes of an open container, and what happens between them.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
+use fieldstone_format::netcdf::{Header, write};
+
+use super::fresh::Fresh;
+use super::full::{Full, Read, dim_info, shown_name, var_info};
+use super::index;
+use super::indexed::Indexed;
+use super::moving;
+use super::options::{CreateOptions, Mode};
+use super::place::{self, Place};
+use super::source::{FileSource, Unfinished};
+use crate::container::access::fill::Job;
+use crate::container::access::{self, FillVar, Records};
+use crate::container::define::{Definitions, DimColumn, VarColumns, version_of};
+use crate::container::enddef::{self, EnddefOptions, Indexing, Report};
+use crate::container::model::{DimInfo, Format, Metadata, Strategy, VarInfo};
+
+/// What an open container is in.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Define mode.
+    Define(Box<Define>),
+    /// Data mode.
+    Data(Arc<Data>),
+    /// Nothing more, and why.
+    Ended(&'static str),
+}
+
+impl State {
+    /// Removes what was never finished.
+    pub fn discard(&self) {
+        match self {
+            State::Define(define) => match (&define.target, &define.old) {
+                (Some((place, _)), _) => place.discard(),
+                (None, Some(old)) => old.discard(),
+                (None, None) => {}
+            },
+            State::Data(data) => data.discard(),
+            State::Ended(_) => {}
+        }
+    }
+}
+
+/// Define mode.
+#[derive(Debug)]
+pub(super) struct Define {
+    pub definitions: Definitions,
+    options: CreateOptions,
+    /// The file of a new container.
+    target: Option<(Place, TeamFile)>,
+    /// What is defined further.
+    old: Option<Arc<Data>>,
+    pub vars: Handles,
+    pub dims: Handles,
+}
+
+/// From the numbers that callers hold to those of the definitions at hand. They are the same but where this
+/// rank defined objects, other ranks did too, and a redefinition then began from the file's numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Handles(Option<Vec<u32>>);
+
+impl Handles {
+    /// Callers hold places in `ids`.
+    fn of(ids: &[u64]) -> Handles {
+        let same = ids.iter().zip(0u64..).all(|(id, i)| *id == i);
+        Handles((!same).then(|| ids.iter().map(|id| *id as u32).collect()))
+    }
+    /// The number in the definitions.
+    pub fn local(&self, handle: u32) -> u32 {
+        match &self.0 {
+            Some(list) => list.get(handle as usize).copied().unwrap_or(u32::MAX),
+            None => handle,
+        }
+    }
+    /// What callers are to hold for new numbers of the definitions.
+    pub fn hand_out(&mut self, locals: Range<u32>) -> Range<u32> {
+        match &mut self.0 {
+            Some(list) => {
+                let first = list.len() as u32;
+                list.extend(locals);
+                first..list.len() as u32
+            }
+            None => locals,
+        }
+    }
+}
+
+impl Define {
+    /// Collective: define mode of a new container.
+    pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
+        strategy_of(options)?;
+        let fourth = unfinished_mark(options.format);
+        let target = Some(Place::create(team, env, path, fourth)?);
+        Ok(Define {
+            definitions: Definitions::new(options.format),
+            options: *options,
+            target,
+            old: None,
+            vars: Handles::default(),
+            dims: Handles::default(),
+        })
+    }
+
+    /// Collective: define mode of a container that has definitions.
+    pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
+        let numrecs = data.records.agree(team, "redef")?;
+        let header = team.agree("redef", data.header())?;
+        let mut header = header.clone();
+        header.numrecs = Some(numrecs);
+        let (vars, dims) = data.handles();
+        let definitions = Definitions::from_header(data.metadata.format(), header);
+        Ok(Define { definitions, options: data.options, target: None, old: Some(data), vars, dims })
+    }
+
+    /// Collective: on to data mode.
+    pub fn end(&mut self, team: &Team, env: &Env) -> Result<Data> {
+        let old_header = self.old.as_ref().map(|old| old.header()).transpose();
+        let old_header = team.agree("enddef", old_header)?;
+        let numrecs = self.definitions.header().numrecs.unwrap_or(0);
+        let options = EnddefOptions {
+            strategy: strategy_of(&self.options)?,
+            alignment: self.options.alignment,
+            indexing: self.options.indexing,
+            old: old_header,
+            numrecs,
+            clock: &*env.clock,
+        };
+        let planned = enddef::plan(team, &mut self.definitions, &options)?;
+        let in_place = self.old.as_ref().filter(|_| !planned.moves()).cloned();
+        let (place, file) = match (&self.target, &self.old, &in_place) {
+            (Some((place, file)), _, _) => (place.clone(), file.clone()),
+            (None, Some(old), None) => {
+                let path = old.place().path().to_owned();
+                Place::create(team, env, &path, unfinished_mark(self.options.format))?
+            }
+            (None, _, Some(old)) => {
+                let root = team.rank() == 0;
+                let mark = unfinished_mark(self.options.format);
+                team.agree("enddef", if root { place::mark(&old.file, mark) } else { Ok(()) })?;
+                old.finished.store(false, Ordering::Release);
+                (old.place().clone(), old.file.clone())
+            }
+            (None, None, None) => return Err(Error::internal("define mode without a file to write to")),
+        };
+        let defined = planned.write(&file, &mut self.definitions, &options)?;
+        let first = self.definitions.base().vars as usize;
+        let version = self.definitions.header().version;
+        let records = Arc::new(Records::new(numrecs, version));
+        let format = self.options.format;
+        let definitions = std::mem::replace(&mut self.definitions, Definitions::new(format));
+        let fresh = Arc::new(Fresh {
+            version,
+            file: file.clone(),
+            layout: defined.layout,
+            counts: defined.counts,
+            records: records.clone(),
+            mine: Mutex::new(definitions),
+            var_ids: defined.var_ids,
+            dim_ids: defined.dim_ids,
+            full: OnceLock::new(),
+        });
+        let data = Data {
+            file,
+            place: Mutex::new(place),
+            options: self.options,
+            metadata: fresh.clone(),
+            held: Held::Fresh(fresh),
+            records,
+            layout: defined.layout,
+            spelled: defined.spelled,
+            lists: defined.lists,
+            writable: true,
+            finished: AtomicBool::new(false),
+            index: defined.index,
+            report: defined.report,
+            filled: None,
+            vars: std::mem::take(&mut self.vars),
+            dims: std::mem::take(&mut self.dims),
+        };
+        if let (Some(old), None) = (self.old.take(), in_place) {
+            let headers = old.header().and_then(|from| Ok((from, data.header()?)));
+            moving::copy(&old.file, &data.file, headers, numrecs)?;
+            if team.rank() == 0 {
+                old.discard_beside();
+            }
+        }
+        data.filled_from(first)
+    }
+
+    /// Defines many variables; their dimensions' numbers are those that callers hold.
+    pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
+        let ids: Vec<u32>;
+        let mut columns = *columns;
+        match (&self.dims.0, columns.dims) {
+            (Some(_), DimColumn::Ids(held, ends)) => {
+                ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
+                columns.dims = DimColumn::Ids(&ids, ends);
+            }
+            (Some(_), DimColumn::SameIds(held)) => {
+                ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
+                columns.dims = DimColumn::SameIds(&ids);
+            }
+            _ => {}
+        }
+        self.definitions.def_many(&columns)
+    }
+
+    /// A variable that this rank has, as it is defined so far; nothing has a place yet.
+    pub fn var(&mut self, handle: u32) -> Result<VarInfo> {
+        let local = self.vars.local(handle) as usize;
+        let numrecs = self.definitions.counts();
+        let header = self.definitions.header();
+        if local >= header.vars.len() {
+            return Err(Error::not_found(format!(
+                "no variable number {handle}; {} are defined on this rank",
+                numrecs.vars
+            )));
+        }
+        Ok(var_info(header, local, 0, header.numrecs.unwrap_or(0)))
+    }
+
+    /// As [`var`](Define::var), by path.
+    pub fn find_var(&mut self, path: &str) -> Option<VarInfo> {
+        let local = self.definitions.find_var(path)?;
+        let header = self.definitions.header();
+        Some(var_info(header, local as usize, 0, header.numrecs.unwrap_or(0)))
+    }
+
+    /// A dimension that this rank has, by path.
+    pub fn find_dim(&mut self, path: &str) -> Option<DimInfo> {
+        let local = self.definitions.find_dim(path)?;
+        let header = self.definitions.header();
+        Some(dim_info(header, local as usize, header.numrecs.unwrap_or(0)))
+    }
+}
+
+/// What an open container's header is held as.
+#[derive(Debug)]
+enum Held {
+    /// Defined here.
+    Fresh(Arc<Fresh>),
+    /// Read whole.
+    Full(Arc<Full>),
+    /// Through an index, or in another format.
+    Other,
+}
+
+/// Data mode.
+#[derive(Debug)]
+pub(super) struct Data {
+    pub file: TeamFile,
+    place: Mutex<Place>,
+    pub options: CreateOptions,
+    pub metadata: Arc<dyn Metadata>,
+    held: Held,
+    pub records: Arc<Records>,
+    pub layout: Layout,
+    spelled: bool,
+    /// Offsets of the three lists of the header.
+    lists: [u64; 3],
+    pub writable: bool,
+    /// Whether the file under the path is this one, complete.
+    finished: AtomicBool,
+    /// This rank's part of the name index.
+    index: Option<IndexPart>,
+    pub report: Report,
+    /// The record variables that this rank fills as records are added, where that is asked for.
+    pub filled: Option<Vec<FillVar>>,
+    vars: Handles,
+    dims: Handles,
+}
+
+impl Data {
+    /// Collective: data mode of an existing container.
+    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
+        let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
+        let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
+        let data = Data::read(file, Place::of(env, path), mode);
+        let data = team.agree("open", data.map_err(|error| error.context(path.display())))?;
+        if data.writable && data.options.indexing == Indexing::Always && data.layout.record_size > 0 {
+            // Records grow over the index: it is written again at the end.
+            let end = data.data_end(data.records.get());
+            data.file.set_len("open", end)?;
+        }
+        Ok(data)
+    }
+
+    fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
+        let source = Arc::new(FileSource(file.clone()));
+        let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
+        let indexed = Indexed::open(source.clone())?;
+        if indexed.is_some() {
+            options.indexing = Indexing::Always;
+        }
+        let data = |metadata, held, records, layout, spelled, options| Data {
+            file,
+            place: Mutex::new(place),
+            options,
+            metadata,
+            held,
+            records,
+            layout,
+            spelled,
+            lists: [0; 3],
+            writable: mode == Mode::Append,
+            finished: AtomicBool::new(true),
+            index: None,
+            report: Report::default(),
+            filled: None,
+            vars: Handles::default(),
+            dims: Handles::default(),
+        };
+        if let (Some(indexed), Mode::Read) = (indexed, mode) {
+            let (records, locator) = (indexed.shared_records(), *indexed.locator());
+            options.format = indexed.format();
+            let spelled = locator.spelled;
+            let (header_len, record_size) = (locator.header_len, locator.record_size);
+            let layout = Layout { header_len, record_size, ..Layout::default() };
+            return Ok(data(Arc::new(indexed), Held::Other, records, layout, spelled, options));
+        }
+        let read = Read::from(&*source)?;
+        let records = Arc::new(Records::new(read.numrecs(&*source)?, read.raw.version));
+        options.format = Format::Classic(read.raw.version);
+        let spelled = read.spelled;
+        let (header, layout) = read.shown();
+        let full = Arc::new(Full::new(header, layout, records.clone()));
+        Ok(data(full.clone(), Held::Full(full), records, layout, spelled, options))
+    }
+
+    pub fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what was never finished.
+    pub fn discard(&self) {
+        if !self.finished.load(Ordering::Acquire) {
+            self.place().discard();
+        }
+    }
+
+    /// Removes what was never finished and is to be replaced by what stands elsewhere.
+    fn discard_beside(&self) {
+        let place = self.place();
+        if !self.finished.load(Ordering::Acquire) && place.is_beside() {
+            place.discard();
+        }
+    }
+
+    /// The whole header, with names as paths.
+    pub fn header(&self) -> Result<&Header> {
+        match &self.held {
+            Held::Fresh(fresh) => Ok(fresh.full()?.header()),
+            Held::Full(full) => Ok(full.header()),
+            Held::Other => Err(Error::invalid("a container that was opened for reading is not redefined")
+                .with_hint("open it with mode a")),
+        }
+    }
+
+    /// From the numbers that callers hold to those of the file.
+    fn handles(&self) -> (Handles, Handles) {
+        match &self.held {
+            Held::Fresh(fresh) => {
+                let through = |handles: &Handles, ids: &[u64]| match &handles.0 {
+                    None => Handles::of(ids),
+                    Some(list) => Handles::of(
+                        &list
+                            .iter()
+                            .filter_map(|local| ids.get(*local as usize).copied())
+                            .collect::<Vec<_>>(),
+                    ),
+                };
+                (through(&self.vars, &fresh.var_ids), through(&self.dims, &fresh.dim_ids))
+            }
+            _ => (self.vars.clone(), self.dims.clone()),
+        }
+    }
+
+    /// A variable by the number that the caller holds.
+    pub fn var(&self, handle: u32) -> Result<VarInfo> {
+        let local = self.vars.local(handle);
+        if let Held::Fresh(fresh) = &self.held {
+            return fresh.local(local);
+        }
+        let var = self.metadata.vars(u64::from(local), 1)?.pop();
+        var.ok_or_else(|| Error::not_found(format!("the container has no variable number {handle}")))
+    }
+
+    /// Collective: writes the fill value into all new fixed variables, from local number `first` on, where
+    /// that is asked for, and says which record variables this rank fills from now on.
+    pub fn filled_from(mut self, first: usize) -> Result<Data> {
+        if !self.options.fill {
+            return Ok(self);
+        }
+        let vars = self.fill_vars(first);
+        let (jobs, filled) = match vars {
+            Ok((jobs, filled)) => (Ok(jobs), filled),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        access::fill::write_shared(&self.file, jobs)?;
+        self.filled = Some(filled);
+        Ok(self)
+    }
+
+    fn fill_vars(&self, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
+        let Held::Fresh(fresh) = &self.held else { return Ok((Vec::new(), Vec::new())) };
+        let (mut jobs, mut filled) = (Vec::new(), Vec::new());
+        let mut mine = fresh.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        let header = mine.header();
+        for var in header.vars.iter().filter(|var| var.begin() != 0) {
+            // What the file had before is known to all ranks; rank 0 takes care of it.
+            if var.id() < first && self.file.team().rank() > 0 {
+                continue;
+            }
+            let info = var_info(header, var.id(), self.layout.record_size, 0);
+            let fill = FillVar::of(&info)?;
+            if header.is_record(var) {
+                filled.push(fill);
+            } else if var.id() >= first {
+                jobs.extend(fill.job());
+            }
+        }
+        Ok((jobs, filled))
+    }
+
+    /// Where the parts of the file lie.
+    pub fn whole_layout(&self) -> Result<Layout> {
+        match (&self.held, self.options.format) {
+            (Held::Other, Format::Classic(_)) => Ok(Read::from(&FileSource(self.file.clone()))?.layout),
+            _ => Ok(self.layout),
+        }
+    }
+
+    fn data_end(&self, numrecs: u64) -> Result<u64> {
+        self.layout.file_len(numrecs).ok_or_else(|| {
+            Error::invalid(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
+        })
+    }
+
+    /// Collective: what all ranks have written is in the file, and the file has its name.
+    pub fn finish(&self, team: &Team, durable: bool, closing: bool) -> Result<()> {
+        if !self.writable {
+            return team.barrier(if closing { "close" } else { "sync" });
+        }
+        let numrecs = self.records.agree(team, if closing { "close" } else { "sync" })?;
+        let version = version_of(self.options.format);
+        let finished = self.finished.load(Ordering::Acquire);
+        // Records grow over the index, so while they may it is not there.
+        let indexed = closing || self.layout.record_size == 0;
+        if indexed && self.wants_index() {
+            self.write_index(numrecs)?;
+        } else {
+            self.file.set_len("finish", self.data_end(numrecs))?;
+        }
+        let mut head = Vec::new();
+        write::put_head(&mut head, version, Some(numrecs));
+        if finished {
+            if durable {
+                self.file.sync("finish", Ok(()))?;
+            }
+            let root = team.rank() == 0;
+            let counted = if root { self.file.write_at(&head[4..], 4) } else { Ok(()) };
+            team.agree("finish", counted)?;
+            if durable {
+                self.file.sync("finish", Ok(()))?;
+            }
+            return Ok(());
+        }
+        self.place().publish(&self.file, &head, durable)?;
+        self.finished.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the file gets an index: one that was defined here as was decided then, another one if it had one.
+    fn wants_index(&self) -> bool {
+        self.index.is_some()
+            || (matches!(self.held, Held::Full(_)) && self.options.indexing == Indexing::Always)
+    }
+
+    /// Collective.
+    fn write_index(&self, numrecs: u64) -> Result<()> {
+        let team = self.file.team();
+        let end = self.data_end(numrecs);
+        if let Some(part) = &self.index {
+            let counts = self.metadata.counts();
+            let locator = counts.map(|counts| self.locator(counts.dims as u32, counts.vars as u32));
+            let locator = team.agree("name index", locator)?;
+            return index::write_index(&self.file, part, locator, end);
+        }
+        // These ranks have not defined the header: rank 0 reads it.
+        let made = if team.rank() == 0 { self.part_from_file() } else { Ok(Default::default()) };
+        let (part, locator) = match made {
+            Ok((part, locator)) => (part, Ok(locator)),
+            Err(error) => (IndexPart::default(), Err(error)),
+        };
+        let locator = team.broadcast("name index", 0, locator)?;
+        let locator = Locator::decode(&locator);
+        let locator = locator.ok_or_else(|| Error::internal("rank 0 has sent no locator of a name index"));
+        index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
+    }
+
+    fn locator(&self, dims: u32, vars: u32) -> Locator {
+        let [dims_at, attrs_at, vars_at] = self.lists;
+        Locator {
+            dims_at,
+            attrs_at,
+            vars_at,
+            header_len: self.layout.header_len,
+            dims,
+            vars,
+            record_size: self.layout.record_size,
+            spelled: self.spelled,
+            pages_crc: 0,
+        }
+    }
+
+    fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
+        let version = version_of(self.options.format);
+        let read = Read::from(&Unfinished(self.file.clone(), version))?;
+        let (mut part, lists) = index::part_of(&read.raw, |name| shown_name(name, read.spelled));
+        let end = read.layout.header_len;
+        let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);
+        while at < end {
+            let len = (end - at).min(buffer.len() as u64) as usize;
+            let read = self.file.read_at(&mut buffer[..len], at)?;
+            if read == 0 {
+                return Err(Error::corrupt(format!("the header ends at byte {at}, {} too early", end - at)));
+            }
+            part.header.add(at, &buffer[..read]);
+            at += read as u64;
+        }
+        let mut locator = self.locator(read.raw.dims.len() as u32, read.raw.vars.len() as u32);
+        [locator.dims_at, locator.attrs_at, locator.vars_at] = lists;
+        (locator.spelled, locator.header_len) = (read.spelled, end);
+        Ok((part, locator.encode().to_vec()))
+    }
+}
+
+/// The strategy that options ask for.
+fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
+    match (options.format, options.strategy) {
+        (Format::Classic(_), None) => Ok(Strategy::Scalable),
+        (Format::Classic(_), Some(Strategy::Partitioned)) => {
+            Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
+                .with_hint("leave the strategy out, or give the format partitioned"))
+        }
+        (Format::Classic(_), Some(strategy)) => Ok(strategy),
+        (Format::Partitioned, None | Some(Strategy::Partitioned)) => Ok(Strategy::Partitioned),
+        (Format::Partitioned, Some(_)) => {
+            Err(Error::invalid("a container of format partitioned has strategy partitioned only")
+                .with_hint("leave the strategy out, or give the format cdf5"))
+        }
+    }
+}
+
+/// The fourth byte of a file of this format that is not finished.
+fn unfinished_mark(format: Format) -> u8 {
+    match format {
+        Format::Classic(version) => version as u8,
+        Format::Partitioned => b'P',
+    }
+}
+
+fn opening(error: Error, path: &Path) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => error.with_hint(format!("is {} the container's path?", path.display())),
+        _ => error,
+    }
+}

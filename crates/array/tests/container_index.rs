@@ -1,0 +1,291 @@
+//! The name index: found through it what the whole header says, also after anything was done to the file.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_array::container::access::Selection;
+use fieldstone_array::container::enddef::Indexing;
+use fieldstone_array::container::{Container, CreateOptions, Format, Mode};
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::Comm;
+use fieldstone_core::env::comm::single::SingleComm;
+use fieldstone_core::env::comm::threads::{self, Faults};
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::{Env, read_exact_at, write_all_at};
+use fieldstone_format::netcdf::trailer::Locator;
+use fieldstone_format::netcdf::{NcType, Version};
+
+/// A small generator of numbers, for cases that a seed repeats.
+struct Seeded(u64);
+
+impl Seeded {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n.max(1)
+    }
+}
+
+fn single(env: &Env) -> Arc<dyn Comm> {
+    Arc::new(SingleComm::new(env.disk.clone()))
+}
+
+fn bytes(env: &Env, path: &str) -> Vec<u8> {
+    let file = env.disk.open_read(Path::new(path)).unwrap();
+    let mut bytes = vec![0; file.stat().unwrap().len as usize];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    bytes
+}
+
+fn write(env: &Env, path: &str, bytes: &[u8]) {
+    let file = match env.disk.open_write(Path::new(path)) {
+        Ok(file) => file,
+        Err(_) => env.disk.create_new(Path::new(path)).unwrap(),
+    };
+    file.set_len(bytes.len() as u64).unwrap();
+    write_all_at(&*file, bytes, 0).unwrap();
+}
+
+const EVENTS: usize = 700;
+
+fn dim_name(i: usize, paths: bool) -> String {
+    if paths { format!("event_{i}/hits") } else { format!("event_{i}_hits") }
+}
+
+fn var_name(i: usize, k: usize, paths: bool) -> String {
+    if paths { format!("event_{i}/plane_{k}/charge") } else { format!("event_{i}_plane_{k}_charge") }
+}
+
+/// The events of one rank of `size`.
+fn define(container: &Container, rank: usize, size: usize, paths: bool, records: bool) -> Result<()> {
+    container.def_dim("time", None)?;
+    container.put_att(None, "title", NcType::Char, b"events")?;
+    for i in rank * EVENTS / size..(rank + 1) * EVENTS / size {
+        container.def_dim(&dim_name(i, paths), Some(i as u64 % 9 + 1))?;
+        for k in 0..3 {
+            let name = var_name(i, k, paths);
+            let dim = if paths { "hits".to_owned() } else { dim_name(i, false) };
+            let var = match records && k == 2 && i % 50 == 0 {
+                true => container.def_var(&name, NcType::Int, &["time", &dim])?,
+                false => container.def_var(&name, NcType::Float, &[&dim])?,
+            };
+            if i % 3 == 0 {
+                container.put_att(Some(var), "units", NcType::Char, format!("pC{i}").as_bytes())?;
+            }
+        }
+    }
+    container.enddef()?;
+    container.close()
+}
+
+fn options(version: Version) -> CreateOptions {
+    CreateOptions { format: Format::Classic(version), indexing: Indexing::Auto, ..CreateOptions::default() }
+}
+
+fn make(env: &Env, path: &str, version: Version, paths: bool, records: bool) {
+    let container = Container::create(Path::new(path), single(env), env, &options(version)).unwrap();
+    define(&container, 0, 1, paths, records).unwrap();
+}
+
+/// As a reader opens it, and the header read whole.
+fn both(env: &Env, path: &str) -> Result<(Container, Container)> {
+    let read = Container::open(Path::new(path), Mode::Read, single(env), env)?;
+    // A copy, because opening for writing takes the index off where records may grow over it.
+    write(env, "copy.nc", &bytes(env, path));
+    Ok((read, Container::open(Path::new("copy.nc"), Mode::Append, single(env), env)?))
+}
+
+fn is_indexed(container: &Container) -> bool {
+    format!("{:?}", container.metadata().unwrap()).starts_with("Indexed")
+}
+
+/// Every answer about these names and a few ranges is the same.
+fn agree(read: &Container, whole: &Container, names: &[String], what: &str) {
+    let (read, whole) = (read.metadata().unwrap(), whole.metadata().unwrap());
+    assert_eq!(read.numrecs().unwrap(), whole.numrecs().unwrap(), "{what}");
+    for name in names {
+        assert_eq!(read.find_var(name).unwrap(), whole.find_var(name).unwrap(), "{what}: variable {name}");
+        assert_eq!(read.find_dim(name).unwrap(), whole.find_dim(name).unwrap(), "{what}: dimension {name}");
+    }
+    assert_eq!(read.counts().unwrap(), whole.counts().unwrap(), "{what}");
+    assert_eq!(read.attrs().unwrap(), whole.attrs().unwrap(), "{what}");
+    for from in [0, 63, 700, 2090] {
+        assert_eq!(read.vars(from, 3).unwrap(), whole.vars(from, 3).unwrap(), "{what}");
+        assert_eq!(read.dims(from, 3).unwrap(), whole.dims(from, 3).unwrap(), "{what}");
+    }
+}
+
+#[test]
+fn every_object_is_found_through_the_index() {
+    for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
+        for (paths, records) in [(false, false), (true, true)] {
+            let env = SimWorld::memory();
+            make(&env, "t.nc", version, paths, records);
+            let (read, whole) = both(&env, "t.nc").unwrap();
+            assert!(is_indexed(&read) && !is_indexed(&whole));
+            let mut names: Vec<String> = (0..EVENTS).map(|i| dim_name(i, paths)).collect();
+            names.extend((0..EVENTS).flat_map(|i| (0..3).map(move |k| var_name(i, k, paths))));
+            names.extend(["nothing", "event_1", "title", ""].map(str::to_owned));
+            agree(&read, &whole, &names, "as written");
+            let all = read.metadata().unwrap().vars(0, usize::MAX).unwrap();
+            assert_eq!(all, whole.metadata().unwrap().vars(0, usize::MAX).unwrap());
+            assert_eq!(all.len(), 3 * EVENTS);
+            let memory = read.metadata().unwrap().memory();
+            assert!(memory < 700_000, "{memory} bytes: the header was not read whole");
+        }
+    }
+}
+
+#[test]
+fn the_index_does_not_depend_on_ranks() {
+    let env = SimWorld::memory();
+    make(&env, "one.nc", Version::Cdf5, true, true);
+    let one = bytes(&env, "one.nc");
+    assert!(Locator::decode(&one[one.len() - 64..]).is_some());
+    for (size, seed) in [(2, None), (3, Some(3)), (4, None), (7, Some(4)), (16, None)] {
+        let env = SimWorld::memory();
+        let results = threads::run(size, seed, env.disk.clone(), Faults::default(), |comm| {
+            let rank = comm.rank();
+            let container = Container::create(Path::new("t.nc"), comm, &env, &options(Version::Cdf5))?;
+            define(&container, rank, size, true, true)
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+        assert!(bytes(&env, "t.nc") == one, "{size} ranks");
+    }
+}
+
+/// What other programs may do to a file, and what may happen to it.
+fn edit(bytes: &mut Vec<u8>, seeded: &mut Seeded, header: usize, names: &mut Vec<String>) -> String {
+    let len = bytes.len() as u64;
+    let find = |bytes: &[u8], name: &str| {
+        bytes[..header].windows(name.len()).position(|window| window == name.as_bytes())
+    };
+    match seeded.below(10) {
+        0 | 1 => {
+            let at = seeded.below(header as u64) as usize;
+            bytes[at] ^= 1 << seeded.below(8);
+            format!("bit of the header at {at}")
+        }
+        2 => {
+            let at = header as u64 + seeded.below(len - header as u64);
+            bytes[at as usize] ^= 1 << seeded.below(8);
+            format!("bit behind the header at {at}")
+        }
+        3..=5 => {
+            // Renamed in place, as ncrename and nc_rename_var do with a name of equal length.
+            let (i, k) = (seeded.below(EVENTS as u64) as usize, seeded.below(3) as usize);
+            let name = if seeded.below(2) == 0 { dim_name(i, false) } else { var_name(i, k, false) };
+            let Some(at) = find(bytes, &name) else { return "nothing".to_owned() };
+            let new = name.replace("event", "shot_");
+            bytes[at..at + new.len()].copy_from_slice(new.as_bytes());
+            names.extend([name.clone(), new]);
+            format!("{name} renamed")
+        }
+        6 => {
+            // An attribute's value.
+            let i = seeded.below(EVENTS as u64 / 3) as usize * 3;
+            let Some(at) = find(bytes, &format!("pC{i}")) else { return "nothing".to_owned() };
+            bytes[at] = b'n';
+            names.push(var_name(i, 0, false));
+            names.push(var_name(i, 1, false));
+            format!("attribute of event {i}")
+        }
+        7 => {
+            let cut = seeded.below(len - header as u64).max(1) as usize;
+            bytes.truncate(len as usize - cut);
+            format!("{cut} bytes cut")
+        }
+        8 => {
+            bytes.extend(std::iter::repeat_n(7, seeded.below(5000) as usize + 1));
+            "bytes added".to_owned()
+        }
+        _ => {
+            // Records are appended over the index.
+            let more = seeded.below(bytes.len() as u64 - header as u64) as usize;
+            let from = bytes.len() - more;
+            bytes[from..].iter_mut().take(1 + more / 2).for_each(|byte| *byte = 0x41);
+            bytes[11] = bytes[11].wrapping_add(1);
+            "records over the index".to_owned()
+        }
+    }
+}
+
+#[test]
+fn answers_are_right_after_thousands_of_edits() {
+    let (mut used, mut compared) = (0, 0);
+    for records in [false, true] {
+        let env = SimWorld::memory();
+        make(&env, "t.nc", Version::Cdf5, false, records);
+        let original = bytes(&env, "t.nc");
+        let locator = Locator::decode(&original[original.len() - 64..]).unwrap();
+        for seed in 0..1_400 {
+            let mut seeded = Seeded((seed + 1u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let (mut edited, mut names) = (original.clone(), Vec::new());
+            let mut what = format!("seed {seed}, records {records}");
+            for _ in 0..seeded.below(3) + 1 {
+                what += ": ";
+                what += &edit(&mut edited, &mut seeded, locator.header_len as usize, &mut names);
+                if edited.len() <= locator.header_len as usize {
+                    break;
+                }
+            }
+            for _ in 0..4 {
+                let (i, k) = (seeded.below(EVENTS as u64) as usize, seeded.below(3) as usize);
+                names.extend([dim_name(i, false), var_name(i, k, false)]);
+            }
+            names.push("nothing".to_owned());
+            write(&env, "t.nc", &edited);
+            // Of a header that cannot be read nothing is promised but that nobody panics.
+            let Ok((read, whole)) = both(&env, "t.nc") else { continue };
+            let all = whole.metadata().unwrap().vars(0, usize::MAX).unwrap();
+            let mut known: Vec<&str> = all.iter().map(|var| &*var.name).collect();
+            known.sort_unstable();
+            if known.windows(2).any(|pair| pair[0] == pair[1]) {
+                continue;
+            }
+            used += usize::from(is_indexed(&read));
+            compared += 1;
+            agree(&read, &whole, &names, &what);
+        }
+    }
+    assert!(compared > 2_000 && used > 500, "{compared} compared, {used} through an index");
+}
+
+#[test]
+fn the_index_is_there_where_it_is_asked_for() {
+    for (indexing, expected) in [(Indexing::Always, true), (Indexing::Auto, false), (Indexing::Never, false)]
+    {
+        let env = SimWorld::memory();
+        let options = CreateOptions { indexing, ..CreateOptions::default() };
+        let container = Container::create(Path::new("t.nc"), single(&env), &env, &options).unwrap();
+        container.def_dim("time", None).unwrap();
+        container.def_var("r", NcType::Int, &["time"]).unwrap();
+        container.enddef().unwrap();
+        let put = |container: &Container, at: u64, value: i32| {
+            let var = container.var("r").unwrap();
+            let selection = Selection::element(&[at]);
+            container.put(&var, &selection, &value.to_ne_bytes(), NcType::Int, false).unwrap();
+        };
+        put(&container, 0, 1);
+        container.sync().unwrap();
+        put(&container, 3, 4);
+        container.close().unwrap();
+        for records in [4, 9] {
+            let read = Container::open(Path::new("t.nc"), Mode::Read, single(&env), &env).unwrap();
+            assert_eq!(is_indexed(&read), expected);
+            assert_eq!(read.numrecs().unwrap(), records);
+            let var = read.var("r").unwrap();
+            let mut into = vec![0; records as usize * 4];
+            read.get(&var, &Selection::all(&var.shape()), &mut into, NcType::Int, false).unwrap();
+            let values = into.chunks_exact(4).map(|value| i32::from_ne_bytes(value.try_into().unwrap()));
+            let values: Vec<i32> = values.collect();
+            assert_eq!(values[..4], [1, 0, 0, 4]);
+            assert_eq!(values[4..], [0, 0, 0, 0, 9][..values.len() - 4], "nothing of the old index shows");
+            let again = Container::open(Path::new("t.nc"), Mode::Append, single(&env), &env).unwrap();
+            put(&again, 8, 9);
+            again.close().unwrap();
+        }
+    }
+}
