@@ -489,3 +489,133 @@ fn work_is_shared_evenly() {
         assert!(reports[0].peak_bytes() as f64 <= 1.2 * others as f64);
     }
 }
+
+/// What a rank does to objects that the file has, and what it adds.
+type Again = (Vec<fn(&mut Definitions) -> Result<()>>, Vec<Op>);
+
+/// The file's bytes, whether data must move, and the numbers of the variables that a rank knows.
+type Redefined = (Vec<u8>, bool, Vec<u64>);
+
+/// A redefinition of `old` by ranks; bytes of the new header, as each rank's own definitions see it too.
+fn redefine(old: &Header, ranks: &[Again], strategy: Strategy) -> Vec<Result<Redefined>> {
+    let disk = SimWorld::memory().disk;
+    let path = Path::new("/again.nc");
+    let results = threads::run(ranks.len(), None, disk.clone(), threads::Faults::none(), |comm| {
+        let team = Team::new(comm);
+        let mut definitions = Definitions::from_header(Format::Classic(old.version), old.clone());
+        let (changes, ops) = &ranks[team.rank()];
+        let local = changes.iter().try_for_each(|change| change(&mut definitions));
+        team.agree("definitions", local.and_then(|()| define(&mut definitions, ops)))?;
+        let options = EnddefOptions { old: Some(old), ..options(strategy) };
+        let planned = plan(&team, &mut definitions, &options)?;
+        let moves = planned.moves();
+        let file = team.open("create", path, FileMode::CreateNew)?;
+        let defined = planned.write(&file, &mut definitions, &options)?;
+        Ok((moves, defined.var_ids))
+    });
+    let bytes = disk.stat(path).map_or_else(|_| Vec::new(), |_| contents(&disk, path));
+    results.into_iter().map(|one| one.map(|(moves, ids)| (bytes.clone(), moves, ids))).collect()
+}
+
+/// A file of two fixed and two record variables, and its header.
+fn before(alignment: &Alignment) -> Header {
+    let mut definitions = Definitions::new(Format::Classic(Version::Cdf5));
+    let time = || Op::Dim("time".into(), None);
+    let ops = [
+        time(),
+        Op::dim("x", 5),
+        Op::Att("title".into(), b"old".to_vec()),
+        Op::Var("a".into(), NcType::Short, vec!["x".into()], vec![("units".into(), b"m".to_vec())]),
+        Op::var("r", &["time", "x"]),
+        Op::var("b", &["x"]),
+        Op::var("s", &["time"]),
+    ];
+    define(&mut definitions, &ops).unwrap();
+    let mut header = definitions.header().clone();
+    lay_out(&mut header, alignment, false, None).unwrap();
+    header
+}
+
+#[test]
+fn ranks_redefine_together() {
+    let roomy = Alignment { h_minfree: 4096, v_minfree: 4096, ..Alignment::default() };
+    let cases: [(Alignment, [Vec<Op>; 3], bool); 4] = [
+        (roomy, [vec![Op::var("c0", &["x"])], vec![Op::var("c1", &["x"])], vec![]], false),
+        (roomy, [vec![], vec![Op::var("p/c", &["x"])], vec![Op::var("t", &["time"])]], true),
+        (Alignment::default(), [vec![Op::var("c0", &["x"])], vec![], vec![]], true),
+        (roomy, [vec![Op::dim("n", 3), Op::var("c", &["n"])], vec![], vec![Op::dim("n", 3)]], false),
+    ];
+    for (alignment, added, expected_moves) in cases {
+        let old = before(&alignment);
+        // One rank does what all do, in their order.
+        let mut alone = Definitions::from_header(Format::Classic(Version::Cdf5), old.clone());
+        alone.rename_var(0, "renamed").unwrap();
+        alone.put_att(Some(0), "units", NcType::Char, b"kilometres").unwrap();
+        alone.put_att(None, "title", NcType::Char, b"a new title").unwrap();
+        alone.rename_dim(1, "columns").unwrap();
+        let named = |op: &Op| match op {
+            Op::Var(name, ty, dims, attrs) => {
+                let dims = dims.iter().map(|dim| dim.replace('x', "columns")).collect();
+                Op::Var(name.clone(), *ty, dims, attrs.clone())
+            }
+            other => other.clone(),
+        };
+        let ops: Vec<Op> = serial(&added).iter().map(named).collect();
+        define(&mut alone, &ops).unwrap();
+        let spelled = alone.has_paths();
+        let mut header = alone.header().clone();
+        let layout = lay_out(&mut header, &Alignment::default(), spelled, Some(&old)).unwrap();
+        let mut expected = write::header(&header, spelled);
+        expected[..3].copy_from_slice(&write::UNFINISHED);
+        expected.resize(layout.file_len(0).unwrap() as usize, 0);
+
+        let [a, b, c] = added;
+        let ranks: [Again; 3] = [
+            (vec![|d| d.put_att(None, "title", NcType::Char, b"a new title")], a),
+            (
+                vec![|d| d.rename_var(0, "renamed"), |d| {
+                    d.put_att(Some(0), "units", NcType::Char, b"kilometres")
+                }],
+                b,
+            ),
+            (
+                vec![|d| d.rename_dim(1, "columns").and_then(|()| d.rename_dim(1, "x")), |d| {
+                    d.rename_dim(1, "columns")
+                }],
+                vec![],
+            ),
+        ];
+        let mut ranks = ranks.to_vec();
+        ranks[2].1 = c.iter().map(named).collect();
+        for strategy in [Strategy::Scalable, Strategy::LibrarySort, Strategy::App] {
+            for (rank, result) in redefine(&old, &ranks, strategy).into_iter().enumerate() {
+                let (bytes, moves, ids) = result.unwrap();
+                assert!(bytes == expected, "{strategy:?}");
+                assert_eq!(moves, expected_moves);
+                assert_eq!(ids[..4], [0, 1, 2, 3], "rank {rank}: the file's numbers stay");
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_of_one_thing_in_two_ways_are_in_conflict() {
+    let old = before(&Alignment::default());
+    let ranks: [Again; 3] = [
+        (vec![|d| d.rename_var(0, "one")], vec![]),
+        (vec![], vec![]),
+        (vec![|d| d.rename_var(0, "other")], vec![]),
+    ];
+    for result in redefine(&old, &ranks, Strategy::Scalable) {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(
+            error.message().contains("variable number 0 is changed differently on ranks 0 and 2"),
+            "{error}"
+        );
+    }
+    let ranks: [Again; 2] = [(vec![], vec![Op::dim("n", 1)]), (vec![], vec![Op::dim("n", 2)])];
+    for result in redefine(&old, &ranks, Strategy::Scalable) {
+        assert!(result.unwrap_err().message().contains("length 1 on rank 0; 2 on rank 1"));
+    }
+}
