@@ -8,6 +8,7 @@
 //! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
 //! | [`file`] | an open container: define mode, data mode, the way to a finished file |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
+//! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
 //! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
@@ -18,6 +19,7 @@ pub mod define;
 pub mod enddef;
 pub mod file;
 pub mod model;
+pub mod partitioned;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

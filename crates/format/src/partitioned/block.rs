@@ -22,15 +22,11 @@
 use fieldstone_core::{Error, Result};
 
 use super::{Cursor, MAX_ENTRY};
+use crate::netcdf::paths::split;
 use crate::netcdf::{Attr, Attrs, NcType};
 
 /// Bytes before the table of offsets.
 const COUNTS: usize = 16;
-
-/// The path above the last part of a name, and that part.
-pub fn split(name: &str) -> (&str, &str) {
-    name.rsplit_once('/').unwrap_or(("", name))
-}
 
 /// A path and a last part as a name.
 fn join(path: &str, last: &str) -> String {
@@ -179,6 +175,16 @@ impl BlockBuilder {
             );
         }
         Ok(())
+    }
+
+    /// Forgets all objects, for the next block; keeps its memory.
+    pub fn clear(&mut self) {
+        for kind in [&mut self.paths, &mut self.dims, &mut self.attrs, &mut self.vars] {
+            kind.bytes.clear();
+            kind.starts.clear();
+        }
+        self.last = None;
+        self.numbers.clear();
     }
 
     /// The block's bytes.

@@ -81,12 +81,6 @@ impl Table {
         self.paths.push(greatest);
     }
 
-    /// Bytes that [`encode`](Table::encode) makes of `blocks` blocks and `writers` writers, whose paths
-    /// take `paths` bytes.
-    pub fn encoded_len(blocks: u64, writers: u64, paths: u64) -> u64 {
-        blocks * BLOCK as u64 + writers * WRITER as u64 + paths
-    }
-
     /// The table's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.blocks.len() * 60 + self.writers.len() * WRITER);
@@ -109,23 +103,41 @@ impl Table {
         out
     }
 
-    /// Reads a table and checks it against the head of its file.
-    pub fn decode(bytes: &[u8], head: &Head) -> Result<Table> {
-        let wrong =
-            |rule: &str| Error::corrupt(format!("index table at offset {}: {rule}", head.table_offset));
-        if crate::crc(bytes) != head.table_crc {
-            return Err(wrong("its bytes do not match their checksum"));
+    /// Length and checksum of its bytes.
+    pub fn measure(&self) -> (u64, u32) {
+        let bytes = self.encode();
+        (bytes.len() as u64, crate::crc(&bytes))
+    }
+
+    /// A part of a table, as one rank sends it to others: the numbers of blocks and writers, then the bytes.
+    pub fn pack(&self) -> Vec<u8> {
+        let mut out = (self.blocks.len() as u32).to_be_bytes().to_vec();
+        out.extend_from_slice(&(self.writers.len() as u32).to_be_bytes());
+        out.extend(self.encode());
+        out
+    }
+
+    /// Appends a part that another rank [packed](Table::pack).
+    pub fn unpack(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut cursor = Cursor::new(bytes, "part of an index table");
+        let (blocks, writers) = (cursor.u32()?, cursor.u32()?);
+        let lens = self.take(&mut cursor, blocks, writers)?;
+        for len in lens {
+            self.paths.push(cursor.text(usize::from(len))?);
         }
-        let mut cursor = Cursor::new(bytes, "index table");
-        let least = u64::from(head.blocks) * BLOCK as u64 + u64::from(head.writers) * WRITER as u64;
-        if least > bytes.len() as u64 {
-            return Err(wrong("it is shorter than its blocks and writers take"));
+        Ok(())
+    }
+
+    /// Appends entries of blocks and writers; gives the lengths of the blocks' paths.
+    fn take(&mut self, cursor: &mut Cursor<'_>, blocks: u32, writers: u32) -> Result<Vec<u16>> {
+        let least = u64::from(blocks) * BLOCK as u64 + u64::from(writers) * WRITER as u64;
+        if least > cursor.bytes.len() as u64 {
+            return Err(Error::corrupt("the index table is shorter than its blocks and writers take"));
         }
-        let mut table = Table { blocks: Vec::with_capacity(head.blocks as usize), ..Table::default() };
-        let mut lens = Vec::with_capacity(head.blocks as usize * 2);
-        let mut before = Head::LEN as u64;
-        for _ in 0..head.blocks {
-            let block = BlockEntry {
+        self.blocks.reserve(blocks as usize);
+        let mut lens = Vec::with_capacity(blocks as usize * 2);
+        for _ in 0..blocks {
+            self.blocks.push(BlockEntry {
                 offset: cursor.u64()?,
                 len: cursor.u32()?,
                 crc: cursor.u32()?,
@@ -134,22 +146,42 @@ impl Table {
                 vars: cursor.u32()?,
                 paths: cursor.u32()?,
                 data: cursor.u64()?,
-            };
+            });
             lens.extend([cursor.u16()?, cursor.u16()?]);
+        }
+        for _ in 0..writers {
+            let (blocks, names_offset, names) = (cursor.u32()?, cursor.u64()?, cursor.u64()?);
+            self.writers.push(WriterEntry { blocks, names_offset, names });
+        }
+        Ok(lens)
+    }
+
+    /// Reads a table and checks it against the head of its file.
+    pub fn decode(bytes: &[u8], head: &Head) -> Result<Table> {
+        let wrong =
+            |rule: &str| Error::corrupt(format!("index table at offset {}: {rule}", head.table_offset));
+        if crate::crc(bytes) != head.table_crc {
+            return Err(wrong("its bytes do not match their checksum"));
+        }
+        let mut cursor = Cursor::new(bytes, "index table");
+        let mut table = Table::default();
+        let lens = table.take(&mut cursor, head.blocks, head.writers)?;
+        let mut before = Head::LEN as u64;
+        for block in &table.blocks {
             let end = block.offset.checked_add(u64::from(block.len));
             let Some(end) = end.filter(|end| block.offset >= before && *end <= head.data_begin) else {
                 return Err(wrong("blocks stand between head and data part, one after another"));
             };
             before = end;
-            table.blocks.push(block);
         }
-        for _ in 0..head.writers {
-            let (blocks, names_offset, names) = (cursor.u32()?, cursor.u64()?, cursor.u64()?);
-            let len = pages_of(names, NAME_ENTRY).checked_mul(PAGE as u64);
-            if len.and_then(|len| len.checked_add(names_offset)).is_none_or(|end| end > head.data_begin) {
+        for writer in &table.writers {
+            let len = pages_of(writer.names, NAME_ENTRY).checked_mul(PAGE as u64);
+            if len
+                .and_then(|len| len.checked_add(writer.names_offset))
+                .is_none_or(|end| end > head.data_begin)
+            {
                 return Err(wrong("name indexes stand before the data part"));
             }
-            table.writers.push(WriterEntry { blocks, names_offset, names });
         }
         for len in lens {
             table.paths.push(cursor.text(usize::from(len))?);
@@ -276,8 +308,7 @@ mod tests {
     fn numbers_lead_to_blocks_and_slots() {
         let (table, head) = sample();
         let bytes = table.encode();
-        let paths = table.paths.text().len() as u64;
-        assert_eq!(bytes.len() as u64, Table::encoded_len(3, 3, paths));
+        assert_eq!(bytes.len(), 3 * BLOCK + 3 * WRITER + table.paths.text().len());
         let read = Table::decode(&bytes, &head).unwrap();
         assert_eq!((&read.blocks, &read.writers), (&table.blocks, &table.writers));
         let places: Vec<_> = (0..8).map(|number| read.block_of_var(number)).collect();

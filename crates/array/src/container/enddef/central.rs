@@ -115,7 +115,7 @@ pub(super) fn plan(
     };
     watch.end("check");
     let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole, index, moves, report, held })
+    Ok(Planned { placed, whole, index, moves, blocks: None, report, held })
 }
 
 /// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the

@@ -6,6 +6,7 @@
 //! | `shared` | objects that several ranks define, compared; `difference` says in words how they differ |
 //! | `place` | numbers, header offsets and data offsets from sums over the lower ranks |
 //! | `emit` | each rank's part of the header, written in pieces |
+//! | `partitioned` | the strategy that compares only what stands under shared paths |
 //! | `central` | the strategies that bring everything to one rank, or to all, for comparison |
 //! | `changes` | what ranks did to objects that the file had |
 //! | [`report`] | what it took |
@@ -23,10 +24,13 @@ mod difference;
 mod emit;
 mod names;
 mod packing;
+mod partitioned;
 mod place;
 pub mod report;
 mod scalable;
 mod shared;
+
+use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::comm::{Team, TeamFile};
@@ -37,6 +41,8 @@ use fieldstone_format::netcdf::trailer::{IndexPart, MANY};
 
 use super::define::Definitions;
 use super::model::{Counts, Strategy};
+use super::partitioned::Reader;
+use super::partitioned::write::Ready;
 use place::Placed;
 use report::Watch;
 pub use report::{Phase, Report};
@@ -56,7 +62,7 @@ pub enum Indexing {
 /// How definitions end.
 #[derive(Debug, Clone, Copy)]
 pub struct EnddefOptions<'a> {
-    /// How ranks come to one header; any but [`Strategy::Partitioned`].
+    /// How ranks come to one header.
     pub strategy: Strategy,
     /// Alignment and free space.
     pub alignment: Alignment,
@@ -103,6 +109,8 @@ pub struct Defined {
     pub lists: [u64; 3],
     /// This rank's part of the name index, where the file gets one.
     pub index: Option<IndexPart>,
+    /// With the partitioned header, what is found through it.
+    pub reader: Option<Arc<Reader>>,
     /// What it took on this rank.
     pub report: Report,
 }
@@ -115,6 +123,8 @@ pub struct Planned {
     whole: Option<(Header, Placed)>,
     index: Option<IndexPart>,
     moves: bool,
+    /// With the partitioned header, what is written in place of all of the above.
+    blocks: Option<Ready>,
     report: Report,
     held: u64,
 }
@@ -133,10 +143,7 @@ pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<
         Strategy::App | Strategy::LibraryHash { .. } | Strategy::LibrarySort => {
             central::plan(team, definitions, options, &mut watch)
         }
-        Strategy::Partitioned => {
-            Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
-                .with_hint("leave the strategy out, or create the container with format partitioned"))
-        }
+        Strategy::Partitioned => partitioned::plan(team, definitions, options, &mut watch),
     }
 }
 
@@ -178,6 +185,7 @@ impl Planned {
         let (header, _) = definitions.for_enddef();
         header.numrecs = Some(options.numrecs);
         let written = match (&mut self.whole, is_central(options.strategy)) {
+            _ if self.blocks.is_some() => self.blocks.as_ref().map_or(Ok(0), |ready| ready.write(file)),
             (Some((whole, placed)), _) if team.rank() == 0 => {
                 whole.numrecs = header.numrecs;
                 emit::write(file, whole, placed, self.index.as_mut(), &mut watch)
@@ -196,7 +204,8 @@ impl Planned {
         let Placed { dim_ids, var_ids, lists, counts, spelled, .. } = self.placed;
         watch.report.counters = team.counters();
         let (index, report) = (self.index, watch.report);
-        Ok(Defined { var_ids, dim_ids, layout, counts, spelled, lists, index, report })
+        let reader = self.blocks.map(|ready| Arc::new(Reader::of(file.clone(), ready.head, ready.table)));
+        Ok(Defined { var_ids, dim_ids, layout, counts, spelled, lists, index, reader, report })
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn plan(
     let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
     let shared = match suspects {
         0 => None,
-        _ => Some(shared::settle(team, header, &table, watch)?),
+        _ => Some(shared::settle(team, header, None, &table, watch)?),
     };
     let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
     let mine = [0, 1, 2].map(|kind| {
@@ -61,7 +61,7 @@ pub(super) fn plan(
     watch.end("check");
     let moves = moves(options.old, header, &placed.layout)?;
     let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole: None, index, moves, report, held })
+    Ok(Planned { placed, whole: None, index, moves, blocks: None, report, held })
 }
 
 /// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.

@@ -25,10 +25,12 @@ pub(super) struct Shared {
     same: Vec<(Kind, u32, u32)>,
 }
 
-/// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree.
+/// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree. Where only
+/// some of a rank's objects were told, `told` are their local numbers by kind, and numbers count in these.
 pub(super) fn settle(
     team: &Team,
     header: &Header,
+    told: Option<&[Vec<u32>; 3]>,
     table: &Table<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Shared> {
@@ -42,7 +44,7 @@ pub(super) fn settle(
         }
     }
     let asked = team.alltoallv("shared names", Ok(asked))?;
-    let answers = asked.iter().map(|asked| answer(header, asked)).collect();
+    let answers = asked.iter().map(|asked| answer(header, told, asked)).collect();
     let answers = team.alltoallv("shared definitions", answers)?;
     let bytes: u64 = answers.iter().map(|answer| answer.len() as u64).sum();
     watch.hold(bytes);
@@ -77,13 +79,14 @@ pub(super) fn settle(
     Ok(shared)
 }
 
-fn answer(header: &Header, asked: &[u8]) -> Result<Vec<u8>> {
+fn answer(header: &Header, told: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
     let (mut answer, mut one) = (Vec::new(), Vec::new());
     let mut from = Reader(asked);
     while !from.is_empty() {
         let kind = from.kind()?;
         let local = from.u32()?;
         one.clear();
+        let local = told.and_then(|told| told[kind as usize].get(local as usize)).copied().unwrap_or(local);
         put_object(&mut one, header, kind, local as usize);
         put_bytes(&mut answer, &one);
     }

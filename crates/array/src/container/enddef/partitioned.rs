@@ -1,0 +1,112 @@
+//! Strategy `partitioned`: only names under paths that several ranks define under are compared.
+//!
+//! What is compared is compared as in strategy `scalable`, by the ranks that own a part of all hashes. Numbers
+//! of objects in that exchange count among those that a rank told, not among all of its own.
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Error, Result};
+
+use super::names::{self, Hello};
+use super::place::Placed;
+use super::report::Watch;
+use super::shared::{self, Shared};
+use super::{EnddefOptions, Planned};
+use crate::container::define::Definitions;
+use crate::container::model::{Counts, Format};
+use crate::container::partitioned::own::{Paths, to_compare};
+use crate::container::partitioned::write::{NothingShared, Ownership, prepare, shared_paths};
+
+/// What comparing the objects under shared paths came to.
+struct Compared<'a, 'w> {
+    table: names::Table<'a>,
+    shared: Shared,
+    told: &'a [Vec<u32>; 3],
+    hashes: [&'a [u64]; 3],
+    watch: std::cell::RefCell<&'a mut Watch<'w>>,
+}
+
+impl Ownership for Compared<'_, '_> {
+    fn not_mine(&self) -> [Vec<u32>; 3] {
+        let local =
+            |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.told[kind][*i as usize]);
+        [0, 1, 2].map(|kind| local(kind).collect())
+    }
+
+    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()> {
+        let pick = |ids: &[u64], told: &[u32]| told.iter().map(|i| ids[*i as usize]).collect::<Vec<u64>>();
+        let (told_dims, told_vars) = (&self.told[0], &self.told[2]);
+        let (mut some_dims, mut some_vars) = (pick(dims, told_dims), pick(vars, told_vars));
+        let ids = [&mut some_dims[..], &mut some_vars[..]];
+        let hashes = [self.hashes[0], self.hashes[2]];
+        let mut watch = self.watch.borrow_mut();
+        self.shared.learn(team, &self.table, hashes, [0; 2], ids, &mut watch)?;
+        told_dims.iter().zip(&some_dims).for_each(|(i, id)| dims[*i as usize] = *id);
+        told_vars.iter().zip(&some_vars).for_each(|(i, id)| vars[*i as usize] = *id);
+        Ok(())
+    }
+}
+
+pub(super) fn plan(
+    team: &Team,
+    definitions: &mut Definitions,
+    options: &EnddefOptions<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Planned> {
+    let checked = if definitions.format() != Format::Partitioned {
+        Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
+            .with_hint("leave the strategy out, or create the container with format partitioned"))
+    } else if options.old.is_some() {
+        Err(Error::invalid("a container with the partitioned header takes no further definitions")
+            .with_hint("convert it to cdf5, or define everything before the first enddef"))
+    } else {
+        Ok(())
+    };
+    team.agree("partitioned", checked)?;
+    let has_paths = definitions.has_paths();
+    let (header, hashes) = definitions.for_enddef();
+    let paths = Paths::of(header);
+    watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum::<u64>() + paths.memory());
+    let (shared, compared) = shared_paths(team, &paths)?;
+    watch.report.comparisons += compared;
+    let told = to_compare(&paths, &shared, hashes);
+    let some = told.iter().map(|list| list.len() as u64).sum();
+    let ready = match team.max("compared", Ok(vec![some]))?[0] {
+        0 => {
+            watch.end("exchange");
+            prepare(team, header, hashes, &paths, &NothingShared, &options.alignment)?
+        }
+        _ => {
+            let some = [0, 1, 2]
+                .map(|kind| told[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
+            let some = [&some[0][..], &some[1], &some[2]];
+            let hello = Hello { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
+            let (table, _) = names::exchange(team, some, [0; 3], hello, watch)?;
+            let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
+            if suspects == 0 {
+                prepare(team, header, hashes, &paths, &NothingShared, &options.alignment)?
+            } else {
+                let shared = shared::settle(team, header, Some(&told), &table, watch)?;
+                let watch = std::cell::RefCell::new(&mut *watch);
+                let compared = Compared { table, shared, told: &told, hashes: some, watch };
+                prepare(team, header, hashes, &paths, &compared, &options.alignment)?
+            }
+        }
+    };
+    watch.hold(ready.memory());
+    watch.end("check");
+    header.vars.begins.clone_from(&ready.begins);
+    header.vars.vsizes = vec![0; header.vars.len()];
+    let placed = Placed {
+        mine: Default::default(),
+        dim_ids: ready.dim_ids.clone(),
+        var_ids: ready.var_ids.clone(),
+        lists: [0; 3],
+        at: [0; 3],
+        counts: Counts { dims: ready.head.dims, attrs: ready.head.attrs, vars: ready.head.vars },
+        layout: ready.layout,
+        spelled: false,
+        bytes: 0,
+    };
+    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
+    Ok(Planned { placed, whole: None, index: None, moves: false, blocks: Some(ready), report, held })
+}

@@ -1,0 +1,270 @@
+//! What one rank prepares alone: which paths its objects stand under, its metadata blocks, its name index.
+//!
+//! Invariants: blocks hold a rank's objects in the order of its definitions; a dimension stands in the block
+//! of the first variable that needs it, or an earlier one; where blocks are cut depends on nothing but the
+//! rank's own definitions.
+
+use std::collections::{HashMap, HashSet};
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::{Header, Names, layout, paths};
+use fieldstone_format::partitioned::pages::{NAME_ENTRY, PathCounts};
+use fieldstone_format::partitioned::{BLOCK_TARGET, BlockBuilder, BlockEntry, Table, path_hash};
+
+/// Dimensions, global attributes, variables: the order of all columns by kind.
+pub(super) const DIM: usize = 0;
+pub(super) const ATTR: usize = 1;
+pub(super) const VAR: usize = 2;
+
+/// Names of a header, by kind.
+pub(super) fn names_of(header: &Header) -> [&Names; 3] {
+    [&header.dims.names, &header.attrs.names, &header.vars.names]
+}
+
+/// The paths that a rank's objects stand under.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    /// Hash of each, in the order in which they were first used.
+    pub hashes: Vec<[u8; 16]>,
+    /// By kind, the path of each object.
+    pub of: [Vec<u32>; 3],
+}
+
+impl Paths {
+    /// Finds the paths of all objects.
+    pub fn of(header: &Header) -> Paths {
+        let mut paths = Paths::default();
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        for (kind, names) in names_of(header).into_iter().enumerate() {
+            let mut last: Option<(&str, u32)> = None;
+            paths.of[kind].reserve_exact(names.len());
+            for name in names.iter() {
+                let path = paths::split(name).0;
+                let number = match last {
+                    Some((other, number)) if other == path => number,
+                    _ => *numbers.entry(path).or_insert_with(|| {
+                        paths.hashes.push(path_hash(path));
+                        paths.hashes.len() as u32 - 1
+                    }),
+                };
+                last = Some((path, number));
+                paths.of[kind].push(number);
+            }
+        }
+        paths
+    }
+
+    /// How many objects `keep` leaves under each path, as `writer`.
+    pub fn counts(&self, keep: &Keep, writer: u32) -> Vec<PathCounts> {
+        let mut counts = vec![PathCounts { writer, ..PathCounts::default() }; self.hashes.len()];
+        for (kind, of) in self.of.iter().enumerate() {
+            for path in keep.iter(kind, of.len()).map(|i| of[i] as usize) {
+                match kind {
+                    DIM => counts[path].dims += 1,
+                    ATTR => counts[path].attrs += 1,
+                    _ => counts[path].vars += 1,
+                }
+            }
+        }
+        counts
+    }
+
+    /// Bytes of memory they hold.
+    pub fn memory(&self) -> u64 {
+        self.hashes.len() as u64 * 16 + self.of.iter().map(|of| of.len() as u64 * 4).sum::<u64>()
+    }
+}
+
+/// Which objects this rank writes: all but those that a lower rank defines too.
+#[derive(Debug, Default)]
+pub(crate) struct Keep {
+    /// By kind, numbers of the objects that it leaves out, ascending.
+    pub out: [Vec<u32>; 3],
+}
+
+impl Keep {
+    /// Numbers of the objects of a kind that are kept, of `count`.
+    pub fn iter(&self, kind: usize, count: usize) -> impl Iterator<Item = usize> + '_ {
+        let mut out = self.out[kind].iter().peekable();
+        (0..count).filter(move |i| out.next_if(|next| **next as usize == *i).is_none())
+    }
+}
+
+/// Sizes that must be known of all ranks before any place is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub dims: u64,
+    pub attrs: u64,
+    pub vars: u64,
+    /// Bytes of fixed variables, each padded.
+    pub fixed: u64,
+    /// Bytes of a record, variables padded.
+    pub record: u64,
+    pub record_vars: u64,
+    /// Bytes of a record without padding.
+    pub plain: u64,
+}
+
+impl Sizes {
+    pub fn of(header: &Header, keep: &Keep) -> Result<Sizes> {
+        let mut sizes = Sizes {
+            dims: (header.dims.len() - keep.out[DIM].len()) as u64,
+            attrs: (header.attrs.len() - keep.out[ATTR].len()) as u64,
+            vars: (header.vars.len() - keep.out[VAR].len()) as u64,
+            ..Sizes::default()
+        };
+        for i in keep.iter(VAR, header.vars.len()) {
+            let var = header.vars.get(i);
+            let bytes = layout::bytes_of(header, var)?;
+            let padded = bytes.next_multiple_of(4);
+            let sum = if header.is_record(var) {
+                sizes.record_vars += 1;
+                sizes.plain += bytes;
+                &mut sizes.record
+            } else {
+                &mut sizes.fixed
+            };
+            *sum = sum.checked_add(padded).filter(|sum| *sum <= i64::MAX as u64).ok_or_else(|| {
+                Error::invalid(format!("variable `{}` ends beyond the largest file", var.name()))
+            })?;
+        }
+        Ok(sizes)
+    }
+
+    pub fn list(&self) -> Vec<u64> {
+        // Sums wrap; those of the upper halves tell that data are beyond every file.
+        let high = |bytes: u64| bytes >> 32;
+        let counts = [self.dims, self.attrs, self.vars];
+        let bytes = [self.fixed, self.record, self.record_vars, self.plain];
+        counts.into_iter().chain(bytes).chain([high(self.fixed), high(self.record)]).collect()
+    }
+
+    pub fn from_list(list: &[u64]) -> Result<Sizes> {
+        let at = |i: usize| list.get(i).copied().unwrap_or(0);
+        if at(7) >= 1 << 31 || at(8) >= 1 << 31 {
+            let message = "the variables of all ranks together end beyond the largest file (2^63 - 1 bytes)";
+            return Err(Error::invalid(message));
+        }
+        Ok(Sizes {
+            dims: at(0),
+            attrs: at(1),
+            vars: at(2),
+            fixed: at(3),
+            record: at(4),
+            record_vars: at(5),
+            plain: at(6),
+        })
+    }
+
+    /// Bytes from one record to the next: the only record variable of a file is not padded.
+    pub fn record_size(&self) -> u64 {
+        if self.record_vars == 1 { self.plain } else { self.record }
+    }
+}
+
+/// A rank's metadata blocks, one after another.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// Their entries; offsets count from the first.
+    pub table: Table,
+    /// Begin of each variable that was placed, relative to its part; `u64::MAX` for others.
+    pub begins: Vec<u64>,
+}
+
+impl Blocks {
+    /// Writes blocks. `dim_ids` are numbers in the file of this rank's dimensions, `before` the sizes of
+    /// the lower ranks.
+    pub fn build(header: &Header, keep: &Keep, dim_ids: &[u64], before: &Sizes) -> Result<Blocks> {
+        let mut blocks = Blocks { begins: vec![u64::MAX; header.vars.len()], ..Blocks::default() };
+        let mut builder = BlockBuilder::default();
+        let (mut fixed, mut record) = (before.fixed, before.record);
+        let mut data = 0u64;
+        for i in keep.iter(ATTR, header.attrs.len()) {
+            builder.attr(header.attrs.get(i))?;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+        }
+        let mut dims = keep.iter(DIM, header.dims.len()).peekable();
+        let put_dim = |builder: &mut BlockBuilder, i: usize| {
+            let dim = header.dims.get(i);
+            builder.dim(dim.name, dim.len, dim.is_record)
+        };
+        let mut ids = Vec::new();
+        for i in keep.iter(VAR, header.vars.len()) {
+            let var = header.vars.get(i);
+            let needs = var.dims().iter().max().map_or(0, |id| *id as usize + 1);
+            while let Some(dim) = dims.next_if(|dim| *dim < needs) {
+                put_dim(&mut builder, dim)?;
+                blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+            }
+            let bytes = layout::bytes_of(header, var)?;
+            let is_record = header.is_record(var);
+            let place = if is_record { &mut record } else { &mut fixed };
+            let begin = *place;
+            *place += bytes.next_multiple_of(4);
+            data = data.saturating_add(bytes);
+            ids.clear();
+            ids.extend(var.dims().iter().map(|id| dim_ids[*id as usize]));
+            builder.var(var.name(), var.ty(), is_record, &ids, var.attrs(), begin)?;
+            blocks.begins[i] = begin;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+        }
+        for dim in dims {
+            put_dim(&mut builder, dim)?;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+        }
+        blocks.close(&mut builder, &mut data, 0)?;
+        Ok(blocks)
+    }
+
+    /// Ends the block where it has reached `target` bytes.
+    fn close(&mut self, builder: &mut BlockBuilder, data: &mut u64, target: usize) -> Result<()> {
+        if builder.is_empty() || builder.len() < target {
+            return Ok(());
+        }
+        let bytes = builder.finish();
+        let entry = BlockEntry {
+            offset: self.bytes.len() as u64,
+            len: bytes.len() as u32,
+            crc: fieldstone_format::crc(&bytes),
+            dims: builder.dims() as u32,
+            attrs: builder.attrs() as u32,
+            vars: builder.vars() as u32,
+            paths: builder.paths() as u32,
+            data: std::mem::take(data),
+        };
+        let (least, greatest) = builder.path_range();
+        self.table.push(entry, least, greatest);
+        self.bytes.extend_from_slice(&bytes);
+        builder.clear();
+        Ok(())
+    }
+}
+
+/// A rank's name index, sorted.
+pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<[u8; NAME_ENTRY]> {
+    let mut words = Vec::with_capacity(hashes[DIM].len() + hashes[VAR].len());
+    for kind in [DIM, VAR] {
+        for (number, i) in keep.iter(kind, hashes[kind].len()).enumerate() {
+            words.push(hashes[kind][i] >> 32 << 32 | u64::from(kind == VAR) << 31 | number as u64);
+        }
+    }
+    words.sort_unstable();
+    words.into_iter().map(u64::to_be_bytes).collect()
+}
+
+/// By kind, local numbers of the objects that are to be compared with others: those under shared paths, and
+/// those whose hash this rank has twice.
+pub(crate) fn to_compare(paths: &Paths, shared: &[bool], hashes: [&[u64]; 3]) -> [Vec<u32>; 3] {
+    [DIM, ATTR, VAR].map(|kind| {
+        let mut sorted = hashes[kind].to_vec();
+        sorted.sort_unstable();
+        let twice: HashSet<u64> =
+            sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let compared = paths.of[kind].iter().zip(hashes[kind]).zip(0u32..).filter(|((path, hash), _)| {
+            shared[**path as usize] || (!twice.is_empty() && twice.contains(hash))
+        });
+        compared.map(|(_, i)| i).collect()
+    })
+}

@@ -1,0 +1,292 @@
+//! The collective moment of a container with the partitioned header.
+//!
+//! Ranks first learn which *paths* several of them define under (16 bytes a path to the rank that owns its
+//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
+//! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
+//! builds its blocks, and sums again say where they go. Blocks, name indexes and the path index are written
+//! in parallel; the index table is gathered everywhere, and rank 0 writes it and the head.
+//!
+//! Invariants: every rank writes only what it owns; the file says that it is unfinished until
+//! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for
+//! where the data part begins.
+
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Header;
+use fieldstone_format::netcdf::layout::{Alignment, Layout};
+use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
+use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry, path_entry};
+
+use super::own::{self, Blocks, Keep, Paths, Sizes};
+
+/// Most bytes of one write.
+const PIECE: usize = 1 << 20;
+
+/// A rank's part of a header, checked and placed, but not yet written.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// The file's head.
+    pub head: Head,
+    /// The whole index table.
+    pub table: Table,
+    /// Where the file's parts lie. What counts as header are head, blocks, indexes and table.
+    pub layout: Layout,
+    /// Number in the file of each of this rank's dimensions.
+    pub dim_ids: Vec<u64>,
+    /// Number in the file of each of this rank's variables.
+    pub var_ids: Vec<u64>,
+    /// Begin of each variable that this rank places; 0 for those that a lower rank does.
+    pub begins: Vec<u64>,
+    blocks: (u64, Vec<u8>),
+    names: (u64, Vec<[u8; NAME_ENTRY]>),
+    paths: (u64, Vec<[u8; PATH_ENTRY]>),
+}
+
+/// What comes of comparing the objects under shared paths.
+pub(crate) trait Ownership {
+    /// Which objects a lower rank places, by kind.
+    fn not_mine(&self) -> [Vec<u32>; 3];
+    /// Fills in the numbers of those.
+    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
+}
+
+/// Where every object belongs to the only rank that defines it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NothingShared;
+
+impl Ownership for NothingShared {
+    fn not_mine(&self) -> [Vec<u32>; 3] {
+        Default::default()
+    }
+    fn learn(&self, _team: &Team, _dims: &mut [u64], _vars: &mut [u64]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Tells each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
+/// many hashes this rank compared.
+pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64)> {
+    let ranks = team.size();
+    if ranks == 1 {
+        return Ok((vec![false; paths.hashes.len()], 0));
+    }
+    let mut parts = vec![Vec::new(); ranks];
+    for hash in &paths.hashes {
+        parts[owner(hash, ranks)].extend_from_slice(hash);
+    }
+    let told = team.alltoallv("paths", Ok(parts))?;
+    let mut seen: Vec<([u8; 16], u32, u32)> = Vec::new();
+    for (rank, part) in told.iter().enumerate() {
+        let hashes = part.as_chunks::<16>().0.iter().zip(0u32..);
+        seen.extend(hashes.map(|(hash, i)| (*hash, rank as u32, i)));
+    }
+    seen.sort_unstable();
+    let mut answers: Vec<Vec<u8>> = told.iter().map(|part| vec![0; part.len() / 16]).collect();
+    for group in seen.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
+        group.iter().for_each(|(_, rank, i)| answers[*rank as usize][*i as usize] = 1);
+    }
+    let compared = seen.len() as u64;
+    let answers = team.alltoallv("shared paths", Ok(answers))?;
+    let mut answers: Vec<_> = answers.iter().map(|part| part.iter()).collect();
+    let shared = paths.hashes.iter().map(|hash| answers[owner(hash, ranks)].next() == Some(&1));
+    Ok((shared.collect(), compared))
+}
+
+/// Which of `ranks` owns a hash: ranges of equal size, in order.
+fn owner(hash: &[u8; 16], ranks: usize) -> usize {
+    let top = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+    ((u64::from(top) * ranks as u64) >> 32) as usize
+}
+
+/// Checks and places all ranks' definitions; see the module's text. `ownership` says what lower ranks place.
+/// Collective. Nothing is written.
+pub(crate) fn prepare(
+    team: &Team,
+    header: &Header,
+    hashes: [&[u64]; 3],
+    paths: &Paths,
+    ownership: &dyn Ownership,
+    alignment: &Alignment,
+) -> Result<Ready> {
+    let keep = Keep { out: ownership.not_mine() };
+    let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.list()))?;
+    let (before, total) = (Sizes::from_list(&sums.before)?, Sizes::from_list(&sums.total)?);
+    let mut dim_ids = numbers(&keep, own::DIM, header.dims.len(), before.dims);
+    let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
+    ownership.learn(team, &mut dim_ids, &mut var_ids)?;
+    let names = own::name_index(&keep, hashes);
+    let built = Blocks::build(header, &keep, &dim_ids, &before);
+    let entries = path_index(team, &built, paths, &keep)?;
+    let mut built = team.agree("blocks", built)?;
+    let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
+    let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
+    let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
+    let own_sizes = vec![built.bytes.len() as u64, name_pages, path_pages, distinct];
+    let places = team.sums("header sizes", Ok(own_sizes))?;
+    let blocks_at = Head::LEN as u64 + places.before[0];
+    let names_begin = Head::LEN as u64 + places.total[0];
+    let names_at = names_begin + places.before[1] * PAGE as u64;
+    let paths_begin = names_begin + places.total[1] * PAGE as u64;
+    let paths_at = paths_begin + places.before[2] * PAGE as u64;
+    let table_offset = paths_begin + places.total[2] * PAGE as u64;
+    for block in &mut built.table.blocks {
+        block.offset += blocks_at;
+    }
+    let blocks = built.table.blocks.len() as u32;
+    built.table.writers.push(WriterEntry { blocks, names_offset: names_at, names: names.len() as u64 });
+    let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
+    let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
+    let mut part = id.to_be_bytes().to_vec();
+    part.extend_from_slice(&(name.len() as u64).to_be_bytes());
+    part.extend_from_slice(name.as_bytes());
+    part.extend(built.table.pack());
+    let parts = team.allgather("index table", Ok(part))?;
+    let (table, record_dim) = team.agree("index table received", join(&parts))?;
+    let (table_len, table_crc) = table.measure();
+    let layout = team.agree("layout", lay_out(table_offset + table_len, &total, alignment))?;
+    let head = Head {
+        numrecs: 0,
+        dims: total.dims,
+        attrs: total.attrs,
+        vars: total.vars,
+        paths: places.total[3],
+        record_dim,
+        record_size: layout.record_size,
+        data_begin: layout.data_begin,
+        record_begin: layout.record_begin,
+        table_offset,
+        table_len,
+        table_crc,
+        blocks: table.blocks.len() as u32,
+        writers: table.writers.len() as u32,
+        paths_offset: paths_begin,
+        paths_pages: places.total[2],
+    };
+    let begins = begins(header, &built, &layout);
+    let (blocks, names, paths) = ((blocks_at, built.bytes), (names_at, names), (paths_at, entries));
+    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, blocks, names, paths })
+}
+
+impl Ready {
+    /// Writes this rank's part; gives its bytes. The file then says that it is unfinished.
+    pub fn write(&self, file: &TeamFile) -> Result<u64> {
+        let mut written = 0;
+        let mut put = |bytes: &[u8], mut offset: u64| -> Result<()> {
+            written += bytes.len() as u64;
+            for piece in bytes.chunks(PIECE) {
+                file.write_at(piece, offset)?;
+                offset += piece.len() as u64;
+            }
+            Ok(())
+        };
+        if file.team().rank() == 0 {
+            let mut first = self.head.encode();
+            first[..4].copy_from_slice(&UNFINISHED);
+            put(&first, 0)?;
+            put(&self.table.encode(), self.head.table_offset)?;
+        }
+        put(&self.blocks.1, self.blocks.0)?;
+        let mut pages = Vec::new();
+        pages::write(&self.names.1, &mut pages);
+        put(&pages, self.names.0)?;
+        pages.clear();
+        pages::write(&self.paths.1, &mut pages);
+        put(&pages, self.paths.0)?;
+        Ok(written)
+    }
+
+    /// Bytes of memory it holds.
+    pub fn memory(&self) -> u64 {
+        let ids = (self.dim_ids.len() + self.var_ids.len() + self.begins.len() + self.names.1.len()) * 8;
+        self.table.memory() + (self.blocks.1.len() + ids + self.paths.1.len() * PATH_ENTRY) as u64
+    }
+}
+
+/// The first bytes of a finished file with so many records: what is written last of it, the magic (the
+/// first four) after the rest.
+pub fn finished(numrecs: u64) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.resize(Head::NUMRECS_AT as usize, 0);
+    bytes.extend_from_slice(&Head::numrecs_field(numrecs));
+    bytes
+}
+
+/// Numbers in the file, from `first` on; those of objects that others place are still to be learnt.
+fn numbers(keep: &Keep, kind: usize, count: usize, first: u64) -> Vec<u64> {
+    let mut numbers = vec![u64::MAX; count];
+    for (number, i) in (first..).zip(keep.iter(kind, count)) {
+        numbers[i] = number;
+    }
+    numbers
+}
+
+/// This rank's part of the path index: the entries of all ranks whose hashes it owns, sorted.
+fn path_index(
+    team: &Team,
+    built: &Result<Blocks>,
+    paths: &Paths,
+    keep: &Keep,
+) -> Result<Vec<[u8; PATH_ENTRY]>> {
+    let mut parts = vec![Vec::new(); team.size()];
+    if built.is_ok() {
+        let counts = paths.counts(keep, team.rank() as u32);
+        for (hash, counts) in paths.hashes.iter().zip(&counts) {
+            if (counts.dims, counts.attrs, counts.vars) != (0, 0, 0) {
+                parts[owner(hash, team.size())].extend_from_slice(&path_entry(*hash, counts));
+            }
+        }
+    }
+    let parts = team.alltoallv("path index", Ok(parts))?;
+    let mut entries = Vec::with_capacity(parts.iter().map(|part| part.len() / PATH_ENTRY).sum());
+    parts.iter().for_each(|part| entries.extend_from_slice(part.as_chunks::<PATH_ENTRY>().0));
+    entries.sort_unstable();
+    Ok(entries)
+}
+
+/// The whole table from all ranks' parts, and the number of the record dimension.
+fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
+    let mut table = Table::default();
+    let mut record_dim: Option<(usize, u64, String)> = None;
+    for (rank, part) in parts.iter().enumerate() {
+        let short = || Error::internal(format!("rank {rank} sent no part of the index table"));
+        let (id, part) = part.split_first_chunk::<8>().ok_or_else(short)?;
+        let (len, part) = part.split_first_chunk::<8>().ok_or_else(short)?;
+        let name = part.split_at_checked(u64::from_be_bytes(*len) as usize);
+        let (name, part) = name.ok_or_else(short)?;
+        table.unpack(part)?;
+        match (u64::from_be_bytes(*id).checked_sub(1), &record_dim) {
+            (Some(id), None) => record_dim = Some((rank, id, String::from_utf8_lossy(name).into_owned())),
+            (Some(id), Some((other, first, told))) if id != *first => {
+                let name = String::from_utf8_lossy(name);
+                return Err(Error::conflict(format!(
+                    "a container has one record dimension at most, but rank {other} defines `{told}` and \
+                     rank {rank} `{name}`"
+                ))
+                .with_hint("give all but one of them a length, or let all ranks define the same"));
+            }
+            _ => {}
+        }
+    }
+    table.count();
+    Ok((table, record_dim.map(|(_, id, _)| id)))
+}
+
+fn lay_out(header_len: u64, total: &Sizes, alignment: &Alignment) -> Result<Layout> {
+    let up = |at: u64, free: u64, align: u64| {
+        at.checked_add(free)?.checked_next_multiple_of(align.max(4)).filter(|at| *at <= i64::MAX as u64)
+    };
+    let beyond = || Error::invalid("the container would be larger than the largest file (2^63 - 1 bytes)");
+    let data_begin = up(header_len, alignment.h_minfree, alignment.v_align).ok_or_else(beyond)?;
+    let data_end = data_begin.checked_add(total.fixed).ok_or_else(beyond)?;
+    let record_begin = up(data_end, alignment.v_minfree, alignment.r_align).ok_or_else(beyond)?;
+    let (record_size, one_record_var) = (total.record_size(), total.record_vars == 1);
+    Ok(Layout { header_len, data_begin, data_end, record_begin, record_size, one_record_var })
+}
+
+fn begins(header: &Header, built: &Blocks, layout: &Layout) -> Vec<u64> {
+    let begins = built.begins.iter().zip(header.vars.iter()).map(|(begin, var)| {
+        let base = if header.is_record(var) { layout.record_begin } else { layout.data_begin };
+        begin.checked_add(base).unwrap_or(0)
+    });
+    begins.collect()
+}
