@@ -7,6 +7,7 @@
 //! | [`define`] | define mode: what one rank wants in a container |
 //! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
 //! | [`file`] | an open container: define mode, data mode, the way to a finished file |
+//! | [`validate`] | whether a file keeps the format |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
 //!
@@ -20,6 +21,7 @@ pub mod enddef;
 pub mod file;
 pub mod model;
 pub mod partitioned;
+pub mod validate;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Strategy, VarInfo};

@@ -1,8 +1,8 @@
 //! Reading a header: of a whole file, and of single entries found through an index.
 //!
 //! The header is read in chunks that grow from 8 KiB to 1 MiB, so that a small one costs one read and a large
-//! one is never held twice. Readers live with what netCDF's own readers live with (padding that is not zero,
-//! a wrong `vsize`, odd names); [`examine`] tells that too, and goes on after what readers refuse.
+//! one is never held twice. Readers live with what netCDF's own readers live with (padding that is not zero
+//! or counted as a part of a name, a wrong `vsize`, odd names); [`examine`] tells that too, and goes on after what readers refuse.
 //!
 //! Invariants: what is allocated is bounded by bytes that the source really holds; every error is `Corrupt`
 //! and names the offset, the object and the rule; nothing is read beyond the header but the end of its last
@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use fieldstone_core::{Error, Result};
 
 pub use entry::{AttrEntry, DimEntry, VarEntry, attr_entry, dim_entry, list_head, var_entry};
-use entry::{Parsed, Scan, Stop};
+use entry::{Parsed, Scan, Stop, trimmed};
 use findings::Notes;
 pub use findings::{Finding, Findings, Severity};
 
@@ -181,7 +181,7 @@ impl Object<'_> {
             Object::File => String::new(),
             Object::Number(list, i) => format!("{} number {i}", Object::kind(list)),
             Object::Named(list, name) => {
-                format!("{} `{}`", Object::kind(list), String::from_utf8_lossy(name).escape_debug())
+                format!("{} `{}`", Object::kind(list), String::from_utf8_lossy(trimmed(name)).escape_debug())
             }
         }
     }
@@ -456,6 +456,15 @@ fn name<'a>(
     object: Object<'_>,
     name: &'a [u8],
 ) -> Tried<std::borrow::Cow<'a, str>> {
+    let raw = name;
+    let name = trimmed(raw);
+    if name.len() < raw.len() {
+        notes.note(|| {
+            let message =
+                format!("its name ends in {} zero bytes: readers drop them", raw.len() - name.len());
+            Finding::warning(offset, object.name(), "padding is not a part of a name", message)
+        });
+    }
     let text = String::from_utf8_lossy(name);
     if let std::borrow::Cow::Owned(_) = &text {
         notes.refuse(Finding::error(offset, object.name(), "names are UTF-8", "its name is not UTF-8"))?;

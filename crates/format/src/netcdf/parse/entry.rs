@@ -167,7 +167,14 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
+/// A name without the zero bytes that old writers counted as a part of it.
+pub(super) fn trimmed(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &name[..end]
+}
+
 fn text(name: &[u8]) -> Result<&str> {
+    let name = trimmed(name);
     std::str::from_utf8(name)
         .map_err(|_| Error::corrupt(format!("name `{}` is not UTF-8", String::from_utf8_lossy(name))))
 }

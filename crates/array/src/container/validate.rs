@@ -1,0 +1,184 @@
+//! Whether a file keeps the netCDF classic format: what `ncvalidator` looks at, and what it does not (illegal
+//! and doubled names, `vsize`, data that the file does not hold).
+//!
+//! | what | as |
+//! |---|---|
+//! | a broken rule of the grammar or of layout; data cut off in the middle | error |
+//! | legal but odd: a streaming number of records, variables that nobody wrote, bytes after the data | warning |
+//!
+//! Invariants: nothing is changed; findings are in the order of the file, each with its offset and rule; the
+//! check goes on after a finding where what follows still has a meaning; bytes of data are not read.
+//!
+//! ```
+//! use fieldstone_array::container::validate::validate;
+//! let report = validate(&b"CDF\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec())?;
+//! assert!(report.ok);
+//! let report = validate(&b"FSU\x05".to_vec())?;
+//! assert!(report.findings[0].message.contains("never finished"));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use fieldstone_core::Result;
+use fieldstone_format::netcdf::layout::{Layout, bytes_of};
+use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine};
+use fieldstone_format::netcdf::trailer::{LOCATOR, Locator};
+use fieldstone_format::netcdf::{Header, Version, paths};
+
+pub use fieldstone_format::netcdf::parse::{Finding, Severity};
+
+/// What [`validate`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Whether no rule is broken. Warnings leave it true.
+    pub ok: bool,
+    /// What was found, at most [`Findings::LIMIT`].
+    pub findings: Vec<Finding>,
+    /// How many more there are.
+    pub left_out: u64,
+    /// The version that the file says it has, where the header could be read to its end.
+    pub version: Option<Version>,
+    /// Number of dimensions, global attributes and variables.
+    pub counts: [u64; 3],
+    /// Number of records; of a streaming file, what its size makes.
+    pub numrecs: u64,
+    /// Bytes of the header.
+    pub header_len: u64,
+    /// Whether names are paths, spelled.
+    pub paths: bool,
+    /// Whether a name index stands at the end.
+    pub index: bool,
+}
+
+/// Checks a file. Errors are those of reading it; what is wrong with it is in the report.
+pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
+    let mut findings = Findings::default();
+    let mut report = Report::default();
+    if let Some(file) = examine(source, &mut findings)? {
+        report.version = Some(file.header.version);
+        report.counts = [file.places.dims, file.places.attrs, file.places.vars];
+        report.header_len = file.places.header_len;
+        report.paths = paths::is_spelled(&file.header.attrs);
+        report.numrecs = file.header.numrecs.unwrap_or(0);
+        let locator = locator(source, file.file_len)?;
+        // Places of data follow from the header, so they are looked at only where that is sound.
+        if findings.ok()
+            && let Ok(layout) = Layout::of(&file.header, file.places.header_len)
+        {
+            report.index = data(&file, &layout, locator, &mut findings, &mut report.numrecs);
+        }
+    }
+    report.ok = findings.ok();
+    report.left_out = findings.left_out.iter().sum();
+    report.findings = findings.list;
+    Ok(report)
+}
+
+fn locator(source: &(impl Source + ?Sized), file_len: u64) -> Result<Option<Locator>> {
+    let Some(at) = file_len.checked_sub(LOCATOR) else { return Ok(None) };
+    let mut bytes = [0; LOCATOR as usize];
+    let read = source.read_at(&mut bytes, at)?;
+    Ok(Locator::decode(bytes.get(..read).unwrap_or(&[])))
+}
+
+/// Where data lie against where the file ends. Gives whether a name index follows them.
+fn data(
+    file: &Examined,
+    layout: &Layout,
+    locator: Option<Locator>,
+    findings: &mut Findings,
+    numrecs: &mut u64,
+) -> bool {
+    let (header, file_len) = (&file.header, file.file_len);
+    let index = locator.and_then(|locator| locator.places().begin(file_len, file.places.header_len));
+    let data_len = index.unwrap_or(file_len);
+    fixed(header, file_len, findings);
+    *numrecs = header.numrecs.unwrap_or_else(|| layout.records_in(data_len));
+    if header.numrecs.is_some() && layout.record_size > 0 && *numrecs > 0 {
+        records(header, layout, *numrecs, file_len, findings);
+    }
+    let end = layout.file_len(*numrecs).unwrap_or(u64::MAX);
+    let end = if header.vars.is_empty() { file.places.header_len } else { end };
+    match (index, locator) {
+        (Some(begin), Some(locator)) if begin >= end || header.vars.is_empty() => {
+            let same = (u64::from(locator.dims), u64::from(locator.vars))
+                == (file.places.dims, file.places.vars)
+                && locator.header_len == file.places.header_len;
+            if !same {
+                let rule = "a name index describes the header";
+                let message = "the name index is of another header: readers pass it over";
+                findings.push(Finding::warning(begin, "name index", rule, message));
+            }
+            return true;
+        }
+        (Some(begin), _) => {
+            let rule = "a name index follows the data";
+            let message =
+                format!("the name index begins at {begin}, data end at {end}: readers pass it over");
+            findings.push(Finding::warning(begin, "name index", rule, message));
+        }
+        _ if file_len > end && header.numrecs.is_some() => {
+            let (rule, bytes) = ("a file ends with its data", file_len - end);
+            findings.push(Finding::warning(end, "", rule, format!("{bytes} bytes follow the data")));
+        }
+        _ => {}
+    }
+    false
+}
+
+/// Fixed variables: one that the end cuts is damage; those that lie wholly behind it were never written.
+fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
+    let (mut unwritten, mut first) = (0_u64, None);
+    for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
+        let (begin, bytes) = (var.begin(), bytes_of(header, var).unwrap_or(0));
+        let end = begin.saturating_add(bytes);
+        if bytes == 0 || end <= file_len {
+            continue;
+        }
+        if begin >= file_len {
+            unwritten += 1;
+            first = first.or(Some(var));
+            continue;
+        }
+        let object = format!("variable `{}`", var.name().escape_debug());
+        let message = format!("its data end at {end}, but the file ends at {file_len}");
+        let finding = Finding::error(file_len, object, "a file holds its data", message);
+        findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
+    }
+    if let Some(var) = first {
+        let message = format!(
+            "the file ends at {file_len}, before the data of {unwritten} variables, the first at {}: never written",
+            var.begin()
+        );
+        let object = format!("variable `{}`", var.name().escape_debug());
+        findings.push(Finding::warning(file_len, object, "a file holds its data", message));
+    }
+}
+
+/// Records: the last may be short where nobody wrote its tail; a record that lies wholly behind the end is not
+/// there.
+fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findings: &mut Findings) {
+    let rule = "a file holds its records";
+    let before_last = layout.record_size.checked_mul(numrecs - 1);
+    let last = before_last.and_then(|bytes| layout.record_begin.checked_add(bytes));
+    // The end of the last variable's data in the last record, without padding.
+    let tail = header.vars.iter().filter(|var| header.is_record(*var)).last().map_or(0, |var| {
+        let from = var.begin().saturating_sub(layout.record_begin);
+        from.saturating_add(bytes_of(header, var).unwrap_or(0))
+    });
+    match last {
+        Some(last) if last.saturating_add(tail) <= file_len => {}
+        Some(last) if last < file_len => {
+            let message = format!(
+                "record {} begins at {last} and takes {tail} bytes, but the file ends at {file_len}",
+                numrecs - 1
+            );
+            findings.push(Finding::warning(file_len, "", rule, message));
+        }
+        _ => {
+            let held = layout.records_in(file_len);
+            let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
+            let finding = Finding::error(4, "", rule, message);
+            findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
+        }
+    }
+}

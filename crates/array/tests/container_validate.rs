@@ -1,0 +1,196 @@
+//! Verdicts on files: real ones, the invalid ones of the outside validator's own tests, and files with one byte
+//! changed, each compared with that validator.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use common::{program, sample};
+use fieldstone_array::container::validate::{Report, Severity, validate};
+use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
+use fieldstone_format::netcdf::{Header, NcType, Version, write};
+
+/// A file of every kind of entry, whole with data.
+fn small(version: Version) -> Vec<u8> {
+    let mut header = Header::new(version);
+    let time = header.dims.push_record("time");
+    let (x, y) = (header.dims.push("x", 5), header.dims.push("length_y", 3));
+    header.numrecs = Some(2);
+    header.attrs.push("title", NcType::Char, b"small");
+    header.attrs.push("levels", NcType::Double, &[0; 16]);
+    header.vars.push("fixed", NcType::Short, &[y, x]);
+    header.vars.attrs_of_last("units", NcType::Char, b"K");
+    header.vars.push("record", NcType::Byte, &[time, x]);
+    header.vars.push("scalar", NcType::Int, &[]);
+    header.vars.push("other", NcType::Float, &[time]);
+    header.vars.attrs_of_last("_FillValue", NcType::Float, &[0, 0, 0, 0]);
+    let alignment = Alignment { v_align: 4, ..Alignment::default() };
+    let layout = lay_out(&mut header, &alignment, false, None).unwrap();
+    whole(&header, &layout)
+}
+
+fn whole(header: &Header, layout: &Layout) -> Vec<u8> {
+    let mut bytes = write::header(header, false);
+    bytes.resize(layout.file_len(header.numrecs.unwrap_or(0)).unwrap() as usize, 0);
+    bytes
+}
+
+fn report_of(path: &Path) -> Report {
+    validate(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn rules(report: &Report, severity: Severity) -> Vec<&'static str> {
+    report.findings.iter().filter(|found| found.severity == severity).map(|found| found.rule).collect()
+}
+
+/// Whether the outside validator accepts it. It believes in wild counts and takes memory and time for them: that
+/// is bounded, and counts as refused.
+fn accepted_outside(path: &Path) -> bool {
+    let bounded = "ulimit -v 1000000; exec timeout 5 ncvalidator -q \"$0\"";
+    Command::new("sh").args(["-c", bounded]).arg(path).status().unwrap().success()
+}
+
+#[test]
+fn files_of_the_validators_own_tests_get_their_verdicts() {
+    let Some(folder) = sample("validator") else { return };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let good = matches!(name, "test_cdf1.nc" | "test_cdf2.nc" | "test_cdf5.nc");
+        let report = report_of(&path);
+        assert_eq!(report.ok, good, "{name}: {:?}", report.findings);
+        if name == "test_netcdf4.nc" {
+            assert!(report.findings[0].message.contains("netCDF-4/HDF5"), "{:?}", report.findings);
+        }
+        seen += 1;
+    }
+    assert!(seen >= 24, "{seen} files");
+}
+
+#[test]
+fn real_files_get_the_outside_validators_verdict() {
+    let (Some(folder), true) = (sample("netcdf-classic"), program("ncvalidator")) else { return };
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let report = report_of(&path);
+        assert_eq!(report.ok, accepted_outside(&path), "{}: {:?}", path.display(), report.findings);
+    }
+}
+
+#[test]
+fn a_good_file_has_no_finding_and_each_damage_is_named() {
+    for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
+        let good = small(version);
+        let report = validate(&good).unwrap();
+        assert_eq!((report.ok, report.findings.len()), (true, 0), "{:?}", report.findings);
+        assert_eq!((report.version, report.counts, report.numrecs), (Some(version), [3, 2, 4], 2));
+
+        let mut long = good.clone();
+        long.extend([0; 10]);
+        let report = validate(&long).unwrap();
+        assert!(report.ok);
+        assert_eq!(rules(&report, Severity::Warning), ["a file ends with its data"]);
+
+        let report = validate(&good[..good.len() - 1].to_vec()).unwrap();
+        assert!(report.ok, "the last record may be short");
+        assert_eq!(rules(&report, Severity::Warning), ["a file holds its records"]);
+        let report = validate(&good[..good.len() - 13].to_vec()).unwrap();
+        assert_eq!(rules(&report, Severity::Error), ["a file holds its records"]);
+
+        let header_len = report.header_len as usize;
+        let report = validate(&good[..header_len + 5].to_vec()).unwrap();
+        assert_eq!(rules(&report, Severity::Error)[0], "a file holds its data");
+        assert_eq!(
+            rules(&report, Severity::Warning),
+            ["a file holds its data"],
+            "`scalar` was never written"
+        );
+
+        let mut streaming = good.clone();
+        let width = version.size_width();
+        streaming[4..4 + width].fill(0xff);
+        let report = validate(&streaming).unwrap();
+        assert_eq!((report.ok, report.numrecs), (true, 2));
+        assert_eq!(rules(&report, Severity::Warning), ["a finished file states its number of records"]);
+
+        let mut unfinished = good.clone();
+        unfinished[..3].copy_from_slice(b"FSU");
+        let report = validate(&unfinished).unwrap();
+        assert!(!report.ok && report.findings[0].message.contains("never finished"));
+    }
+}
+
+/// Rules of ours that the outside validator does not look at, with the reason why we do.
+const OURS_ALONE: [&str; 14] = [
+    // Names that no library could define, or that hide one another.
+    "names are UTF-8",
+    "names are in Unicode's normal form C",
+    "a name holds no control character",
+    "a name holds no /",
+    "a name does not end in a space",
+    "a name has at least one character",
+    "a name begins with a letter, a digit, an underscore or a character beyond ASCII",
+    "names are unique among dimensions, among variables, among one object's attributes",
+    // A field that readers compute themselves: wrong, it tells of a broken writer.
+    "vsize is the padded size of a variable, or of one of its records",
+    // The outside validator warns where the file's size disagrees; data cut off in the middle are lost.
+    "a file holds its data",
+    "a file holds its records",
+    // Of an id in CDF-5 it looks at the lower half alone.
+    "a dimension id is below the number of dimensions",
+    // Numbers that it reads as large ones.
+    "counts and lengths are not negative",
+    "offsets are not negative",
+];
+
+#[test]
+fn single_byte_changes_get_the_outside_validators_verdict_or_a_listed_reason() {
+    if !program("ncvalidator") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mutant.nc");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let mut counts: BTreeMap<(bool, bool), u32> = BTreeMap::new();
+    for i in 0..400_u64 {
+        let version = [Version::Cdf1, Version::Cdf2, Version::Cdf5][(i % 3) as usize];
+        let mut bytes = small(version);
+        let header_len = validate(&bytes).unwrap().header_len;
+        let at = (next() % header_len) as usize;
+        bytes[at] = match next() % 3 {
+            0 => next() as u8,
+            1 => bytes[at] ^ (1 << (next() % 8)),
+            _ => bytes[at].wrapping_add(1),
+        };
+        std::fs::write(&path, &bytes).unwrap();
+        let (ours, theirs) = (validate(&bytes).unwrap(), accepted_outside(&path));
+        *counts.entry((ours.ok, theirs)).or_default() += 1;
+        if theirs && !ours.ok {
+            let errors = rules(&ours, Severity::Error);
+            assert!(
+                errors.iter().all(|rule| OURS_ALONE.contains(rule)),
+                "{version:?} byte {at}: refused by us alone: {:?}",
+                ours.findings
+            );
+        }
+        if !theirs && ours.ok {
+            // Where a count of variables became 0 it expects a file of no bytes; we warn of the bytes that follow.
+            let warned = rules(&ours, Severity::Warning).contains(&"a file ends with its data");
+            let reason = warned && ours.counts[2] == 0;
+            assert!(reason, "{version:?} byte {at} = {}: refused outside alone", bytes[at]);
+        }
+    }
+    for verdicts in [(true, true), (false, false), (false, true)] {
+        assert!(counts.get(&verdicts).is_some_and(|count| *count > 20), "(ours, theirs): {counts:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! What is asked of every parser, for any bytes: no panic, no wild allocation, and answers that agree with one
+//! another. The fuzzer and a plain test run the same function.
+//!
+//! The first byte chooses the parser, so that one corpus serves all. Checksums of inputs are mended first
+//! where a parser looks at one, or nothing behind it would ever be reached.
+
+use fieldstone_array::container::validate::validate;
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::write::{self, List};
+use fieldstone_format::netcdf::{Attrs, Version, names, parse, paths, trailer};
+use fieldstone_format::partitioned::{Block, Head, Page, Table};
+
+const VERSIONS: [Version; 3] = [Version::Cdf1, Version::Cdf2, Version::Cdf5];
+
+/// Runs the parser that the first byte chooses over the others.
+pub fn check(data: &[u8]) {
+    let Some((choice, bytes)) = data.split_first() else { return };
+    match choice % 8 {
+        0 | 1 => header(bytes),
+        2 => entries(bytes),
+        3 => text(bytes),
+        4 => locator(bytes),
+        5 => block(bytes),
+        6 => table(bytes),
+        _ => page(bytes),
+    }
+}
+
+fn header(bytes: &[u8]) {
+    let report = validate(bytes).expect("memory is read without fail");
+    match parse::header(bytes) {
+        Ok((header, places)) => {
+            assert!(places.in_order() && places.header_len <= bytes.len() as u64);
+            let written = write::header(&header, false);
+            assert_eq!(written.len() as u64, write::header_len(&header, false));
+            let (again, _) = parse::header(&written).expect("what is written is read");
+            assert_eq!(again, header);
+            let layout = Layout::of(&header, places.header_len).expect("checked by the parser");
+            let _ = (layout.file_len(header.numrecs.unwrap_or(0)), layout.records_in(bytes.len() as u64));
+            for id in header.vars.iter().flat_map(|var| var.dims()) {
+                let _ = header.dims.get(*id as usize);
+            }
+            let spelled = write::header(&header, true);
+            assert_eq!(spelled.len() as u64, write::header_len(&header, true));
+        }
+        Err(error) => {
+            assert!(!report.ok, "a checker accepts what a reader refuses: {error}");
+            assert!(error.to_string().starts_with("offset "), "{error}");
+        }
+    }
+}
+
+fn entries(bytes: &[u8]) {
+    for version in VERSIONS {
+        if let Ok(Some((dim, len))) = parse::dim_entry(bytes, version) {
+            assert!(len <= bytes.len());
+            let _ = dim.name();
+        }
+        if let Ok(Some((attr, len))) = parse::attr_entry(bytes, version) {
+            assert!(len <= bytes.len());
+            let _ = attr.get().map(|attr| attr.len());
+        }
+        if let Ok(Some((var, len))) = parse::var_entry(bytes, version) {
+            assert!(len <= bytes.len());
+            let _ = (var.name(), var.dims().count(), var.attrs().count());
+            let shorter = parse::var_entry(&bytes[..len - 1], version);
+            assert!(matches!(shorter, Ok(None)), "an entry less a byte is no entry");
+        }
+        for list in [List::Dims, List::Attrs, List::Vars] {
+            let _ = parse::list_head(bytes, list, version);
+        }
+    }
+}
+
+fn text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut name = String::new();
+    paths::encode(text, &mut name);
+    assert_eq!(name.len(), paths::encoded_len(text));
+    assert_eq!(paths::decode(&name), text);
+    let decoded = paths::decode(text);
+    if decoded != text {
+        let mut again = String::new();
+        paths::encode(&decoded, &mut again);
+        assert_eq!(again, text);
+    }
+    if paths::check_path(text).is_ok() {
+        assert!(name.len() <= names::MAX_NAME || !text.contains('/'));
+        assert!(text.split('/').all(|part| names::check_name(part).is_ok()));
+    }
+    let normal = names::nfc(text);
+    assert_eq!(names::nfc(&normal), normal);
+    assert!(paths::enclosing(text).count() <= text.len() + 1);
+}
+
+fn crc(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(bytes).to_be_bytes()
+}
+
+fn locator(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    for sum in [u32::to_be_bytes as fn(u32) -> [u8; 4], u32::to_le_bytes] {
+        if let Some((body, stored)) = bytes.split_last_chunk_mut::<4>() {
+            *stored = sum(crc32c::crc32c(body));
+        }
+        if let Some(locator) = trailer::Locator::decode(&bytes) {
+            assert_eq!(locator.encode()[..], bytes[..]);
+            let places = locator.places();
+            let _ = places.begin(u64::MAX, locator.header_len);
+        }
+    }
+    let mut sums = trailer::Sums::new(trailer::CHUNK);
+    let _ = sums.unpack(&bytes);
+}
+
+fn block(bytes: &[u8]) {
+    let Ok(block) = Block::decode(bytes.to_vec()) else { return };
+    let mut attrs = Attrs::default();
+    (0..block.paths()).for_each(|i| drop(block.path(i)));
+    let _ = block.least_path();
+    for i in 0..block.dims() {
+        let _ = (block.dim_name(i), block.dim(i));
+    }
+    (0..block.attrs()).for_each(|i| drop(block.attr(i, &mut attrs)));
+    for i in 0..block.vars() {
+        let _ = (block.var_name(i), block.var(i));
+    }
+}
+
+fn table(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    let Some(head) = bytes.get_mut(..Head::LEN) else { return };
+    let sum = crc(&head[8..16]);
+    head[16..20].copy_from_slice(&sum);
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&head[4..8]), &head[24..Head::LEN - 4]);
+    head[Head::LEN - 4..].copy_from_slice(&sum.to_be_bytes());
+    let Ok(mut head) = Head::decode(head) else { return };
+    let table = &bytes[Head::LEN..];
+    head.table_crc = crc32c::crc32c(table);
+    let _ = Table::decode(table, &head);
+}
+
+fn page(bytes: &[u8]) {
+    for entry in [8, 32] {
+        let mut bytes = bytes.to_vec();
+        bytes.resize(4096, 0);
+        let sum = crc(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum);
+        if let Ok(page) = Page::decode(&bytes, entry) {
+            assert!(page.entries().count() > 0);
+            let _ = (page.first(), page.last(), page.starting_with(b"ab").count());
+        }
+    }
+}
