@@ -82,12 +82,14 @@ impl Place {
         let magic = head.len().min(4);
         let counted = if root { file.write_at(&head[magic..], magic as u64) } else { Ok(()) };
         team.agree("finish", counted)?;
-        if durable {
+        // An old container is replaced by nothing that a power cut could take away.
+        let durable_first = durable || self.is_beside();
+        if durable_first {
             file.sync("finish", Ok(()))?;
         }
         let marked = if root { file.write_at(&head[..magic], 0) } else { Ok(()) };
         team.agree("finish", marked)?;
-        if durable {
+        if durable_first {
             file.sync("finish", Ok(()))?;
         }
         let named = if root { self.take_name(durable) } else { Ok(()) };
