@@ -10,6 +10,7 @@
 mod autoflush;
 mod catalog;
 mod checkpoint;
+mod comm;
 mod data;
 mod describe;
 mod errors;
@@ -48,6 +49,8 @@ mod native {
     };
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
+    #[pymodule_export]
+    use super::comm::check_comm;
     #[pymodule_export]
     use super::describe::Cube;
     #[pymodule_export]

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fieldstone_core::env::comm::check::check;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::threads::{self, Faults};
 use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce};
@@ -102,6 +103,26 @@ fn a_file_is_written_and_read_by_all() {
         assert_eq!(read.read_at(&mut hole, 4 * size)?, 1);
         assert_eq!(hole, [0]);
         assert!(read.write_at(b"x", 0).is_err(), "opened for reading");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_check_passes_on_all_and_finds_the_rank_that_fails() {
+    on_every_comm(|comm| {
+        let (size, alone) = (comm.size(), comm.size() == 1);
+        let steps = check(comm.clone(), Path::new("/check"), 50, None)?;
+        if size > 5 {
+            return Ok(());
+        }
+        for rank in 0..size {
+            for nth in 1..=steps {
+                let path = format!("/check-{rank}-{nth}");
+                let error = check(comm.clone(), Path::new(&path), 50, Some((rank, nth))).unwrap_err();
+                assert!(error.message().contains("was to fail"), "{error}");
+                assert!(alone || error.message().starts_with(&format!("rank {rank}: ")), "{error}");
+            }
+        }
         Ok(())
     });
 }

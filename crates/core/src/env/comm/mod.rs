@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use crate::Result;
 
+pub mod check;
 pub mod single;
 mod team;
 pub mod threads;
@@ -102,5 +103,10 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     /// [`write_at`](CommFile::write_at) at the same time.
     fn is_concurrent(&self) -> bool {
         false
+    }
+    /// Collective: gives back what the file holds. No rank uses it afterwards. MPI closes a file on all ranks
+    /// together, therefore dropping one does not; one that was never closed is closed with the process.
+    fn close(&self) -> Result<()> {
+        Ok(())
     }
 }

@@ -300,6 +300,13 @@ impl TeamFile {
         self.team.agree(step, local)?;
         self.team.agree(step, self.file.sync())
     }
+
+    /// Collective: see [`CommFile::close`]. All ranks close the file, also where one of them has failed.
+    pub fn close(&self, step: &'static str, local: Result<()>) -> Result<()> {
+        let agreed = self.team.agree(step, local);
+        let closed = self.team.agree(step, self.file.close());
+        agreed.and(closed)
+    }
 }
 
 /// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the

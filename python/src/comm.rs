@@ -1,0 +1,345 @@
+//! Communicators of Python: mpi4py's, as the trait that every collective of Fieldstone goes through.
+//!
+//! The classes of `fieldstone._mpi` make the calls of MPI; here bytes are handed to them and taken from
+//! them. What MPI raises becomes an error that names the call or the file. Files go in rounds of at most
+//! [`ROUND`] bytes a rank, which ranks agree upon, so that the copy that Python is given stays small.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone::env::comm::check::check;
+use fieldstone::env::comm::single::SingleComm;
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone::{Env, Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+
+use crate::errors::Raise;
+
+/// The most bytes that one call moves between a file and a rank.
+const ROUND: usize = 64 << 20;
+/// The most parts that one call moves.
+const PARTS: usize = 1 << 16;
+
+/// The ranks that `comm` names: `None` and a communicator of one rank are this process alone, else it is
+/// mpi4py's; anything else is `Invalid`. Collective, and by a thread that holds the interpreter's lock.
+pub(crate) fn comm_from_python(comm: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Comm>> {
+    let alone = || Arc::new(SingleComm::new(Env::real().disk));
+    if comm.is_none() {
+        return Ok(alone());
+    }
+    let module = comm.py().import("fieldstone._mpi")?;
+    let ours = module.getattr("communicator")?.call1((comm,))?;
+    let (rank, size) = (ours.getattr("rank")?.extract()?, ours.getattr("size")?.extract()?);
+    match size {
+        1 => Ok(alone()),
+        _ => Ok(Arc::new(PythonComm { ours: ours.unbind(), rank, size })),
+    }
+}
+
+/// Checks every call of a communicator of mpi4py, with parts of about `length` bytes and a new file `path`,
+/// which stays, empty. Collective; returns the number of steps. With `fails`, a rank and a step, that step of
+/// that rank fails on purpose.
+#[pyfunction]
+#[pyo3(name = "_check_comm", signature = (comm, path, length=1000, fails=None))]
+pub fn check_comm(
+    py: Python<'_>,
+    comm: &Bound<'_, PyAny>,
+    path: PathBuf,
+    length: usize,
+    fails: Option<(usize, u64)>,
+) -> PyResult<u64> {
+    let comm = comm_from_python(comm)?;
+    py.detach(|| check(comm, &path, length, fails)).or_raise()
+}
+
+/// The operating system's error behind an exception of MPI, or its text.
+fn cause(py: Python<'_>, error: &PyErr) -> io::Error {
+    let number = || -> PyResult<Option<i32>> {
+        py.import("fieldstone._mpi")?.getattr("number_of")?.call1((error.value(py),))?.extract()
+    };
+    match number() {
+        Ok(Some(number)) => io::Error::from_raw_os_error(number),
+        _ => io::Error::other(error.to_string()),
+    }
+}
+
+/// The bytes of a bytearray that `fieldstone._mpi` returned.
+fn taken(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    Ok(value.cast::<PyByteArray>()?.to_vec())
+}
+
+fn taken_list(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u8>>> {
+    value.cast::<PyList>()?.iter().map(|part| taken(&part)).collect()
+}
+
+/// The ranks of a communicator of mpi4py.
+struct PythonComm {
+    ours: Py<PyAny>,
+    rank: usize,
+    size: usize,
+}
+
+impl fmt::Debug for PythonComm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {} of mpi4py", self.rank, self.size)
+    }
+}
+
+impl PythonComm {
+    fn call<T>(
+        &self,
+        name: &str,
+        arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
+        take: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T> {
+        Python::attach(|py| {
+            let value = self.ours.bind(py).getattr(name)?.call1(arguments(py)?)?;
+            take(&value)
+        })
+        .map_err(|error: PyErr| {
+            Error::unavailable(format!("rank {} of MPI failed in {name}: {error}", self.rank))
+        })
+    }
+
+    /// A call that gives and takes 64-bit integers, which cross as their bytes.
+    fn numbers(&self, name: &str, reduce: Option<Reduce>, values: &mut [u64]) -> Result<()> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let joined = self.call(
+            name,
+            |py| match reduce {
+                None => (PyBytes::new(py, &bytes),).into_pyobject(py),
+                Some(Reduce::Max) => ("max", PyBytes::new(py, &bytes)).into_pyobject(py),
+                Some(Reduce::Sum) => ("sum", PyBytes::new(py, &bytes)).into_pyobject(py),
+            },
+            taken,
+        )?;
+        for (value, bytes) in values.iter_mut().zip(joined.chunks_exact(8)) {
+            *value = bytes.try_into().map_or(*value, u64::from_ne_bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Comm for PythonComm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+    fn size(&self) -> usize {
+        self.size
+    }
+    fn barrier(&self) -> Result<()> {
+        self.call("barrier", |py| Ok(PyTuple::empty(py)), |_| Ok(()))
+    }
+    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+        let data = if root == self.rank { data } else { Vec::new() };
+        self.call("broadcast", |py| (root, PyBytes::new(py, &data)).into_pyobject(py), taken)
+    }
+    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.call("allgather", |py| (PyBytes::new(py, data),).into_pyobject(py), taken_list)
+    }
+    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.call("gather", |py| (root, PyBytes::new(py, data)).into_pyobject(py), taken_list)
+    }
+    fn exscan(&self, values: &mut [u64]) -> Result<()> {
+        self.numbers("exscan", None, values)
+    }
+    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
+        self.numbers("allreduce", Some(reduce), values)
+    }
+    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if parts.len() != self.size {
+            let given = parts.len();
+            return Err(Error::invalid(format!("alltoallv with {given} parts for {} ranks", self.size)));
+        }
+        self.call(
+            "alltoallv",
+            |py| {
+                // Each part is dropped as soon as Python has its copy.
+                let copies = parts.into_iter().map(|part| PyBytes::new(py, &part)).collect::<Vec<_>>();
+                (PyList::new(py, copies)?,).into_pyobject(py)
+            },
+            taken_list,
+        )
+    }
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        let (action, word) = match mode {
+            FileMode::CreateNew => ("create", "create"),
+            FileMode::Read => ("open", "read"),
+            FileMode::ReadWrite => ("open", "write"),
+        };
+        Python::attach(|py| {
+            let absolute = py.import("fieldstone._mpi")?.getattr("absolute")?.call1((path,))?;
+            let file = self.ours.bind(py).getattr("open")?.call1((absolute, word))?.unbind();
+            let comm = PythonComm { ours: self.ours.clone_ref(py), rank: self.rank, size: self.size };
+            Ok(Arc::new(PythonFile { comm, file, path: path.to_owned() }) as Arc<dyn CommFile>)
+        })
+        .map_err(|error: PyErr| Error::io(action, path, Python::attach(|py| cause(py, &error))))
+    }
+}
+
+/// A file of MPI-IO.
+#[derive(Debug)]
+struct PythonFile {
+    comm: PythonComm,
+    file: Py<PyAny>,
+    path: PathBuf,
+}
+
+/// The parts of a rank that go in one round: `(part, begin, end)`.
+type Round = Vec<(usize, usize, usize)>;
+
+/// Divides parts of these lengths into rounds.
+fn rounds(lengths: impl Iterator<Item = usize>) -> Vec<Round> {
+    let mut rounds: Vec<Round> = Vec::new();
+    let mut room = 0;
+    for (part, length) in lengths.enumerate() {
+        let mut begin = 0;
+        while begin < length {
+            if room == 0 || rounds.last().is_none_or(|round| round.len() == PARTS) {
+                rounds.push(Round::new());
+                room = ROUND;
+            }
+            let end = length.min(begin + room);
+            if let Some(round) = rounds.last_mut() {
+                round.push((part, begin, end));
+            }
+            room -= end - begin;
+            begin = end;
+        }
+    }
+    rounds
+}
+
+impl PythonFile {
+    fn call<T>(
+        &self,
+        action: &str,
+        name: &str,
+        arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
+        take: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T> {
+        Python::attach(|py| {
+            let value = self.file.bind(py).getattr(name).and_then(|method| method.call1(arguments(py)?));
+            value.and_then(|value| take(&value)).map_err(|error| cause(py, &error))
+        })
+        .map_err(|cause| Error::io(action, &self.path, cause))
+    }
+
+    /// Agrees on how many rounds there are, and whether any rank has several parts in one of them. A rank
+    /// that failed in one round takes part in the others, with nothing.
+    fn in_rounds(
+        &self,
+        own: &[Round],
+        mut act: impl FnMut(&[(usize, usize, usize)], bool) -> Result<()>,
+    ) -> Result<()> {
+        let most = own.iter().map(Vec::len).max().unwrap_or(0);
+        let mut agreed = [own.len() as u64, most as u64];
+        self.comm.allreduce(Reduce::Max, &mut agreed)?;
+        let mut outcome = Ok(());
+        for n in 0..agreed[0] {
+            let round = usize::try_from(n).ok().and_then(|n| own.get(n)).map_or(&[][..], Vec::as_slice);
+            let done = act(if outcome.is_ok() { round } else { &[] }, agreed[1] > 1);
+            outcome = outcome.and(done);
+        }
+        outcome
+    }
+}
+
+impl CommFile for PythonFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        data.chunks(ROUND).enumerate().try_for_each(|(n, chunk)| {
+            let at = offset.saturating_add((n * ROUND) as u64);
+            self.call("write", "write_at", |py| (PyBytes::new(py, chunk), at).into_pyobject(py), |_| Ok(()))
+        })
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        for chunk in buffer.chunks_mut(ROUND) {
+            let at = offset.saturating_add(done as u64);
+            let read = self.call("read", "read_at", |py| (chunk.len(), at).into_pyobject(py), taken)?;
+            let n = read.len().min(chunk.len());
+            chunk[..n].copy_from_slice(&read[..n]);
+            done += n;
+            if n < chunk.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let own = rounds(parts.iter().map(|(_, data)| data.len()));
+        self.in_rounds(&own, |round, several| {
+            let data: Vec<u8> = round.iter().flat_map(|(p, b, e)| &parts[*p].1[*b..*e]).copied().collect();
+            let offsets: Vec<u64> = round.iter().map(|(p, b, _)| parts[*p].0 + *b as u64).collect();
+            if !several {
+                let offset = offsets.first().copied().unwrap_or(0);
+                return self.call(
+                    "write",
+                    "write_part",
+                    |py| (offset, PyBytes::new(py, &data)).into_pyobject(py),
+                    |_| Ok(()),
+                );
+            }
+            let lengths: Vec<usize> = round.iter().map(|(_, begin, end)| end - begin).collect();
+            self.call(
+                "write",
+                "write_parts",
+                |py| (offsets, lengths, PyBytes::new(py, &data)).into_pyobject(py),
+                |_| Ok(()),
+            )
+        })
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        // MPI does not say reliably how much of a view was there.
+        let end = parts.iter().map(|(offset, part)| offset.saturating_add(part.len() as u64)).max();
+        let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let there = match self.len() {
+            Ok(len) if end.is_some_and(|end| end > len) => Err(Error::io("read", &self.path, short())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let own = if there.is_ok() { rounds(parts.iter().map(|(_, part)| part.len())) } else { Vec::new() };
+        let read = self.in_rounds(&own, |round, several| {
+            let offsets: Vec<u64> = round.iter().map(|(p, b, _)| parts[*p].0 + *b as u64).collect();
+            let lengths: Vec<usize> = round.iter().map(|(_, begin, end)| end - begin).collect();
+            let data = if several {
+                self.call("read", "read_parts", |py| (offsets, lengths).into_pyobject(py), taken)?
+            } else {
+                let (offset, length) = (offsets.first().unwrap_or(&0), lengths.first().unwrap_or(&0));
+                self.call("read", "read_part", |py| (*offset, *length).into_pyobject(py), taken)?
+            };
+            let mut rest = &data[..];
+            for (part, begin, end) in round {
+                let (piece, after) = rest.split_at_checked(end - begin).ok_or_else(|| {
+                    Error::internal(format!("MPI read too few bytes of {}", self.path.display()))
+                })?;
+                parts[*part].1[*begin..*end].copy_from_slice(piece);
+                rest = after;
+            }
+            Ok(())
+        });
+        there.and(read)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.call("stat", "length", |py| Ok(PyTuple::empty(py)), |value| value.extract())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.call("set the length of", "set_length", |py| (len,).into_pyobject(py), |_| Ok(()))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.call("sync", "sync", |py| Ok(PyTuple::empty(py)), |_| Ok(()))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.call("close", "close", |py| Ok(PyTuple::empty(py)), |_| Ok(()))
+    }
+}
