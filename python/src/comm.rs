@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone::env::comm::check::check;
+use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
 use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
 use fieldstone::{Env, Error, Result};
@@ -188,31 +189,6 @@ struct PythonFile {
     path: PathBuf,
 }
 
-/// The parts of a rank that go in one round: `(part, begin, end)`.
-type Round = Vec<(usize, usize, usize)>;
-
-/// Divides parts of these lengths into rounds.
-fn rounds(lengths: impl Iterator<Item = usize>) -> Vec<Round> {
-    let mut rounds: Vec<Round> = Vec::new();
-    let mut room = 0;
-    for (part, length) in lengths.enumerate() {
-        let mut begin = 0;
-        while begin < length {
-            if room == 0 || rounds.last().is_none_or(|round| round.len() == PARTS) {
-                rounds.push(Round::new());
-                room = ROUND;
-            }
-            let end = length.min(begin + room);
-            if let Some(round) = rounds.last_mut() {
-                round.push((part, begin, end));
-            }
-            room -= end - begin;
-            begin = end;
-        }
-    }
-    rounds
-}
-
 impl PythonFile {
     fn call<T>(
         &self,
@@ -226,25 +202,6 @@ impl PythonFile {
             value.and_then(|value| take(&value)).map_err(|error| cause(py, &error))
         })
         .map_err(|cause| Error::io(action, &self.path, cause))
-    }
-
-    /// Agrees on how many rounds there are, and whether any rank has several parts in one of them. A rank
-    /// that failed in one round takes part in the others, with nothing.
-    fn in_rounds(
-        &self,
-        own: &[Round],
-        mut act: impl FnMut(&[(usize, usize, usize)], bool) -> Result<()>,
-    ) -> Result<()> {
-        let most = own.iter().map(Vec::len).max().unwrap_or(0);
-        let mut agreed = [own.len() as u64, most as u64];
-        self.comm.allreduce(Reduce::Max, &mut agreed)?;
-        let mut outcome = Ok(());
-        for n in 0..agreed[0] {
-            let round = usize::try_from(n).ok().and_then(|n| own.get(n)).map_or(&[][..], Vec::as_slice);
-            let done = act(if outcome.is_ok() { round } else { &[] }, agreed[1] > 1);
-            outcome = outcome.and(done);
-        }
-        outcome
     }
 }
 
@@ -272,10 +229,11 @@ impl CommFile for PythonFile {
     }
 
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
-        let own = rounds(parts.iter().map(|(_, data)| data.len()));
-        self.in_rounds(&own, |round, several| {
-            let data: Vec<u8> = round.iter().flat_map(|(p, b, e)| &parts[*p].1[*b..*e]).copied().collect();
-            let offsets: Vec<u64> = round.iter().map(|(p, b, _)| parts[*p].0 + *b as u64).collect();
+        let own = rounds(parts.iter().map(|(_, data)| data.len()), ROUND, PARTS);
+        in_rounds(&self.comm, &own, |round, several| {
+            let data: Vec<u8> =
+                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
+            let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();
             if !several {
                 let offset = offsets.first().copied().unwrap_or(0);
                 return self.call(
@@ -285,7 +243,7 @@ impl CommFile for PythonFile {
                     |_| Ok(()),
                 );
             }
-            let lengths: Vec<usize> = round.iter().map(|(_, begin, end)| end - begin).collect();
+            let lengths: Vec<usize> = round.iter().map(|p| p.end - p.begin).collect();
             self.call(
                 "write",
                 "write_parts",
@@ -304,10 +262,11 @@ impl CommFile for PythonFile {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
-        let own = if there.is_ok() { rounds(parts.iter().map(|(_, part)| part.len())) } else { Vec::new() };
-        let read = self.in_rounds(&own, |round, several| {
-            let offsets: Vec<u64> = round.iter().map(|(p, b, _)| parts[*p].0 + *b as u64).collect();
-            let lengths: Vec<usize> = round.iter().map(|(_, begin, end)| end - begin).collect();
+        let lengths = parts.iter().map(|(_, part)| part.len());
+        let own = if there.is_ok() { rounds(lengths, ROUND, PARTS) } else { Vec::new() };
+        let read = in_rounds(&self.comm, &own, |round, several| {
+            let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();
+            let lengths: Vec<usize> = round.iter().map(|p| p.end - p.begin).collect();
             let data = if several {
                 self.call("read", "read_parts", |py| (offsets, lengths).into_pyobject(py), taken)?
             } else {
@@ -315,11 +274,11 @@ impl CommFile for PythonFile {
                 self.call("read", "read_part", |py| (*offset, *length).into_pyobject(py), taken)?
             };
             let mut rest = &data[..];
-            for (part, begin, end) in round {
+            for Piece { part, begin, end } in round.iter().copied() {
                 let (piece, after) = rest.split_at_checked(end - begin).ok_or_else(|| {
                     Error::internal(format!("MPI read too few bytes of {}", self.path.display()))
                 })?;
-                parts[*part].1[*begin..*end].copy_from_slice(piece);
+                parts[part].1[begin..end].copy_from_slice(piece);
                 rest = after;
             }
             Ok(())

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use crate::Result;
 
 pub mod check;
+pub mod rounds;
 pub mod single;
 mod team;
 pub mod threads;

@@ -1,0 +1,160 @@
+"""Communicators of mpi4py, under mpiexec: collectives, files, and errors that reach every rank."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import fieldstone as fst
+import pytest
+from fieldstone import _native
+from mpi_job import mpirun
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 5])
+@pytest.mark.parametrize("length", [0, 1, 1000, 300_000])
+def test_the_check_passes_under_mpiexec(ranks: int, length: int, tmp_path: Path) -> None:
+    done = mpirun(
+        ranks,
+        """
+        import sys
+        from fieldstone import _native
+        from mpi4py import MPI
+        steps = _native._check_comm(MPI.COMM_WORLD, sys.argv[1], int(sys.argv[2]))
+        if MPI.COMM_WORLD.rank == 0:
+            print(steps)
+        """,
+        tmp_path / "f",
+        length,
+    )
+    assert int(done.stdout) == 45
+    assert (tmp_path / "f").stat().st_size == 0
+
+
+def test_collectives_give_what_numpy_gives_in_many_rounds() -> None:
+    mpirun(
+        4,
+        """
+        import numpy as np
+        from fieldstone import _mpi
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        rank, size = world.rank, world.size
+        ours = _mpi.communicator(world)
+        assert _mpi.communicator(world) is ours, "duplicated once"
+        for limit in (1, 7, 64, 1 << 30):
+            _mpi.ROUND = limit
+            rng = np.random.default_rng(limit)
+            lengths = rng.integers(0, 40, (size, size))
+            parts = [[rng.bytes(n) for n in row] for row in lengths]
+            assert ours.alltoallv(parts[rank]) == [parts[r][rank] for r in range(size)]
+            assert ours.allgather(parts[rank][0]) == [parts[r][0] for r in range(size)]
+            for root in range(size):
+                expected = [parts[r][1] for r in range(size)] if rank == root else []
+                assert ours.gather(root, parts[rank][1]) == expected
+                own = parts[root][2] if rank == root else b""
+                assert ours.broadcast(root, own) == parts[root][2]
+            assert ours.alltoallv([b""] * size) == [b""] * size
+            assert ours.allgather(b"") == [b""] * size
+            values = rng.integers(0, 1 << 64, (size, 9), dtype=np.uint64, endpoint=False)
+            scan = np.frombuffer(ours.exscan(values[rank].tobytes()), np.uint64)
+            assert (scan == values[:rank].sum(axis=0, dtype=np.uint64)).all()
+            for reduce, fold in (("sum", np.add), ("max", np.maximum)):
+                joined = np.frombuffer(ours.allreduce(reduce, values[rank].tobytes()), np.uint64)
+                assert (joined == fold.reduce(values)).all(), reduce
+        """,
+    )
+
+
+def test_each_rank_fails_at_each_step_and_all_learn_its_name_within_a_second(tmp_path: Path) -> None:
+    done = mpirun(
+        4,
+        """
+        import sys, time
+        import fieldstone as fst
+        from fieldstone import _native
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        steps = _native._check_comm(world, f"{sys.argv[1]}/f")
+        tried = 0
+        for rank in range(world.size):
+            for step in range(1, steps + 1):
+                began = time.monotonic()
+                try:
+                    _native._check_comm(world, f"{sys.argv[1]}/{rank}-{step}", 100, (rank, step))
+                except fst.Unavailable as error:
+                    assert error.message.startswith(f"rank {rank}: step"), error
+                    tried += 1
+                assert time.monotonic() - began < 1
+        assert tried == steps * world.size, tried
+        _native._check_comm(world, f"{sys.argv[1]}/again")
+        if world.rank == 0:
+            print(tried)
+        """,
+        tmp_path,
+        timeout=300,
+    )
+    assert int(done.stdout) == 45 * 4
+
+
+def test_a_killed_rank_ends_the_job_at_once() -> None:
+    began = time.monotonic()
+    done = mpirun(
+        4,
+        """
+        import os, signal, time
+        from fieldstone import _mpi
+        from mpi4py import MPI
+        ours = _mpi.communicator(MPI.COMM_WORLD)
+        ours.barrier()
+        if ours.rank == 0:
+            print("killed", time.time(), flush=True)
+        ours.barrier()
+        if ours.rank == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ours.barrier()
+        print("went on")
+        """,
+        check=False,
+    )
+    ended = time.time()
+    assert done.returncode != 0
+    assert "went on" not in done.stdout
+    assert ended - float(done.stdout.split("killed")[1].split()[0]) < 1, time.monotonic() - began
+
+
+def test_what_cannot_be_opened_says_why_on_every_rank(tmp_path: Path) -> None:
+    mpirun(
+        3,
+        """
+        import sys
+        import fieldstone as fst
+        from fieldstone import _native
+        from mpi4py import MPI
+        for path, kind in ((f"{sys.argv[1]}/absent/f", fst.NotFound), (sys.argv[1], fst.Error)):
+            try:
+                _native._check_comm(MPI.COMM_WORLD, path)
+            except kind as error:
+                assert path in str(error), error
+            else:
+                raise AssertionError(path)
+        """,
+        tmp_path,
+    )
+
+
+class Ranked:
+    """What looks like a communicator, and is none."""
+
+    rank, size = 0, 2
+
+
+@pytest.mark.parametrize("comm", [Ranked(), 7, "MPI.COMM_WORLD"])
+def test_what_is_no_communicator_is_refused(comm: object, tmp_path: Path) -> None:
+    with pytest.raises(fst.Invalid, match="no communicator of mpi4py") as refused:
+        _native._check_comm(comm, tmp_path / "f")
+    assert "MPI.COMM_WORLD" in str(refused.value.hint)
+
+
+def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
+    assert _native._check_comm(None, tmp_path / "f") == 45
