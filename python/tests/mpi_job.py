@@ -13,7 +13,7 @@ from conftest import ROOT, require
 
 
 def mpiexec() -> tuple[str, dict[str, str]]:
-    """The program beside the interpreter or in PATH, and the environment in which mpi4py takes its library."""
+    """The program beside the interpreter or in PATH, and an environment where mpi4py takes its library."""
     beside = Path(sys.executable).parent / "mpiexec"
     program = str(beside) if beside.exists() else shutil.which("mpiexec")
     require("mpi", program, "no mpiexec (pip install mpich mpi4py)")
