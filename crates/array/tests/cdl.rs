@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
-mod small_reader;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,24 +10,33 @@ use std::process::Command;
 
 use fieldstone_array::container::cdl::{self, Options, Verbatim};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::parse::{self, Source};
 
-/// What we print of a file.
-fn ours(path: &Path, options: &Options) -> Result<Vec<u8>> {
-    let bytes = std::fs::read(path).unwrap();
-    let metadata = Verbatim::new(small_reader::header(&bytes), bytes.len() as u64)?;
-    let file = File::open(path).unwrap();
-    let read = |buffer: &mut [u8], offset: u64| {
+/// A file as readers of headers want it.
+struct Real(File);
+
+impl Source for Real {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match file.read_at(&mut buffer[done..], offset + done as u64).unwrap() {
+            match self.0.read_at(&mut buffer[done..], offset + done as u64).unwrap() {
                 0 => break,
                 more => done += more,
             }
         }
         Ok(done)
-    };
+    }
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.metadata().unwrap().len())
+    }
+}
+
+/// What we print of a file.
+fn ours(path: &Path, options: &Options) -> Result<Vec<u8>> {
+    let file = Real(File::open(path).unwrap());
+    let metadata = Verbatim::new(parse::header(&file)?.0, file.len()?)?;
     let mut text = Vec::new();
-    cdl::write::<Error>(&metadata, &read, options, &mut |part| {
+    cdl::write::<Error>(&metadata, &|buffer, offset| file.read_at(buffer, offset), options, &mut |part| {
         text.extend_from_slice(part);
         Ok(())
     })?;

@@ -8,13 +8,14 @@ use clap::error::{ContextKind, ContextValue};
 use fieldstone::{Error, nearest};
 
 /// What verbs are for, in the order in which people need them.
-pub const GROUPS: [(&str, &[&str]); 7] = [
+pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Put in", &["init", "archive", "ingest"]),
     ("Find", &["list", "axes", "show", "where"]),
     ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
     ("Take out", &["get", "export", "plot"]),
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),
+    ("Array files", &["container"]),
     ("Words and shells", &["schema", "completions", "help"]),
 ];
 

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 28] = [
+const VERBS: [&str; 29] = [
     "annotate",
     "find",
     "runs",
@@ -39,6 +39,7 @@ const VERBS: [&str; 28] = [
     "version",
     "doctor",
     "completions",
+    "container",
 ];
 
 #[test]

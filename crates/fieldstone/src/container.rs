@@ -37,9 +37,12 @@ pub use fieldstone_array::container::enddef::{Indexing, Phase, Report};
 pub use fieldstone_array::container::{
     Container, Counts, CreateOptions, DimInfo, DimRef, Format, Metadata, Mode, Strategy, VarInfo, VarRef,
 };
+pub use fieldstone_array::container::{cdl, offsets, stats};
 pub use fieldstone_core::env::comm::Comm;
 pub use fieldstone_format::netcdf::layout::{Alignment, Layout};
 pub use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
+
+pub mod look;
 
 /// Creates a container, in define mode; with `comm` on all its ranks (collective). One of that path stays until
 /// the new one is synced or closed.

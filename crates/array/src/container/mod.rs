@@ -9,6 +9,8 @@
 //! | [`file`] | an open container: define mode, data mode, the way to a finished file |
 //! | [`validate`] | whether a file keeps the format |
 //! | [`model`] | words shared by the others: formats, strategies, a variable as readers see it |
+//! | [`offsets`] | where the bytes of each variable lie |
+//! | [`stats`] | counts and bytes, in all and by path |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
@@ -20,7 +22,9 @@ pub mod define;
 pub mod enddef;
 pub mod file;
 pub mod model;
+pub mod offsets;
 pub mod partitioned;
+pub mod stats;
 pub mod validate;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};

@@ -6,6 +6,7 @@ mod annotate;
 mod archive;
 mod axes;
 mod completions;
+mod container;
 mod copy;
 mod delete;
 mod doctor;
@@ -69,6 +70,7 @@ pub enum Verb {
     Dump(dump::Arguments),
     Version(version::Arguments),
     Doctor(doctor::Arguments),
+    Container(container::Arguments),
     Completions(completions::Arguments),
     Help(help::Arguments),
 }
@@ -104,6 +106,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Dump(arguments) => dump::run(arguments, out),
         Verb::Version(arguments) => version::run(arguments, out),
         Verb::Doctor(arguments) => doctor::run(arguments, out),
+        Verb::Container(arguments) => container::run(arguments, out),
         Verb::Completions(arguments) => completions::run(arguments, out),
         Verb::Help(arguments) => help::run(arguments, out),
     }

@@ -78,7 +78,10 @@ pub fn write<E: From<Error>>(
 ) -> std::result::Result<(), E> {
     for path in options.vars.iter().flatten() {
         if metadata.find_var(path)?.is_none() {
-            return Err(Error::not_found(format!("no variable `{path}` in this container")).into());
+            let none = Error::not_found(format!("no variable `{path}` in this container"));
+            return Err(none
+                .with_hint("the header lists all: give no variables, or the header alone")
+                .into());
         }
     }
     let mut text = Text { buffer: Vec::new(), sink };

@@ -1,0 +1,79 @@
+//! `fieldstone container stats`: objects and bytes, in all and below each path.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::container::{look, stats};
+use serde_json::json;
+
+use super::object;
+use crate::output::{Done, Format, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone container stats events.nc
+  fieldstone container stats events.nc --depth 2
+  fieldstone container stats events.nc --depth 0 --json
+
+A line is a path with its dimensions, attributes, variables and bytes of data; the last line is the sum, the
+path / holds what has none. Attributes of variables are not counted. Where a program reads, there are tabs
+between.
+
+With --json: format, dims, attrs, vars, bytes and paths (path, dims, attrs, vars, bytes).";
+
+/// Count objects and bytes, in all and below each path
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The container
+    file: PathBuf,
+    /// How many parts of a path are told apart
+    #[arg(long, default_value_t = 1, value_name = "PARTS")]
+    depth: usize,
+}
+
+/// Prints a line per path.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let file = look::open(&arguments.file, look::Names::Paths)?;
+    let stats = stats::stats(file.metadata(), arguments.depth)?;
+    let shown = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+    let paths = stats.paths.iter().map(|place| {
+        let counts = place.counts;
+        json!({
+            "path": shown(&place.path),
+            "dims": counts.dims,
+            "attrs": counts.attrs,
+            "vars": counts.vars,
+            "bytes": place.bytes,
+        })
+    });
+    match out.format() {
+        Format::JsonLines => return out.items("paths", paths.map(Ok)),
+        Format::Json => {
+            return out.document(&json!({
+                "format": object::format(file.metadata().format()),
+                "dims": stats.counts.dims,
+                "attrs": stats.counts.attrs,
+                "vars": stats.counts.vars,
+                "bytes": stats.bytes,
+                "paths": paths.collect::<Vec<_>>(),
+            }));
+        }
+        Format::Text => {}
+    }
+    let mut table = Table::new([
+        Column::text("path").least(12).rank(9),
+        Column::number("dimensions"),
+        Column::number("attributes"),
+        Column::number("variables").rank(7),
+        Column::number("bytes").rank(6),
+    ]);
+    let sum = ("all".to_owned(), stats.counts, stats.bytes);
+    let lines = stats.paths.iter().map(|place| (shown(&place.path), place.counts, place.bytes));
+    for (path, counts, bytes) in lines.chain([sum]) {
+        let numbers = [counts.dims, counts.attrs, counts.vars, bytes].map(|n| n.to_string());
+        table.row([path].into_iter().chain(numbers).collect(), out)?;
+    }
+    table.finish(out)
+}

@@ -1,0 +1,110 @@
+//! A container as it is, for tools: its header with names as they stand in the file or as paths, and its
+//! bytes. What computes with values opens it as a container instead.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_array::container::Metadata;
+use fieldstone_array::container::cdl::Verbatim;
+use fieldstone_core::env::{DiskFile, Env};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::parse::{self, Source};
+use fieldstone_format::netcdf::{Attrs, Header, paths};
+
+/// How names of a netCDF file are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// As they stand in the file: what plain netCDF tools see.
+    AsInFile,
+    /// As paths, where the file says that its names spell some.
+    Paths,
+}
+
+/// An open container.
+#[derive(Debug)]
+pub struct Look {
+    metadata: Box<dyn Metadata>,
+    bytes: Bytes,
+    len: u64,
+    header_bytes: u64,
+}
+
+/// The file's bytes, with its path for errors.
+#[derive(Debug)]
+struct Bytes {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+}
+
+impl Source for Bytes {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset.saturating_add(done as u64);
+            match self.file.read_at(rest, at).map_err(|e| Error::io("read", &self.path, e))? {
+                0 => break,
+                some => done += some,
+            }
+        }
+        Ok(done)
+    }
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.stat().map_err(|e| Error::io("stat", &self.path, e))?.len)
+    }
+}
+
+/// Opens a container to look at.
+///
+/// Errors: NotFound, Denied; Corrupt with offset and rule where it is no container.
+pub fn open(path: &Path, names: Names) -> Result<Look> {
+    let file = Env::real().disk.open_read(path).map_err(|e| Error::io("open", path, e))?;
+    let bytes = Bytes { path: path.to_owned(), file };
+    let len = bytes.len()?;
+    let (mut header, places) = parse::header(&bytes).map_err(|error| error.context(path.display()))?;
+    if names == Names::Paths {
+        show_paths(&mut header);
+    }
+    let metadata = Verbatim::new(header, len).map_err(|error| error.context(path.display()))?;
+    Ok(Look { metadata: Box::new(metadata), bytes, len, header_bytes: places.header_len })
+}
+
+/// Names of a header as paths, without the attribute that says how they are spelled.
+fn show_paths(header: &mut Header) {
+    if !paths::is_spelled(&header.attrs) {
+        return;
+    }
+    header.dims.names = header.dims.names.iter().map(paths::decode).collect();
+    header.vars.names = header.vars.names.iter().map(paths::decode).collect();
+    let mut attrs = Attrs::default();
+    for attr in header.attrs.iter().filter(|attr| attr.name != paths::ATTRIBUTE) {
+        attrs.push(&paths::decode(attr.name), attr.ty, attr.value);
+    }
+    header.attrs = attrs;
+}
+
+impl Look {
+    /// Its header.
+    pub fn metadata(&self) -> &dyn Metadata {
+        &*self.metadata
+    }
+
+    /// Bytes of the header.
+    pub fn header_bytes(&self) -> u64 {
+        self.header_bytes
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// The file's name, without folder and extension: what CDL calls the container.
+    pub fn name(&self) -> String {
+        self.bytes.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Fills as much of `buffer` as the file has from `offset` on.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.bytes.read_at(buffer, offset)
+    }
+}
