@@ -317,6 +317,50 @@ fn ranks_find_what_others_made_and_numbers_hold() {
 }
 
 #[test]
+fn the_partitioned_header_is_a_container_like_any_other() {
+    for size in [1, 3] {
+        let env = SimWorld::memory();
+        let results = threads::run(size, Some(4), env.disk.clone(), Faults::default(), |comm| {
+            let rank = comm.rank();
+            let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+            let container = Container::create(Path::new(PATH), comm, &env, &options)?;
+            container.def_dim("time", None)?;
+            container.def_dim(&format!("rank_{rank}/x"), Some(3))?;
+            let own = container.def_var(&format!("rank_{rank}/v"), NcType::Int, &["x"])?;
+            container.put_att(Some(own), "units", NcType::Char, b"K")?;
+            container.def_var("r", NcType::Int, &["time"])?;
+            container.enddef()?;
+            assert_eq!(container.var_of(own)?.name, format!("rank_{rank}/v"));
+            put_ints(&container, &format!("rank_{rank}/v"), &[0], &[rank as i32, 1, 2], false)?;
+            for other in 0..size {
+                assert_eq!(container.var(&format!("rank_{other}/v"))?.shape(), [3]);
+            }
+            put_ints(&container, "r", &[rank as u64], &[rank as i32 + 7], true)?;
+            assert!(Container::open(Path::new(PATH), Mode::Read, single(&env), &env).is_err());
+            let again = container.redef().unwrap_err();
+            assert!(again.hint().unwrap_or("").contains("cdf5"), "{again}");
+            container.close()
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+        for mode in [Mode::Append, Mode::Read] {
+            let container = open(&env, mode).unwrap();
+            assert_eq!(container.metadata().unwrap().format(), Format::Partitioned);
+            for rank in 0..size as i32 {
+                assert_eq!(ints(&container, &format!("rank_{rank}/v")), [rank, 1, 2]);
+            }
+            let records: Vec<i32> = (0..size as i32).map(|rank| rank + 7).collect();
+            assert_eq!(ints(&container, "r")[..size], records);
+            if mode == Mode::Append {
+                put_ints(&container, "r", &[size as u64], &[99], false).unwrap();
+            } else {
+                assert_eq!(ints(&container, "r")[size..], [99]);
+            }
+            container.close().unwrap();
+        }
+    }
+}
+
+#[test]
 fn calls_in_another_order_are_named() {
     let env = SimWorld::memory();
     let results = threads::run(2, Some(5), env.disk.clone(), Faults::default(), |comm| {

@@ -15,6 +15,7 @@ use super::source::Unfinished;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+use crate::container::partitioned::Reader;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -29,7 +30,10 @@ pub(crate) struct Fresh {
     pub var_ids: Vec<u64>,
     /// Numbers in the file of the dimensions defined here.
     pub dim_ids: Vec<u64>,
+    /// The whole header, once somebody asked for what others defined.
     pub full: OnceLock<Full>,
+    /// With the partitioned header, what is found through it instead.
+    pub reader: Option<Arc<Reader>>,
 }
 
 impl Fresh {
@@ -45,6 +49,14 @@ impl Fresh {
             let _ = self.full.set(Full::new(header, layout, self.records.clone()));
         }
         self.full.get().ok_or_else(|| Error::internal("a header that was read is not there"))
+    }
+
+    /// Where what others defined is found.
+    fn whole(&self) -> Result<&dyn Metadata> {
+        match &self.reader {
+            Some(reader) => Ok(&**reader),
+            None => Ok(self.full()?),
+        }
     }
 
     /// Whether all of the file's variables and dimensions were defined, in this order, by this rank.
@@ -66,7 +78,7 @@ impl Fresh {
         let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
         if !placed {
             drop(mine);
-            let var = self.full()?.vars(id, 1)?.pop();
+            let var = self.whole()?.vars(id, 1)?.pop();
             return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
         }
         let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
@@ -80,7 +92,10 @@ impl Fresh {
 
 impl Metadata for Fresh {
     fn format(&self) -> Format {
-        Format::Classic(self.version)
+        match self.reader {
+            Some(_) => Format::Partitioned,
+            None => Format::Classic(self.version),
+        }
     }
     fn counts(&self) -> Result<Counts> {
         Ok(self.counts)
@@ -96,7 +111,7 @@ impl Metadata for Fresh {
         match found {
             Some(local) => self.local(local).map(Some),
             None if all => Ok(None),
-            None => self.full()?.find_var(path),
+            None => self.whole()?.find_var(path),
         }
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
@@ -111,19 +126,22 @@ impl Metadata for Fresh {
                 return Ok(None);
             }
         }
-        self.full()?.find_dim(path)
+        self.whole()?.find_dim(path)
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        self.full()?.vars(from, limit)
+        self.whole()?.vars(from, limit)
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        self.full()?.dims(from, limit)
+        self.whole()?.dims(from, limit)
     }
     fn attrs(&self) -> Result<Attrs> {
-        self.full()?.attrs()
+        self.whole()?.attrs()
     }
     fn memory(&self) -> u64 {
         let ids = self.var_ids.capacity() + self.dim_ids.capacity();
-        self.mine().memory() + ids as u64 * 8 + self.full.get().map_or(0, Metadata::memory)
+        self.mine().memory()
+            + ids as u64 * 8
+            + self.full.get().map_or(0, Metadata::memory)
+            + self.reader.as_ref().map_or(0, |reader| reader.memory())
     }
 }

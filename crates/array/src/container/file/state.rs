@@ -11,6 +11,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
 use fieldstone_format::netcdf::{Header, write};
+use fieldstone_format::partitioned as partitioned_format;
 
 use super::fresh::Fresh;
 use super::full::{Full, Read, dim_info, shown_name, var_info};
@@ -25,6 +26,7 @@ use crate::container::access::{self, FillVar, Records};
 use crate::container::define::{Definitions, DimColumn, VarColumns, version_of};
 use crate::container::enddef::{self, EnddefOptions, Indexing, Report};
 use crate::container::model::{DimInfo, Format, Metadata, Strategy, VarInfo};
+use crate::container::partitioned::{self, Reader};
 
 /// What an open container is in.
 #[derive(Debug)]
@@ -113,7 +115,10 @@ impl Define {
     }
 
     /// Collective: define mode of a container that has definitions.
+    ///
+    /// Errors: `Denied` where it was opened for reading; `Invalid` with the partitioned header.
     pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
+        team.agree("redef", data.may_define())?;
         let numrecs = data.records.agree(team, "redef")?;
         let header = team.agree("redef", data.header())?;
         let mut header = header.clone();
@@ -156,7 +161,10 @@ impl Define {
         let defined = planned.write(&file, &mut self.definitions, &options)?;
         let first = self.definitions.base().vars as usize;
         let version = self.definitions.header().version;
-        let records = Arc::new(Records::new(numrecs, version));
+        let records = match &defined.reader {
+            Some(reader) => reader.records(),
+            None => Arc::new(Records::new(numrecs, version)),
+        };
         let format = self.options.format;
         let definitions = std::mem::replace(&mut self.definitions, Definitions::new(format));
         let fresh = Arc::new(Fresh {
@@ -169,6 +177,7 @@ impl Define {
             var_ids: defined.var_ids,
             dim_ids: defined.dim_ids,
             full: OnceLock::new(),
+            reader: defined.reader,
         });
         let data = Data {
             file,
@@ -298,6 +307,38 @@ impl Data {
 
     fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
         let source = Arc::new(FileSource(file.clone()));
+        if is_partitioned(&file)? {
+            let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+            let reader = Arc::new(Reader::open(file.clone())?);
+            let head = reader.head();
+            // The table says nothing of where fixed data end: only that records come after them.
+            let layout = Layout {
+                header_len: head.table_offset + head.table_len,
+                data_begin: head.data_begin,
+                data_end: head.record_begin,
+                record_begin: head.record_begin,
+                record_size: head.record_size,
+                one_record_var: false,
+            };
+            return Ok(Data {
+                file,
+                place: Mutex::new(place),
+                options,
+                records: reader.records(),
+                metadata: reader,
+                held: Held::Other,
+                layout,
+                spelled: false,
+                lists: [0; 3],
+                writable: mode == Mode::Append,
+                finished: AtomicBool::new(true),
+                index: None,
+                report: Report::default(),
+                filled: None,
+                vars: Handles::default(),
+                dims: Handles::default(),
+            });
+        }
         let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
         let indexed = Indexed::open(source.clone())?;
         if indexed.is_some() {
@@ -349,6 +390,23 @@ impl Data {
         }
     }
 
+    /// Whether it takes further definitions.
+    fn may_define(&self) -> Result<()> {
+        let path = self.place().path().to_owned();
+        if !self.writable {
+            return Err(Error::new(ErrorKind::Denied, format!("{} is open for reading", path.display()))
+                .with_hint("open it with mode a"));
+        }
+        if self.options.format == Format::Partitioned {
+            let path = path.display();
+            return Err(Error::invalid(format!(
+                "{path}: the partitioned header takes no further definitions"
+            ))
+            .with_hint("convert it to cdf5, or define everything before the first enddef"));
+        }
+        Ok(())
+    }
+
     /// Removes what was never finished and is to be replaced by what stands elsewhere.
     fn discard_beside(&self) {
         let place = self.place();
@@ -362,8 +420,7 @@ impl Data {
         match &self.held {
             Held::Fresh(fresh) => Ok(fresh.full()?.header()),
             Held::Full(full) => Ok(full.header()),
-            Held::Other => Err(Error::invalid("a container that was opened for reading is not redefined")
-                .with_hint("open it with mode a")),
+            Held::Other => Err(Error::internal("a header that is not held is asked for")),
         }
     }
 
@@ -453,17 +510,22 @@ impl Data {
             return team.barrier(if closing { "close" } else { "sync" });
         }
         let numrecs = self.records.agree(team, if closing { "close" } else { "sync" })?;
-        let version = version_of(self.options.format);
         let finished = self.finished.load(Ordering::Acquire);
         // Records grow over the index, so while they may it is not there.
         let indexed = closing || self.layout.record_size == 0;
         if indexed && self.wants_index() {
             self.write_index(numrecs)?;
-        } else {
+        } else if self.options.format != Format::Partitioned || numrecs * self.layout.record_size.min(1) > 0 {
             self.file.set_len("finish", self.data_end(numrecs))?;
         }
-        let mut head = Vec::new();
-        write::put_head(&mut head, version, Some(numrecs));
+        let head = match self.options.format {
+            Format::Classic(version) => {
+                let mut head = Vec::new();
+                write::put_head(&mut head, version, Some(numrecs));
+                head
+            }
+            Format::Partitioned => partitioned::finished(numrecs),
+        };
         if finished {
             if durable {
                 self.file.sync("finish", Ok(()))?;
@@ -569,6 +631,13 @@ fn unfinished_mark(format: Format) -> u8 {
         Format::Classic(version) => version as u8,
         Format::Partitioned => b'P',
     }
+}
+
+/// Whether a file has the partitioned header, finished or not.
+fn is_partitioned(file: &TeamFile) -> Result<bool> {
+    let mut magic = [0; 4];
+    let read = file.read_at(&mut magic, 0)?;
+    Ok(read == 4 && (magic.starts_with(b"FSP") || magic == partitioned_format::UNFINISHED))
 }
 
 fn opening(error: Error, path: &Path) -> Error {
