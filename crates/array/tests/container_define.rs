@@ -54,9 +54,11 @@ fn what_is_illegal_is_refused_at_once() {
     let (kind, message) = refused(d.def_dim("u", None));
     assert!(kind == ErrorKind::Conflict && message.contains("`t` is"), "{message}");
     assert!(refused(d.def_dim("zero", Some(0))).1.contains("length 0"));
-    for name in ["", "a//b", "/a", "a/", " a", "a b ", "a\u{1}"] {
+    for name in ["", "a//b", "/a", "a/", " a", "a b ", "a\u{1}", "a\u{7f}", &"n".repeat(257)] {
         assert_eq!(refused(d.def_dim(name, Some(1))).0, ErrorKind::Invalid, "{name:?}");
         assert_eq!(refused(d.def_var(name, NcType::Int, &[])).0, ErrorKind::Invalid, "{name:?}");
+        let (kind, message) = refused(d.def_dims(&names(&["good", name]), &[1, 1]));
+        assert_eq!((kind, message), refused(d.def_dim(name, Some(1))), "{name:?}");
     }
     let (_, message) = refused(d.def_var("v", NcType::Int, &["x", "t"]));
     assert!(message.contains("may only be the first"), "{message}");
@@ -69,7 +71,7 @@ fn what_is_illegal_is_refused_at_once() {
     assert!(refused(d.put_att(None, "fieldstone_paths", NcType::Char, b"x")).1.contains("reserved"));
     let mut old = Definitions::new(Format::Classic(Version::Cdf2));
     assert!(refused(old.def_var("v", NcType::Int64, &[])).1.contains("CDF-2 has no type int64"));
-    assert!(refused(old.def_dim("x", Some(1 << 31))).1.contains("2147483644"));
+    assert!(refused(old.def_dim("x", Some(1 << 31))).1.contains("2147483647"));
     // What was refused left nothing behind.
     assert_eq!((d.counts().dims, d.counts().vars, d.counts().attrs), (2, 1, 0));
 }

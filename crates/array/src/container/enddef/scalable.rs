@@ -54,10 +54,12 @@ pub(super) fn plan(
             Some(shared.learn(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
         }
     };
+    let held = table.memory();
     let index = match wants_index(options.indexing, placed.counts) {
         true => Some(index(table, &hellos, base, known, watch)),
         false => None,
     };
+    watch.release(held - index.as_ref().map_or(0, |index| index.entries.len() as u64 * 8).min(held));
     watch.end("check");
     let moves = moves(options.old, header, &placed.layout)?;
     let (report, held) = (std::mem::take(&mut watch.report), watch.held());
