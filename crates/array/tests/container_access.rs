@@ -300,6 +300,58 @@ fn an_error_of_one_rank_is_everybodys_and_the_file_goes_on() {
     }
 }
 
+/// Fills, adds records and reads them, all ranks together, and goes on after an error.
+fn collective_calls(comm: Arc<dyn Comm>) -> Result<Vec<u8>> {
+    let file = Team::new(comm).open("create", Path::new("/f.nc"), FileMode::CreateNew)?;
+    let (records, team) = (Records::new(0, Version::Cdf5), file.team());
+    let record = var(NcType::Int, &[0, 2], 0, 12);
+    let filled = [FillVar::of(&record)?, FillVar::of(&var(NcType::Byte, &[0, 3], 8, 12))?];
+    let mine = if team.rank() == 0 { &filled[..] } else { &[] };
+    let target = Target { filled: Some(mine), ..target(&file, &records) };
+    let own = Selection::of(&[team.rank() as u64, 0], &[1, 2]);
+    let data = [7; 8];
+    put_all(&target, Ok(&[Put { var: &record, selection: &own, data: &data, ty: NcType::Int }]))?;
+    let all = Selection::all(&[team.size() as u64, 2]);
+    let mut into = vec![0; team.size() * 8];
+    get_all(&target, Ok(&mut [Get { var: &record, selection: &all, into: &mut into, ty: NcType::Int }]))?;
+    Ok(into)
+}
+
+#[test]
+fn whatever_fails_on_one_rank_ends_the_call_on_all() {
+    let mut failed = 0;
+    for rank in 0..3 {
+        for nth in 1.. {
+            let mut struck = false;
+            for (fault, names) in
+                [(threads::Faults::step(rank, nth), true), (threads::Faults::death(rank, nth), false)]
+            {
+                let disk = SimWorld::memory().disk;
+                let seed = Some(nth * 31 + rank as u64);
+                let results = threads::run(3, seed, disk, fault.clone(), collective_calls);
+                struck |= fault.struck();
+                for result in results {
+                    match result {
+                        Ok(values) => assert!(!(names && fault.struck()) && values == [7; 24]),
+                        Err(error) => {
+                            failed += 1;
+                            assert!(
+                                fault.struck() && error.message().contains(&format!("rank {rank}")),
+                                "{error}"
+                            );
+                        }
+                    }
+                }
+            }
+            if !struck {
+                assert!(nth > 10, "{nth}");
+                break;
+            }
+        }
+    }
+    assert!(failed > 100, "{failed}");
+}
+
 // ---- filling
 
 #[test]
