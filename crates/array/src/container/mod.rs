@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cdl`] | a container as text, as ncdump prints it |
 //! | [`access`] | elements in and out: boxes of variables, alone or by all ranks |
+//! | [`convert`](mod@convert), [`merge`](mod@merge) | a container in another format; one from several |
 //! | [`define`] | define mode: what one rank wants in a container |
 //! | [`enddef`] | the collective moment: what ranks defined apart becomes one header |
 //! | [`file`] | an open container: define mode, data mode, the way to a finished file |
@@ -18,9 +19,11 @@
 
 pub mod access;
 pub mod cdl;
+pub mod convert;
 pub mod define;
 pub mod enddef;
 pub mod file;
+pub mod merge;
 pub mod model;
 pub mod offsets;
 pub mod partitioned;

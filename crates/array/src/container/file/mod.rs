@@ -55,7 +55,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::env::comm::{Comm, Team};
+use fieldstone_core::env::comm::{Comm, Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Names, NcType};
@@ -116,6 +116,17 @@ impl Container {
     /// The ranks that have it open.
     pub fn team(&self) -> &Team {
         &self.team
+    }
+
+    /// The open file, for moving bytes whose places are known. In data mode.
+    pub(super) fn file(&self) -> Result<TeamFile> {
+        Ok(self.data("file")?.file.clone())
+    }
+
+    /// Says that there are at least so many records.
+    pub(super) fn grow(&self, numrecs: u64) -> Result<()> {
+        self.data("grow")?.records.raise(numrecs);
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,0 +1,207 @@
+//! A container in another format, with the same contents.
+//!
+//! Elements have the same external bytes in all formats, so data are copied as they are, in pieces. Names are
+//! paths in both; where the target is a netCDF classic file they are spelled by the reversible rule.
+//!
+//! Invariants: objects keep their order, so that there and back again is the same header; at most [`PIECE`]
+//! bytes of data are in memory on a rank; what the source lacks at its end stays a hole.
+
+use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::{Attrs, Names};
+
+use super::define::{DimColumn, Types, VarColumns};
+use super::file::Container;
+use super::model::{Metadata, VarInfo};
+
+/// Bytes that are copied at once.
+const PIECE: u64 = 4 << 20;
+/// Variables or dimensions that are looked at together.
+const BATCH: usize = 4096;
+
+/// What was converted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Variables.
+    pub vars: u64,
+    /// Bytes of data that this rank copied.
+    pub bytes: u64,
+}
+
+/// Defines in `to`, which is in define mode and empty, all that `from` has, ends define mode and copies the
+/// data. Collective: rank 0 defines, all ranks copy. The caller closes `to`.
+///
+/// Errors: `Invalid` where the format of `to` cannot hold something, naming it.
+pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
+    let team = to.team();
+    let source = from.metadata();
+    let defined = source.and_then(|source| {
+        if team.rank() == 0 {
+            define_all(&*source, to)?;
+        }
+        Ok(source)
+    });
+    let source = team.agree("convert", defined)?;
+    to.enddef()?;
+    let copied = copy_share(from, to, &*source);
+    let done = copied.and_then(|bytes| Ok(Converted { vars: source.counts()?.vars, bytes }));
+    team.agree("convert data", done)
+}
+
+/// Defines all that `source` has, in its order.
+pub(super) fn define_all(source: &dyn Metadata, to: &Container) -> Result<()> {
+    let counts = source.counts()?;
+    let mut at = 0;
+    while at < counts.dims {
+        let dims = source.dims(at, BATCH)?;
+        if dims.is_empty() {
+            return Err(Error::corrupt(format!("dimension {at} of {} is not there", counts.dims)));
+        }
+        for dim in &dims {
+            to.def_dim(&dim.name, (!dim.is_record).then_some(dim.len))?;
+        }
+        at += dims.len() as u64;
+    }
+    for attr in source.attrs()?.iter() {
+        to.put_att(None, attr.name, attr.ty, attr.value)?;
+    }
+    at = 0;
+    while at < counts.vars {
+        let vars = source.vars(at, BATCH)?;
+        if vars.is_empty() {
+            return Err(Error::corrupt(format!("variable {at} of {} is not there", counts.vars)));
+        }
+        define_vars(&vars, to)?;
+        at += vars.len() as u64;
+    }
+    Ok(())
+}
+
+/// Numbers of dimensions are those of the source: they were defined first, in its order.
+fn define_vars(vars: &[VarInfo], to: &Container) -> Result<()> {
+    let names: Names = vars.iter().map(|var| &var.name).collect();
+    let types: Vec<_> = vars.iter().map(|var| var.ty).collect();
+    let (mut ids, mut id_ends) = (Vec::new(), Vec::with_capacity(vars.len()));
+    let (mut attrs, mut attr_ends) = (Attrs::default(), Vec::with_capacity(vars.len()));
+    for var in vars {
+        for dim in &var.dims {
+            ids.push(u32::try_from(dim.id).map_err(|_| Error::invalid(format!("dimension {}", dim.id)))?);
+        }
+        id_ends.push(ids.len() as u64);
+        var.attrs.iter().for_each(|attr| attrs.push(attr.name, attr.ty, attr.value));
+        attr_ends.push(attrs.len() as u64);
+    }
+    to.def_many(&VarColumns {
+        names: &names,
+        types: Types::Each(&types),
+        dims: DimColumn::Ids(&ids, &id_ends),
+        attrs: Some((&attrs, &attr_ends)),
+    })?;
+    Ok(())
+}
+
+/// Copies this rank's share of the variables.
+fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result<u64> {
+    let (rank, size) = (to.team().rank() as u64, to.team().size() as u64);
+    let (vars, numrecs) = (source.counts()?.vars, source.numrecs()?);
+    let part = |rank: u64| (u128::from(vars) * u128::from(rank) / u128::from(size)) as u64;
+    let target = to.metadata()?;
+    let mut copy = Copy::new(from.file()?, to.file()?);
+    let (mut at, end) = (part(rank), part(rank + 1));
+    while at < end {
+        let limit = (end - at).min(BATCH as u64) as usize;
+        let (old, new) = (source.vars(at, limit)?, target.vars(at, limit)?);
+        for (old, new) in old.iter().zip(&new) {
+            copy.var(old, new)?;
+        }
+        at += limit as u64;
+    }
+    copy.records(numrecs)?;
+    to.grow(numrecs)?;
+    Ok(copy.bytes)
+}
+
+/// Copies variables from one file to another; neighbours that stay neighbours go together.
+#[derive(Debug)]
+pub(super) struct Copy {
+    from: TeamFile,
+    to: TeamFile,
+    /// Source, target, length of what is still to be copied.
+    pending: (u64, u64, u64),
+    /// Of each record variable: begin and stride there, begin and stride here, length.
+    slabs: Vec<[u64; 5]>,
+    buffer: Vec<u8>,
+    /// Bytes copied so far.
+    pub bytes: u64,
+}
+
+impl Copy {
+    pub fn new(from: TeamFile, to: TeamFile) -> Copy {
+        Copy { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
+    }
+
+    /// Copies a fixed variable; keeps a record variable for [`records`](Copy::records).
+    pub fn var(&mut self, old: &VarInfo, new: &VarInfo) -> Result<()> {
+        let len = slab_len(old)?;
+        if old.is_record() {
+            self.slabs.push([old.begin, old.record_stride, new.begin, new.record_stride, len]);
+            return Ok(());
+        }
+        self.part(old.begin, new.begin, len)
+    }
+
+    /// Copies `numrecs` records of the record variables, and what is still pending.
+    pub fn records(&mut self, numrecs: u64) -> Result<()> {
+        let slabs = std::mem::take(&mut self.slabs);
+        for record in 0..if slabs.is_empty() { 0 } else { numrecs } {
+            for [begin, stride, new_begin, new_stride, len] in &slabs {
+                let at = place(*begin, record, *stride)?;
+                self.part(at, place(*new_begin, record, *new_stride)?, *len)?;
+            }
+        }
+        self.flush()
+    }
+
+    fn part(&mut self, from: u64, to: u64, len: u64) -> Result<()> {
+        let (source, target, known) = self.pending;
+        if source + known == from && target + known == to && known + len <= PIECE {
+            self.pending.2 += len;
+            return Ok(());
+        }
+        self.flush()?;
+        self.pending = (from, to, len);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let (mut source, mut target, mut left) = std::mem::take(&mut self.pending);
+        while left > 0 {
+            self.buffer.resize(left.min(PIECE) as usize, 0);
+            let read = self.from.read_at(&mut self.buffer, source)?;
+            if read == 0 {
+                break;
+            }
+            self.to.write_at(&self.buffer[..read], target)?;
+            self.bytes += read as u64;
+            (source, target, left) = (source + read as u64, target + read as u64, left - read as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a fixed variable, or of one record of a record variable.
+pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
+    let lens = var.dims.iter().filter(|dim| !dim.is_record).map(|dim| dim.len);
+    let len = lens.clone().try_fold(var.ty.size() as u64, |len, dim| len.checked_mul(dim));
+    let end = len.and_then(|len| var.begin.checked_add(len)).filter(|end| *end <= i64::MAX as u64);
+    match (len, end) {
+        (Some(len), Some(_)) => Ok(len),
+        _ => Err(Error::corrupt(format!("variable `{}` ends beyond the largest file", var.name))),
+    }
+}
+
+pub(super) fn place(begin: u64, record: u64, stride: u64) -> Result<u64> {
+    let at = record.checked_mul(stride).and_then(|at| at.checked_add(begin));
+    at.filter(|at| *at <= i64::MAX as u64)
+        .ok_or_else(|| Error::corrupt(format!("record {record} begins beyond the largest file")))
+}
