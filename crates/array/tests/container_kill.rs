@@ -1,0 +1,118 @@
+//! Real processes on the real disk, killed with SIGKILL at random moments.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fieldstone_array::container::access::Selection;
+use fieldstone_array::container::{Container, CreateOptions, Mode};
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::Comm;
+use fieldstone_core::env::comm::threads::{self, Faults};
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::netcdf::NcType;
+
+const PLACE: &str = "FIELDSTONE_TEST_KILLED";
+const VARS: usize = 600;
+const RANKS: usize = 2;
+
+fn value(container: &Container, name: &str) -> Result<i32> {
+    let var = container.var(name)?;
+    let mut data = [0; 4];
+    container.get(&var, &Selection::element(&[0]), &mut data, NcType::Int, false)?;
+    Ok(i32::from_ne_bytes(data))
+}
+
+fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32) -> Result<()> {
+    let rank = comm.rank();
+    let container = Container::create(path, comm, env, &CreateOptions::default())?;
+    container.def_dim("x", Some(1))?;
+    let names = (0..VARS).map(|i| format!("rank_{rank}/v{i}"));
+    let put = |name: &str| -> Result<()> {
+        let var = container.var(name)?;
+        container.put(&var, &Selection::element(&[0]), &generation.to_ne_bytes(), NcType::Int, false)
+    };
+    for name in names.clone() {
+        container.def_var(&name, NcType::Int, &["x"])?;
+    }
+    container.enddef()?;
+    names.clone().try_for_each(|name| put(&name))?;
+    if generation % 3 == 0 {
+        container.redef()?;
+        container.put_att(None, "note", NcType::Char, &[b'n'; 2000])?;
+        container.enddef()?;
+    }
+    container.close()
+}
+
+/// What the killed process does; nothing where it is run as a test.
+#[test]
+fn writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os(PLACE) else { return };
+    let env = Env::real();
+    for generation in 1.. {
+        let path = Path::new(&path);
+        let results = threads::run(RANKS, None, env.disk.clone(), Faults::none(), |comm| {
+            write(path, comm, &env, generation)
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_a_whole_container_or_an_unfinished_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    let (mut whole, mut unfinished, mut newest) = (0, 0, 0);
+    for round in 0..40u64 {
+        let path = folder.path().join(format!("t{}.nc", round % 20));
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["writes_until_it_is_killed", "--exact", "--test-threads=1"])
+            .env(PLACE, &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(2_000 + round * 7_919 % 90_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if !path.exists() {
+            continue;
+        }
+        let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
+        match Container::open(&path, Mode::Read, comm, &env) {
+            Ok(container) => {
+                let first = value(&container, "rank_0/v0").unwrap();
+                for rank in 0..RANKS {
+                    for i in 0..VARS {
+                        assert_eq!(value(&container, &format!("rank_{rank}/v{i}")).unwrap(), first);
+                    }
+                }
+                whole += 1;
+                newest = newest.max(first);
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                let bytes = std::fs::read(&path).unwrap();
+                assert!(bytes.is_empty() || bytes.starts_with(b"FSU"), "{error}");
+                assert!(round < 20, "an old container was lost: {error}");
+                unfinished += 1;
+                // The next process begins with a container that is whole.
+                std::fs::remove_file(&path).unwrap();
+                let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
+                write(&path, comm.clone(), &env, 0).unwrap();
+                let container = Container::open(&path, Mode::Append, comm, &env).unwrap();
+                container.redef().unwrap();
+                container.def_dim("y", Some(1)).unwrap();
+                for i in 0..VARS {
+                    container.def_var(&format!("rank_1/v{i}"), NcType::Int, &["y"]).unwrap();
+                }
+                container.close().unwrap();
+            }
+        }
+    }
+    println!("{whole} whole, {unfinished} unfinished, generation {newest}");
+    assert!(whole >= 20, "{whole} whole, {unfinished} unfinished");
+}
