@@ -15,6 +15,10 @@
 //! * in CDF-1 and CDF-2, which have no `ubyte`, a `byte` in the file and a `ubyte` in memory are the same
 //!   eight bits.
 //!
+//! The netCDF library differs in three classes of values, where it follows the C compiler: NaN, and the limit
+//! that a float rounds up to (2^63 as `int64`), become an integer without an error and without meaning; an
+//! infinity that goes from one float type to the other is a range error there.
+//!
 //! Nothing is allocated and nothing fails but [`Conversion::new`]. Slices of one call hold equally many
 //! elements; what one has more than the other is not touched.
 //!
