@@ -7,8 +7,8 @@ seconds=${1:-1200}
 [ $# -gt 0 ] && shift
 level="-Cllvm-args=-sanitizer-coverage"
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module $level-level=4 $level-inline-8bit-counters $level-pc-table $level-trace-compares -Ccodegen-units=1" \
-    cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')"
+    cargo build --release --target-dir ../target/fuzz --target "$(rustc -vV | sed -n 's/^host: //p')"
 mkdir -p corpus artifacts
 [ "${BUILD_ONLY:-}" ] && exit
-exec target/*/release/parsers corpus seeds -artifact_prefix=artifacts/ -max_total_time="$seconds" \
+exec ../target/fuzz/*/release/parsers corpus seeds -artifact_prefix=artifacts/ -max_total_time="$seconds" \
     -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=4096 -print_final_stats=1 "$@"

@@ -8,7 +8,8 @@ mod checks;
 use std::path::{Path, PathBuf};
 
 use fieldstone_format::netcdf::layout::{Alignment, lay_out};
-use fieldstone_format::netcdf::{Header, NcType, Version, trailer, write};
+use fieldstone_format::netcdf::{Attr, Header, NcType, Version, trailer, write};
+use fieldstone_format::partitioned::{BlockBuilder, BlockEntry, Head, Table, WriterEntry, pages};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds")
@@ -64,7 +65,46 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     let mut bytes = vec![4];
     bytes.extend(locator.encode());
     seeds.push(("locator".into(), bytes));
+    seeds.extend(partitioned());
     seeds
+}
+
+/// Seeds of the partitioned header: a block, head and index table, a page of an index.
+fn partitioned() -> [(String, Vec<u8>); 3] {
+    let mut block = BlockBuilder::default();
+    block.dim("event_1/x", 5, false).unwrap();
+    block.dim("time", 0, true).unwrap();
+    block.attr(Attr { name: "title", ty: NcType::Char, value: b"seed" }).unwrap();
+    let units = Attr { name: "units", ty: NcType::Char, value: b"K" };
+    block.var("event_1/v", NcType::Float, true, &[1, 0], [units].into_iter(), 64).unwrap();
+    let mut bytes = vec![5];
+    bytes.extend(block.finish());
+
+    let mut table = Table::default();
+    let entry = BlockEntry { offset: 200, len: 50, dims: 2, vars: 3, ..BlockEntry::default() };
+    table.push(entry, "a", "event_1/u");
+    table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5 });
+    table.count();
+    let encoded = table.encode();
+    let head = Head {
+        dims: 2,
+        vars: 3,
+        blocks: 1,
+        writers: 1,
+        table_offset: 500,
+        table_len: encoded.len() as u64,
+        data_begin: 20_000,
+        record_begin: 20_000,
+        ..Head::default()
+    };
+    let mut with_head = vec![6];
+    with_head.extend(head.encode());
+    with_head.extend(encoded);
+
+    let mut page = vec![7];
+    pages::write(&[pages::name_entry(pages::name_key("event_1/v"), true, 0)], &mut page);
+    page.truncate(1 + 64); // The rest is zero, and is added again.
+    [("block".into(), bytes), ("table".into(), with_head), ("page".into(), page)]
 }
 
 #[test]
