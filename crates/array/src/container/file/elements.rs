@@ -4,7 +4,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::Container;
-use super::state::Data;
+use super::data::Data;
 use crate::container::access::{self, Beyond, Get, Put, Selection, Target};
 use crate::container::define::version_of;
 use crate::container::model::VarInfo;

@@ -27,6 +27,7 @@
 //! | [`place`] | where it is written until it is finished |
 //! | `fresh`, `full`, `indexed` | what its header says: defined here, read whole, found through the name index |
 //! | `index` | writes the name index |
+//! | `state`, `data` | the modes |
 //! | `elements` | data in and out |
 //! | `moving` | copies data after a redefinition |
 //!
@@ -38,6 +39,7 @@
 //! * numbers given by `def_*` hold until the container is closed;
 //! * one that is dropped without `close` leaves what is unfinished unfinished.
 
+mod data;
 mod elements;
 mod fresh;
 mod full;
@@ -61,11 +63,12 @@ use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Names, NcType};
 
 use super::define::VarColumns;
-use super::enddef::Report;
+use super::enddef::{Phase, Report};
 use super::model::{DimInfo, Metadata, VarInfo};
 
+use data::Data;
 pub use options::{CreateOptions, Mode};
-use state::{Data, Define, State};
+use state::{Define, State};
 
 /// A dimension, by the number that its definition gave on this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,6 +86,7 @@ pub struct Container {
     env: Env,
     path: PathBuf,
     state: Mutex<State>,
+    report: Mutex<Report>,
 }
 
 impl Container {
@@ -94,7 +98,7 @@ impl Container {
         let team = Team::new(comm);
         let define = Define::create(&team, env, path, options)?;
         let state = Mutex::new(State::Define(Box::new(define)));
-        Ok(Container { team, env: env.clone(), path: path.to_owned(), state })
+        Ok(Container { team, env: env.clone(), path: path.to_owned(), state, report: Mutex::default() })
     }
 
     /// Collective: opens a container, in data mode.
@@ -105,7 +109,7 @@ impl Container {
         let team = Team::new(comm);
         let data = Data::open(&team, env, path, mode)?;
         let state = Mutex::new(State::Data(Arc::new(data)));
-        Ok(Container { team, env: env.clone(), path: path.to_owned(), state })
+        Ok(Container { team, env: env.clone(), path: path.to_owned(), state, report: Mutex::default() })
     }
 
     /// The container's path.
@@ -239,6 +243,7 @@ impl Container {
             }
             State::Ended(why) => return Err(self.ended("enddef", why)),
         };
+        self.keep_report(&data.report);
         let report = data.report.clone();
         *state = State::Data(data);
         Ok(report)
@@ -313,9 +318,13 @@ impl Container {
         self.data("layout")?.whole_layout()
     }
 
-    /// What the last `enddef` of this rank took.
-    pub fn report(&self) -> Result<Report> {
-        Ok(self.data("report")?.report.clone())
+    /// What the last `enddef` of this rank took, and once it is closed, `close`.
+    pub fn report(&self) -> Report {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep_report(&self, report: &Report) {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone_from(report);
     }
 
     // ---- the end
@@ -342,10 +351,16 @@ impl Container {
         let mut state = self.state();
         if let State::Define(define) = &mut *state {
             let data = define.end(&self.team, &self.env)?;
+            self.keep_report(&data.report);
             *state = State::Data(Arc::new(data));
         }
         if let State::Data(data) = &*state {
+            let before = self.env.clock.monotonic();
             let closed = data.clone().finish(&self.team, false, true);
+            let seconds = self.env.clock.monotonic().saturating_sub(before) as f64 / 1e9;
+            let mut report = self.report();
+            report.phases.push(Phase { name: "close", seconds, peak_bytes: data.memory() });
+            self.keep_report(&report);
             *state = State::Ended(if closed.is_ok() { "closed" } else { "left by a failed close" });
             return closed;
         }

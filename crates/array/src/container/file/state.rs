@@ -3,30 +3,22 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
-use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::netcdf::layout::Layout;
-use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
-use fieldstone_format::netcdf::{Header, write};
-use fieldstone_format::partitioned as partitioned_format;
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::{Error, Result};
 
+use super::data::{Data, Held};
 use super::fresh::Fresh;
-use super::full::{Full, Read, dim_info, shown_name, var_info};
-use super::index;
-use super::indexed::Indexed;
+use super::full::{dim_info, var_info};
 use super::moving;
-use super::options::{CreateOptions, Mode};
+use super::options::CreateOptions;
 use super::place::{self, Place};
-use super::source::{FileSource, Unfinished};
-use crate::container::access::fill::Job;
-use crate::container::access::{self, FillVar, Records};
-use crate::container::define::{Definitions, DimColumn, VarColumns, version_of};
-use crate::container::enddef::{self, EnddefOptions, Indexing, Report};
-use crate::container::model::{DimInfo, Format, Metadata, Strategy, VarInfo};
-use crate::container::partitioned::{self, Reader};
+use crate::container::access::Records;
+use crate::container::define::{Definitions, DimColumn, VarColumns};
+use crate::container::enddef::{self, EnddefOptions};
+use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
 
 /// What an open container is in.
 #[derive(Debug)]
@@ -70,11 +62,11 @@ pub(super) struct Define {
 /// From the numbers that callers hold to those of the definitions at hand. They are the same but where this
 /// rank defined objects, other ranks did too, and a redefinition then began from the file's numbers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Handles(Option<Vec<u32>>);
+pub(super) struct Handles(pub(super) Option<Vec<u32>>);
 
 impl Handles {
     /// Callers hold places in `ids`.
-    fn of(ids: &[u64]) -> Handles {
+    pub fn of(ids: &[u64]) -> Handles {
         let same = ids.iter().zip(0u64..).all(|(id, i)| *id == i);
         Handles((!same).then(|| ids.iter().map(|id| *id as u32).collect()))
     }
@@ -254,360 +246,6 @@ impl Define {
     }
 }
 
-/// What an open container's header is held as.
-#[derive(Debug)]
-enum Held {
-    /// Defined here.
-    Fresh(Arc<Fresh>),
-    /// Read whole.
-    Full(Arc<Full>),
-    /// Through an index, or in another format.
-    Other,
-}
-
-/// Data mode.
-#[derive(Debug)]
-pub(super) struct Data {
-    pub file: TeamFile,
-    place: Mutex<Place>,
-    pub options: CreateOptions,
-    pub metadata: Arc<dyn Metadata>,
-    held: Held,
-    pub records: Arc<Records>,
-    pub layout: Layout,
-    spelled: bool,
-    /// Offsets of the three lists of the header.
-    lists: [u64; 3],
-    pub writable: bool,
-    /// Whether the file under the path is this one, complete.
-    finished: AtomicBool,
-    /// This rank's part of the name index.
-    index: Option<IndexPart>,
-    pub report: Report,
-    /// The record variables that this rank fills as records are added, where that is asked for.
-    pub filled: Option<Vec<FillVar>>,
-    vars: Handles,
-    dims: Handles,
-}
-
-impl Data {
-    /// Collective: data mode of an existing container.
-    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
-        let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
-        let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Data::read(file, Place::of(env, path), mode);
-        let data = team.agree("open", data.map_err(|error| error.context(path.display())))?;
-        if data.writable && data.options.indexing == Indexing::Always && data.layout.record_size > 0 {
-            // Records grow over the index: it is written again at the end.
-            let end = data.data_end(data.records.get());
-            data.file.set_len("open", end)?;
-        }
-        Ok(data)
-    }
-
-    fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
-        let source = Arc::new(FileSource(file.clone()));
-        if is_partitioned(&file)? {
-            let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
-            let reader = Arc::new(Reader::open(file.clone())?);
-            let head = reader.head();
-            // The table says nothing of where fixed data end: only that records come after them.
-            let layout = Layout {
-                header_len: head.table_offset + head.table_len,
-                data_begin: head.data_begin,
-                data_end: head.record_begin,
-                record_begin: head.record_begin,
-                record_size: head.record_size,
-                one_record_var: false,
-            };
-            return Ok(Data {
-                file,
-                place: Mutex::new(place),
-                options,
-                records: reader.records(),
-                metadata: reader,
-                held: Held::Other,
-                layout,
-                spelled: false,
-                lists: [0; 3],
-                writable: mode == Mode::Append,
-                finished: AtomicBool::new(true),
-                index: None,
-                report: Report::default(),
-                filled: None,
-                vars: Handles::default(),
-                dims: Handles::default(),
-            });
-        }
-        let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
-        let indexed = Indexed::open(source.clone())?;
-        if indexed.is_some() {
-            options.indexing = Indexing::Always;
-        }
-        let data = |metadata, held, records, layout, spelled, options| Data {
-            file,
-            place: Mutex::new(place),
-            options,
-            metadata,
-            held,
-            records,
-            layout,
-            spelled,
-            lists: [0; 3],
-            writable: mode == Mode::Append,
-            finished: AtomicBool::new(true),
-            index: None,
-            report: Report::default(),
-            filled: None,
-            vars: Handles::default(),
-            dims: Handles::default(),
-        };
-        if let (Some(indexed), Mode::Read) = (indexed, mode) {
-            let (records, locator) = (indexed.shared_records(), *indexed.locator());
-            options.format = indexed.format();
-            let spelled = locator.spelled;
-            let (header_len, record_size) = (locator.header_len, locator.record_size);
-            let layout = Layout { header_len, record_size, ..Layout::default() };
-            return Ok(data(Arc::new(indexed), Held::Other, records, layout, spelled, options));
-        }
-        let read = Read::from(&*source)?;
-        let records = Arc::new(Records::new(read.numrecs(&*source)?, read.raw.version));
-        options.format = Format::Classic(read.raw.version);
-        let spelled = read.spelled;
-        let (header, layout) = read.shown();
-        let full = Arc::new(Full::new(header, layout, records.clone()));
-        Ok(data(full.clone(), Held::Full(full), records, layout, spelled, options))
-    }
-
-    pub fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Removes what was never finished.
-    pub fn discard(&self) {
-        if !self.finished.load(Ordering::Acquire) {
-            self.place().discard();
-        }
-    }
-
-    /// Whether it takes further definitions.
-    fn may_define(&self) -> Result<()> {
-        let path = self.place().path().to_owned();
-        if !self.writable {
-            return Err(Error::new(ErrorKind::Denied, format!("{} is open for reading", path.display()))
-                .with_hint("open it with mode a"));
-        }
-        if self.options.format == Format::Partitioned {
-            let path = path.display();
-            return Err(Error::invalid(format!(
-                "{path}: the partitioned header takes no further definitions"
-            ))
-            .with_hint("convert it to cdf5, or define everything before the first enddef"));
-        }
-        Ok(())
-    }
-
-    /// Removes what was never finished and is to be replaced by what stands elsewhere.
-    fn discard_beside(&self) {
-        let place = self.place();
-        if !self.finished.load(Ordering::Acquire) && place.is_beside() {
-            place.discard();
-        }
-    }
-
-    /// The whole header, with names as paths.
-    pub fn header(&self) -> Result<&Header> {
-        match &self.held {
-            Held::Fresh(fresh) => Ok(fresh.full()?.header()),
-            Held::Full(full) => Ok(full.header()),
-            Held::Other => Err(Error::internal("a header that is not held is asked for")),
-        }
-    }
-
-    /// From the numbers that callers hold to those of the file.
-    fn handles(&self) -> (Handles, Handles) {
-        match &self.held {
-            Held::Fresh(fresh) => {
-                let through = |handles: &Handles, ids: &[u64]| match &handles.0 {
-                    None => Handles::of(ids),
-                    Some(list) => Handles::of(
-                        &list
-                            .iter()
-                            .filter_map(|local| ids.get(*local as usize).copied())
-                            .collect::<Vec<_>>(),
-                    ),
-                };
-                (through(&self.vars, &fresh.var_ids), through(&self.dims, &fresh.dim_ids))
-            }
-            _ => (self.vars.clone(), self.dims.clone()),
-        }
-    }
-
-    /// A variable by the number that the caller holds.
-    pub fn var(&self, handle: u32) -> Result<VarInfo> {
-        let local = self.vars.local(handle);
-        if let Held::Fresh(fresh) = &self.held {
-            return fresh.local(local);
-        }
-        let var = self.metadata.vars(u64::from(local), 1)?.pop();
-        var.ok_or_else(|| Error::not_found(format!("the container has no variable number {handle}")))
-    }
-
-    /// Collective: writes the fill value into all new fixed variables, from local number `first` on, where
-    /// that is asked for, and says which record variables this rank fills from now on.
-    pub fn filled_from(mut self, first: usize) -> Result<Data> {
-        if !self.options.fill {
-            return Ok(self);
-        }
-        let vars = self.fill_vars(first);
-        let (jobs, filled) = match vars {
-            Ok((jobs, filled)) => (Ok(jobs), filled),
-            Err(error) => (Err(error), Vec::new()),
-        };
-        access::fill::write_shared(&self.file, jobs)?;
-        self.filled = Some(filled);
-        Ok(self)
-    }
-
-    fn fill_vars(&self, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
-        let Held::Fresh(fresh) = &self.held else { return Ok((Vec::new(), Vec::new())) };
-        let (mut jobs, mut filled) = (Vec::new(), Vec::new());
-        let mut mine = fresh.mine.lock().unwrap_or_else(PoisonError::into_inner);
-        let header = mine.header();
-        for var in header.vars.iter().filter(|var| var.begin() != 0) {
-            // What the file had before is known to all ranks; rank 0 takes care of it.
-            if var.id() < first && self.file.team().rank() > 0 {
-                continue;
-            }
-            let info = var_info(header, var.id(), self.layout.record_size, 0);
-            let fill = FillVar::of(&info)?;
-            if header.is_record(var) {
-                filled.push(fill);
-            } else if var.id() >= first {
-                jobs.extend(fill.job());
-            }
-        }
-        Ok((jobs, filled))
-    }
-
-    /// Where the parts of the file lie.
-    pub fn whole_layout(&self) -> Result<Layout> {
-        match (&self.held, self.options.format) {
-            (Held::Other, Format::Classic(_)) => Ok(Read::from(&FileSource(self.file.clone()))?.layout),
-            _ => Ok(self.layout),
-        }
-    }
-
-    fn data_end(&self, numrecs: u64) -> Result<u64> {
-        self.layout.file_len(numrecs).ok_or_else(|| {
-            Error::invalid(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
-        })
-    }
-
-    /// Collective: what all ranks have written is in the file, and the file has its name.
-    pub fn finish(&self, team: &Team, durable: bool, closing: bool) -> Result<()> {
-        if !self.writable {
-            return team.barrier(if closing { "close" } else { "sync" });
-        }
-        let numrecs = self.records.agree(team, if closing { "close" } else { "sync" })?;
-        let finished = self.finished.load(Ordering::Acquire);
-        // Records grow over the index, so while they may it is not there.
-        let indexed = closing || self.layout.record_size == 0;
-        if indexed && self.wants_index() {
-            self.write_index(numrecs)?;
-        } else if self.options.format != Format::Partitioned || numrecs * self.layout.record_size.min(1) > 0 {
-            self.file.set_len("finish", self.data_end(numrecs))?;
-        }
-        let head = match self.options.format {
-            Format::Classic(version) => {
-                let mut head = Vec::new();
-                write::put_head(&mut head, version, Some(numrecs));
-                head
-            }
-            Format::Partitioned => partitioned::finished(numrecs),
-        };
-        if finished {
-            if durable {
-                self.file.sync("finish", Ok(()))?;
-            }
-            let root = team.rank() == 0;
-            let counted = if root { self.file.write_at(&head[4..], 4) } else { Ok(()) };
-            team.agree("finish", counted)?;
-            if durable {
-                self.file.sync("finish", Ok(()))?;
-            }
-            return Ok(());
-        }
-        self.place().publish(&self.file, &head, durable)?;
-        self.finished.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Whether the file gets an index: one that was defined here as was decided then, another one if it had one.
-    fn wants_index(&self) -> bool {
-        self.index.is_some()
-            || (matches!(self.held, Held::Full(_)) && self.options.indexing == Indexing::Always)
-    }
-
-    /// Collective.
-    fn write_index(&self, numrecs: u64) -> Result<()> {
-        let team = self.file.team();
-        let end = self.data_end(numrecs);
-        if let Some(part) = &self.index {
-            let counts = self.metadata.counts();
-            let locator = counts.map(|counts| self.locator(counts.dims as u32, counts.vars as u32));
-            let locator = team.agree("name index", locator)?;
-            return index::write_index(&self.file, part, locator, end);
-        }
-        // These ranks have not defined the header: rank 0 reads it.
-        let made = if team.rank() == 0 { self.part_from_file() } else { Ok(Default::default()) };
-        let (part, locator) = match made {
-            Ok((part, locator)) => (part, Ok(locator)),
-            Err(error) => (IndexPart::default(), Err(error)),
-        };
-        let locator = team.broadcast("name index", 0, locator)?;
-        let locator = Locator::decode(&locator);
-        let locator = locator.ok_or_else(|| Error::internal("rank 0 has sent no locator of a name index"));
-        index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
-    }
-
-    fn locator(&self, dims: u32, vars: u32) -> Locator {
-        let [dims_at, attrs_at, vars_at] = self.lists;
-        Locator {
-            dims_at,
-            attrs_at,
-            vars_at,
-            header_len: self.layout.header_len,
-            dims,
-            vars,
-            record_size: self.layout.record_size,
-            spelled: self.spelled,
-            pages_crc: 0,
-        }
-    }
-
-    fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
-        let version = version_of(self.options.format);
-        let read = Read::from(&Unfinished(self.file.clone(), version))?;
-        let (mut part, lists) = index::part_of(&read.raw, |name| shown_name(name, read.spelled));
-        let end = read.layout.header_len;
-        let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);
-        while at < end {
-            let len = (end - at).min(buffer.len() as u64) as usize;
-            let read = self.file.read_at(&mut buffer[..len], at)?;
-            if read == 0 {
-                return Err(Error::corrupt(format!("the header ends at byte {at}, {} too early", end - at)));
-            }
-            part.header.add(at, &buffer[..read]);
-            at += read as u64;
-        }
-        let mut locator = self.locator(read.raw.dims.len() as u32, read.raw.vars.len() as u32);
-        [locator.dims_at, locator.attrs_at, locator.vars_at] = lists;
-        (locator.spelled, locator.header_len) = (read.spelled, end);
-        Ok((part, locator.encode().to_vec()))
-    }
-}
-
 /// The strategy that options ask for.
 fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
     match (options.format, options.strategy) {
@@ -630,19 +268,5 @@ fn unfinished_mark(format: Format) -> u8 {
     match format {
         Format::Classic(version) => version as u8,
         Format::Partitioned => b'P',
-    }
-}
-
-/// Whether a file has the partitioned header, finished or not.
-fn is_partitioned(file: &TeamFile) -> Result<bool> {
-    let mut magic = [0; 4];
-    let read = file.read_at(&mut magic, 0)?;
-    Ok(read == 4 && (magic.starts_with(b"FSP") || magic == partitioned_format::UNFINISHED))
-}
-
-fn opening(error: Error, path: &Path) -> Error {
-    match error.kind() {
-        ErrorKind::NotFound => error.with_hint(format!("is {} the container's path?", path.display())),
-        _ => error,
     }
 }
