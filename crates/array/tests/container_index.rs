@@ -315,7 +315,7 @@ fn one_of_half_a_million_is_found_in_a_few_reads() {
     let read = Container::open(Path::new("t.nc"), Mode::Read, single(&env), &env).unwrap();
     let name = "run_5/subrun_345/event_345678/charge";
     let var = read.var(name).unwrap();
-    let mut data = vec![1; 28];
+    let mut data = [1; 28];
     let selection = Selection::all(&var.shape());
     read.get(&var, &selection, &mut data[..var.shape()[0] as usize * 4], NcType::Float, false).unwrap();
     let counters = world.counters();

@@ -300,7 +300,7 @@ fn numbers(first: usize, count: usize) -> Range<u32> {
 fn kept<'a>(kind: &str, list: &'a Names) -> Result<std::borrow::Cow<'a, Names>> {
     if list.text().is_ascii() {
         // One look at all characters spares a look at each name's: what is in doubt is checked by the rules.
-        let harmless = |ok: bool, byte: u8| ok & (byte >= b' ') & (byte < 0x7f) & (byte != b'/');
+        let harmless = |ok: bool, byte: u8| ok & (b' '..0x7f).contains(&byte) & (byte != b'/');
         let plain = list.text().bytes().fold(true, harmless);
         for path in list.iter() {
             let bytes = path.as_bytes();
