@@ -91,17 +91,13 @@ pub(super) fn plan(
     };
     let done = team.agree("placed", done)?;
     let told = match (&done, team.rank()) {
-        (Some((whole, placed, numbers)), 0) => {
-            let moved = moves(options.old, whole, &placed.layout)?;
-            numbers
-                .iter()
-                .enumerate()
-                .map(|(rank, list)| tell(placed, whole, moved, list, rank, base))
-                .collect()
-        }
-        _ => vec![Vec::new(); team.size()],
+        (Some((whole, placed, numbers)), 0) => moves(options.old, whole, &placed.layout).map(|moved| {
+            let lists = numbers.iter().enumerate();
+            lists.map(|(rank, list)| tell(placed, whole, moved, list, rank, base)).collect()
+        }),
+        _ => Ok(vec![Vec::new(); team.size()]),
     };
-    let told = team.alltoallv("numbers", Ok(told))?;
+    let told = team.alltoallv("numbers", told)?;
     let (placed, moves) = team.agree("numbers received", hear(header, &told[0]))?;
 
     let whole = match (done, team.rank()) {
