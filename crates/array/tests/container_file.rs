@@ -163,6 +163,27 @@ fn the_old_container_stays_until_the_new_one_is_finished() {
 }
 
 #[test]
+fn what_was_once_finished_is_never_removed() {
+    let env = SimWorld::memory();
+    let container = create(&env, &CreateOptions::default());
+    container.def_dim("x", Some(2)).unwrap();
+    container.def_var("v", NcType::Int, &["x"]).unwrap();
+    container.enddef().unwrap();
+    container.close().unwrap();
+    for further in [false, true] {
+        let container = open(&env, Mode::Append).unwrap();
+        container.redef().unwrap();
+        container.put_att(None, "note", NcType::Char, b"a").unwrap();
+        if further {
+            container.enddef().unwrap();
+        }
+        container.abort(None);
+        assert_eq!(names(&env), [PATH]);
+        assert_eq!(open(&env, Mode::Read).is_ok(), !further, "defined further in place: unfinished");
+    }
+}
+
+#[test]
 fn an_unfinished_container_is_not_opened() {
     let env = SimWorld::memory();
     let container = create(&env, &CreateOptions::default());

@@ -57,6 +57,9 @@ pub(super) struct Data {
     pub writable: bool,
     /// Whether the file under the path is this one, complete.
     pub(super) finished: AtomicBool,
+    /// Whether that file was ever finished: then it is never removed, whatever happens to what was defined
+    /// further in it.
+    pub(super) ever: AtomicBool,
     /// This rank's part of the name index.
     pub(super) index: Option<IndexPart>,
     pub report: Report,
@@ -108,6 +111,7 @@ impl Data {
                 lists: [0; 3],
                 writable: mode == Mode::Append,
                 finished: AtomicBool::new(true),
+                ever: AtomicBool::new(true),
                 index: None,
                 report: Report::default(),
                 filled: None,
@@ -132,6 +136,7 @@ impl Data {
             lists: [0; 3],
             writable: mode == Mode::Append,
             finished: AtomicBool::new(true),
+            ever: AtomicBool::new(true),
             index: None,
             report: Report::default(),
             filled: None,
@@ -166,7 +171,7 @@ impl Data {
 
     /// Removes what was never finished.
     pub fn discard(&self) {
-        if !self.finished.load(Ordering::Acquire) {
+        if !self.ever.load(Ordering::Acquire) {
             self.place().discard();
         }
     }
@@ -321,6 +326,7 @@ impl Data {
         }
         self.place().publish(&self.file, &head, durable)?;
         self.finished.store(true, Ordering::Release);
+        self.ever.store(true, Ordering::Release);
         Ok(())
     }
 

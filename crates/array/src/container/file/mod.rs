@@ -368,7 +368,8 @@ impl Container {
     }
 
     /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container
-    /// that was never finished is removed, one that was stays as it is.
+    /// that was never finished is removed; one that was stays, but where its header was changed in place since
+    /// then it says that it is unfinished.
     pub fn abort(&self, error: Option<Error>) {
         let mut state = self.state();
         if matches!(*state, State::Ended(_)) {

@@ -183,6 +183,7 @@ impl Define {
             lists: defined.lists,
             writable: true,
             finished: AtomicBool::new(false),
+            ever: AtomicBool::new(in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire))),
             index: defined.index,
             report: defined.report,
             filled: None,
