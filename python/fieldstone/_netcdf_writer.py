@@ -23,7 +23,7 @@ import numpy as np
 
 from fieldstone._export_form import cast
 from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
-from fieldstone._helper.netcdf import boxes
+from fieldstone._helper.files import boxes
 from fieldstone.errors import Invalid, Unavailable
 
 FILL = "_FillValue"

@@ -5,6 +5,8 @@
 * Array fields written by key get a leading dimension per keyword with several values.
 * GRIB fields get their dimensions from the MARS axes and their values from eccodes.
 * ``open_datatree`` gives each run a node, whatever their number, by one pass over the index.
+* A file is a container (netCDF classic, or with a partitioned header): it opens as with xarray's engines for
+  netCDF, and its paths are the nodes of a tree.
 
 Nothing is read before it is asked for, except netCDF's dimension coordinates and, for GRIB, one message per
 variable, which alone tells the grid. Arrays hold no lock and can be pickled; all of a Dataset reads
@@ -26,9 +28,9 @@ from typing import Any
 import xarray as xr
 from xarray.backends import BackendEntrypoint
 
-from fieldstone._xarray import build, views
+from fieldstone._xarray import build, container, views
 from fieldstone._xarray.source import Source
-from fieldstone.errors import NotFound
+from fieldstone.errors import Invalid, NotFound
 
 MARKER = "fieldstone.store"
 """The file that makes a folder a store."""
@@ -37,7 +39,7 @@ MARKER = "fieldstone.store"
 class FieldstoneBackend(BackendEntrypoint):
     """``xarray.open_dataset(url, engine="fieldstone", request=…)``."""
 
-    description = "Open a Fieldstone store"
+    description = "Open a Fieldstone store, or a container: netCDF classic, or with a partitioned header"
     supports_groups = True
     open_dataset_parameters = (
         "filename_or_obj",
@@ -54,14 +56,18 @@ class FieldstoneBackend(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether this is a store: a ``fieldstone:`` URL, or a folder that says so."""
+        """Whether this engine alone opens it: a URL of ours, a store's folder, a partitioned header."""
         try:
             path = os.fspath(filename_or_obj)
         except TypeError:
             return False
         if not isinstance(path, str):
             return False
-        return path.startswith("fieldstone:") or (Path(path) / MARKER).is_file()
+        return (
+            path.startswith("fieldstone:")
+            or (Path(path) / MARKER).is_file()
+            or container.is_partitioned(path)
+        )
 
     def open_dataset(
         self,
@@ -78,8 +84,10 @@ class FieldstoneBackend(BackendEntrypoint):
         at: Any = None,
         group: str | None = None,
     ) -> xr.Dataset:
-        """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules."""
-        source = Source.open(os.fspath(filename_or_obj), at)
+        """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules.
+
+        Of a container `group` names a path.
+        """
         decoding = _given(
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
@@ -88,7 +96,16 @@ class FieldstoneBackend(BackendEntrypoint):
             use_cftime=use_cftime,
             decode_timedelta=decode_timedelta,
         )
-        made = build.dataset(source, views.dataset(source, request, group), drop_variables, decoding)
+        path = os.fspath(filename_or_obj)
+        source: Any
+        if container.is_container(path):
+            _no_store(path, request, at)
+            source = container.File(path)
+            parts = container.dataset(source, group)
+        else:
+            source = Source.open(path, at)
+            parts = views.dataset(source, request, group)
+        made = build.dataset(source, parts, drop_variables, decoding)
         made.set_close(source.close)
         return made
 
@@ -108,7 +125,6 @@ class FieldstoneBackend(BackendEntrypoint):
         group: str | None = None,
     ) -> dict[str, xr.Dataset]:
         """The nodes of the tree by path; `group` gives those from one node on downwards."""
-        source = Source.open(os.fspath(filename_or_obj), at)
         decoding = _given(
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
@@ -117,7 +133,13 @@ class FieldstoneBackend(BackendEntrypoint):
             use_cftime=use_cftime,
             decode_timedelta=decode_timedelta,
         )
-        return _nodes(source, request, group, drop_variables, decoding)
+        path = os.fspath(filename_or_obj)
+        if container.is_container(path):
+            _no_store(path, request, at)
+            file = container.File(path)
+            return _nodes(file, container.groups(file), group, drop_variables, decoding)
+        source = Source.open(path, at)
+        return _nodes(source, views.tree(source, request), group, drop_variables, decoding)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
@@ -135,11 +157,22 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _no_store(path: str, request: Any, at: Any) -> None:
+    if request is not None or at is not None:
+        raise Invalid(
+            f"{path} is a file: request= and at= are for stores", "leave them out; group= names a path"
+        )
+
+
 def _nodes(
-    source: Source, request: Any, group: str | None, drop_variables: Any, decoding: dict[str, Any]
+    source: Any,
+    found: Iterable[tuple[str, Any]],
+    group: str | None,
+    drop_variables: Any,
+    decoding: dict[str, Any],
 ) -> dict[str, xr.Dataset]:
     wanted, nodes = (group or "").strip("/"), {}
-    for path, parts in views.tree(source, request):
+    for path, parts in found:
         if wanted and path != wanted and not path.startswith(f"{wanted}/"):
             continue
         try:

@@ -71,6 +71,12 @@ pub fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.is_instance(numpy.ndarray.bind(py))? && value.getattr("ndim")?.eq(0)?)
 }
 
+/// Whether a value is an array of numpy's of one dimension or more.
+pub fn is_numpy_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(numpy) = numpy_in_use(value.py())? else { return Ok(false) };
+    Ok(value.is_instance(numpy.ndarray.bind(value.py()))? && !value.getattr("ndim")?.eq(0)?)
+}
+
 /// The numpy dtype of an element type.
 pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
     Ok(numpy(py)?.dtype.bind(py).call1((dtype.to_string(),))?.unbind())
@@ -290,6 +296,34 @@ pub fn new_bytes<'py>(
     Ok(object.cast_into::<PyBytes>()?)
 }
 
+/// A new array in C order that nobody else knows yet, to be written.
+pub struct NewArray<'py> {
+    array: Bound<'py, PyAny>,
+    memory: Memory,
+}
+
+impl<'py> NewArray<'py> {
+    /// One whose elements are not set.
+    pub fn new(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
+        let shape = PyTuple::new(py, shape)?;
+        let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string()))?;
+        let memory = Interface::of(&array)?.memory;
+        Ok(NewArray { array, memory })
+    }
+
+    /// The bytes to write.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the array is new, so that it is in C order, writable and known to us alone, and `self` keeps
+        // it alive. For its bytes not being set see `new_bytes`.
+        unsafe { self.memory.slice_mut() }
+    }
+
+    /// The array, for everybody.
+    pub fn done(self) -> Bound<'py, PyAny> {
+        self.array
+    }
+}
+
 /// A new array that `fill` writes in C order with the interpreter's lock released.
 pub fn new_array<'py>(
     py: Python<'py>,
@@ -297,14 +331,10 @@ pub fn new_array<'py>(
     shape: &[u64],
     fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let shape = PyTuple::new(py, shape)?;
-    let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string()))?;
-    let interface = Interface::of(&array)?;
-    // SAFETY: the array is new, so that it is in C order, writable and known to us alone, and it lives
-    // to the end of this function. For its bytes not being set see `new_bytes`.
-    let out = unsafe { interface.memory.slice_mut() };
+    let mut made = NewArray::new(py, dtype, shape)?;
+    let out = made.bytes();
     py.detach(|| fill(out)).or_raise()?;
-    Ok(array)
+    Ok(made.done())
 }
 
 /// Numbers of an argument, one per dimension; a single number stands for one dimension.

@@ -4,13 +4,14 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `catalog` is runs, tags and attributes, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `catalog` is runs, tags and attributes, `container` array files, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod autoflush;
 mod catalog;
 mod checkpoint;
 mod comm;
+mod container;
 mod data;
 mod describe;
 mod errors;
@@ -51,6 +52,8 @@ mod native {
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
     #[pymodule_export]
     use super::comm::check_comm;
+    #[pymodule_export]
+    use super::container::{PyContainer, PyVar, container_create, container_open};
     #[pymodule_export]
     use super::describe::Cube;
     #[pymodule_export]

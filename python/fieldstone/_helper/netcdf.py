@@ -13,13 +13,12 @@ Invariants:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ import numpy as np
 from fieldstone import _split
 from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
 from fieldstone._helper.classic import HeaderError, Layout
+from fieldstone._helper.files import boxes, sha256
 from fieldstone._helper.frames import Channel, RequestError
 
 HEADER = "@header"
@@ -332,19 +332,6 @@ def named(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def sha256(path: str, beat: Callable[[], None] = lambda: None) -> str:
-    """Digest of a file's bytes; `beat` is called once a second, so that nobody takes this for dead."""
-    digest, last = hashlib.sha256(), time.monotonic()
-    buffer = memoryview(bytearray(1 << 20))
-    with open(path, "rb", buffering=0) as file:
-        while n := file.readinto(buffer):
-            digest.update(buffer[:n])
-            if (now := time.monotonic()) - last > 1:
-                last = now
-                beat()
-    return digest.hexdigest()
-
-
 def walk(group: netCDF4.Dataset) -> Iterator[netCDF4.Dataset]:
     """A group and all groups below it, parents first."""
     yield group
@@ -418,24 +405,3 @@ def is_horizontal(coordinate: netCDF4.Variable) -> bool:
     words = ("units", "standard_name", "axis")
     held = {name: coordinate.getncattr(name) for name in words if name in coordinate.ncattrs()}
     return _split.is_horizontal(coordinate.name, held)
-
-
-def boxes(
-    shape: tuple[int, ...], itemsize: int, limit: int
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Cuts an array into boxes of at most `limit` bytes, in C order; a scalar is one box."""
-    nbytes = itemsize
-    for n in shape:
-        nbytes *= n
-    if nbytes <= limit or not shape:
-        yield (0,) * len(shape), tuple(shape)
-        return
-    row = nbytes // shape[0]
-    if row <= limit:
-        n = max(1, limit // row)
-        for first in range(0, shape[0], n):
-            yield (first, *(0,) * (len(shape) - 1)), (min(n, shape[0] - first), *shape[1:])
-        return
-    for first in range(shape[0]):
-        for start, count in boxes(shape[1:], itemsize, limit):
-            yield (first, *start), (1, *count)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
     from fieldstone._helper.grib_keys import Header
 
 CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+PARTITIONED_MAGIC = b"FSP"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # A GRIB file may open with bulletin headers; this much is searched for the first message.
 GRIB_SEARCH = 64 << 10
@@ -122,7 +123,10 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     except OSError as error:
         kinds = {FileNotFoundError: "NotFound", PermissionError: "Denied"}
         raise RequestError(kinds.get(type(error), "Unavailable"), error.strerror or str(error)) from None
-    if form == "netcdf":
+    if form == "container" or (form == "netcdf" and _has_paths(path)):
+        load_package()
+        module("container", "numpy", "netcdf").ingest(channel, path, header)
+    elif form == "netcdf":
         module("netcdf", "netCDF4", "netcdf").ingest(channel, path, header)
     elif form == "grib":
         module("grib", "eccodes", "grib").ingest(channel, path)
@@ -130,14 +134,25 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         raise RequestError("Invalid", form)
 
 
+def _has_paths(path: str) -> bool:
+    """Whether names of a netCDF file are paths: then Fieldstone wrote it, and reads it."""
+    with open(path, "rb") as file:
+        if file.read(4) not in CDF_MAGIC:
+            return False
+    load_package()
+    return bool(module("container", "numpy", "netcdf").has_paths(path))
+
+
 def sniff(path: str, size: int) -> str:
-    """``netcdf``, ``grib``, or the reason why a file is neither."""
+    """``netcdf``, ``container``, ``grib``, or the reason why a file is none."""
     if size == 0:
         return "empty file"
     with open(path, "rb") as file:
         head = file.read(GRIB_SEARCH)
         if head[:4] in CDF_MAGIC or head[:8] == HDF5_MAGIC:
             return "netcdf"
+        if head[:3] == PARTITIONED_MAGIC:
+            return "container"
         if GRIB_START.search(head):
             return "grib"
         # HDF5 allows a user block of 512 * 2^n bytes in front.

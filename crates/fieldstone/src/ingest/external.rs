@@ -11,14 +11,16 @@ use super::{looks_like_grib, read_head};
 /// What the file is now. Invalid where its values cannot stay in it.
 pub fn look(path: &Path) -> Result<Seen> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
-    if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05"].iter().any(|magic| head.starts_with(magic)) {
+    if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
         let what = match () {
             () if head.starts_with(b"\x89HDF\r\n\x1a\n") => "this is a netCDF-4 (HDF5) file",
             () if looks_like_grib(&head) => "this is GRIB",
             () => "this is none",
         };
-        return Err(Error::invalid(format!("only netCDF classic files can be taken without a copy; {what}"))
-            .with_hint("take it with its bytes"));
+        return Err(Error::invalid(format!(
+            "only netCDF classic files and containers can be taken without a copy; {what}"
+        ))
+        .with_hint("take it with its bytes"));
     }
     state(path)
 }

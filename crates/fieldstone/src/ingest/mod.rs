@@ -188,7 +188,7 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn looks_like_grib(head: &[u8]) -> bool {
-    let netcdf = [&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"\x89HDF\r\n\x1a\n"];
+    let netcdf = [&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP", b"\x89HDF\r\n\x1a\n"];
     !netcdf.iter().any(|magic| head.starts_with(magic))
         && head.windows(8).any(|at| at.starts_with(b"GRIB") && (at[7] == 1 || at[7] == 2))
 }

@@ -45,6 +45,7 @@ mod fresh;
 mod full;
 mod index;
 mod indexed;
+mod inquire;
 mod moving;
 
 pub mod options;
@@ -365,6 +366,15 @@ impl Container {
             return closed;
         }
         Ok(())
+    }
+
+    /// Tells the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
+    /// error back, with this rank's number.
+    pub fn fail(&self, error: Error) -> Error {
+        match self.team.agree::<()>("fail", Err(error)) {
+            Err(error) => error,
+            Ok(()) => Error::internal("ranks agreed that none failed"),
+        }
     }
 
     /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container

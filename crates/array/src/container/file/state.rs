@@ -77,6 +77,13 @@ impl Handles {
             None => handle,
         }
     }
+    /// What callers hold for a number in the definitions.
+    pub fn handle(&self, local: u32) -> Option<u32> {
+        match &self.0 {
+            Some(list) => list.iter().position(|held| *held == local).map(|place| place as u32),
+            None => Some(local),
+        }
+    }
     /// What callers are to hold for new numbers of the definitions.
     pub fn hand_out(&mut self, locals: Range<u32>) -> Range<u32> {
         match &mut self.0 {

@@ -1,0 +1,99 @@
+//! What an open container has, in either mode: in define mode what this rank defined, in data mode all.
+
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Attrs;
+
+use super::data::Data;
+use super::full::{dim_info, var_info};
+use super::state::{Define, State};
+use super::{Container, VarRef};
+use crate::container::model::{Counts, DimInfo, Format, VarInfo};
+
+impl Container {
+    /// Whether it is in define mode.
+    pub fn is_defining(&self) -> bool {
+        matches!(&*self.state(), State::Define(_))
+    }
+
+    /// Whether it was closed or given up.
+    pub fn is_closed(&self) -> bool {
+        matches!(&*self.state(), State::Ended(_))
+    }
+
+    /// Asks what stands in the definitions of this rank, or what the file says. The container is not locked
+    /// while the file is read.
+    fn either<T>(
+        &self,
+        what: &str,
+        define: impl FnOnce(&mut Define) -> Result<T>,
+        data: impl FnOnce(&Data) -> Result<T>,
+    ) -> Result<T> {
+        let held: Arc<Data> = match &mut *self.state() {
+            State::Define(own) => return define(own),
+            State::Data(held) => held.clone(),
+            State::Ended(why) => return Err(self.ended(what, why)),
+        };
+        data(&held)
+    }
+
+    /// The format of its header.
+    pub fn format(&self) -> Result<Format> {
+        self.either("format", |own| Ok(own.definitions.format()), |data| Ok(data.metadata.format()))
+    }
+
+    /// How many objects it has.
+    pub fn counts(&self) -> Result<Counts> {
+        self.either("counts", |own| Ok(own.definitions.counts()), |data| data.metadata.counts())
+    }
+
+    /// At most `limit` dimensions from number `from` on, in order.
+    pub fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
+        let define = |own: &mut Define| {
+            let header = own.definitions.header();
+            let numrecs = header.numrecs.unwrap_or(0);
+            Ok(page(from, limit, header.dims.len()).map(|i| dim_info(header, i, numrecs)).collect())
+        };
+        self.either("dims", define, |data| data.metadata.dims(from, limit))
+    }
+
+    /// At most `limit` variables from number `from` on, in order.
+    pub fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
+        let define = |own: &mut Define| {
+            let header = own.definitions.header();
+            let numrecs = header.numrecs.unwrap_or(0);
+            Ok(page(from, limit, header.vars.len()).map(|i| var_info(header, i, 0, numrecs)).collect())
+        };
+        self.either("vars", define, |data| data.metadata.vars(from, limit))
+    }
+
+    /// Its own attributes.
+    pub fn attrs(&self) -> Result<Attrs> {
+        let define = |own: &mut Define| Ok(own.definitions.header().attrs.clone());
+        self.either("attrs", define, |data| data.metadata.attrs())
+    }
+
+    /// The number that stands for a variable in define mode, by its path.
+    ///
+    /// Errors: `NotFound` where this rank has not defined it; `Invalid` in data mode.
+    pub fn var_ref(&self, path: &str) -> Result<VarRef> {
+        let define = |own: &mut Define| {
+            let local = own.definitions.find_var(path);
+            let handle = local.and_then(|local| own.vars.handle(local));
+            let unknown = || Error::not_found(format!("variable `{path}` is not defined on this rank"));
+            handle.map(VarRef).ok_or_else(unknown)
+        };
+        let data = |_: &Data| {
+            Err(Error::invalid(format!("variable `{path}`: {} is in data mode", self.path.display()))
+                .with_hint("call redef first, on all ranks"))
+        };
+        self.either("var_ref", define, data)
+    }
+}
+
+/// The numbers of one page of a list.
+fn page(from: u64, limit: usize, len: usize) -> std::ops::Range<usize> {
+    let first = usize::try_from(from).map_or(len, |from| from.min(len));
+    first..first.saturating_add(limit).min(len)
+}

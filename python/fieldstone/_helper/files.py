@@ -1,0 +1,44 @@
+"""What the readers of array files share: the digest of a file, and arrays cut into pieces of bounded size.
+
+Example: ``list(boxes((4, 10), 8, 160))`` is two boxes of two rows each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+
+
+def sha256(path: str, beat: Callable[[], None] = lambda: None) -> str:
+    """Digest of a file's bytes; `beat` is called once a second, so that nobody takes this for dead."""
+    digest, last = hashlib.sha256(), time.monotonic()
+    buffer = memoryview(bytearray(1 << 20))
+    with open(path, "rb", buffering=0) as file:
+        while n := file.readinto(buffer):
+            digest.update(buffer[:n])
+            if (now := time.monotonic()) - last > 1:
+                last = now
+                beat()
+    return digest.hexdigest()
+
+
+def boxes(
+    shape: tuple[int, ...], itemsize: int, limit: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Cuts an array into boxes of at most `limit` bytes, in C order; a scalar is one box."""
+    nbytes = itemsize
+    for n in shape:
+        nbytes *= n
+    if nbytes <= limit or not shape:
+        yield (0,) * len(shape), tuple(shape)
+        return
+    row = nbytes // shape[0]
+    if row <= limit:
+        n = max(1, limit // row)
+        for first in range(0, shape[0], n):
+            yield (first, *(0,) * (len(shape) - 1)), (min(n, shape[0] - first), *shape[1:])
+        return
+    for first in range(shape[0]):
+        for start, count in boxes(shape[1:], itemsize, limit):
+            yield (first, *start), (1, *count)

@@ -1,0 +1,209 @@
+"""A variable of a container: what it is, and its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import Error, Invalid
+from . import _values
+from ._attributes import Attributes
+from ._select import select
+
+if TYPE_CHECKING:
+    from .._native import _Var
+    from ._file import Container
+
+_Numbers = int | Sequence[int] | None
+
+SHOWN = 20
+"""How many attributes a notebook shows."""
+
+
+class Variable:
+    """A variable of an open container.
+
+    Elements are read and written by numpy's basic indexing, by this rank alone, or by `get` and `put`, which
+    all ranks call together unless told otherwise. Values come as they are stored: fill values are not masked,
+    packed numbers not unpacked; xarray's engine ``fieldstone`` does both.
+    """
+
+    __slots__ = ("_file", "_native")
+
+    def __init__(self, file: Container, native: _Var) -> None:
+        self._file = file
+        self._native = native
+
+    @property
+    def name(self) -> str:
+        """Its path."""
+        return self._native.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its type, in native byte order; text is ``S1``."""
+        return np.dtype(self._native.dtype)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Paths of its dimensions, outermost first."""
+        return self._native.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of its dimensions now."""
+        return self._native.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self._native.dims)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has now."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements now."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def attrs(self) -> Attributes:
+        """Its attributes; in define mode they can be set."""
+        return Attributes(self._file._native, self._native)
+
+    def put(
+        self,
+        data: Any,
+        start: _Numbers = None,
+        count: _Numbers = None,
+        stride: _Numbers = None,
+        *,
+        collective: bool = True,
+    ) -> None:
+        """Writes an array of which the first element goes to `start`, the next ones `stride` apart.
+
+        `count` is how many elements each dimension gets: without it the shape of `data`, with leading ones
+        where that has fewer dimensions. Records beyond the last make the record dimension grow. Numbers of
+        another type are converted as netCDF does; one that does not fit is `Invalid`, and names the element.
+        All ranks of the container call it, each with its own box, unless `collective` is false; a rank that
+        has nothing to write gives an empty array.
+        """
+        try:
+            values = _values.array(data, f"variable {self.name!r}", self._native.dtype == "S1")
+        except Error as error:
+            if collective:
+                self._file._native.fail(error.kind, error.message, error.hint)
+            raise
+        self._native.put(values, _numbers(start), _numbers(count), _numbers(stride), collective)
+
+    def get(
+        self,
+        start: _Numbers = None,
+        count: _Numbers = None,
+        stride: _Numbers = None,
+        *,
+        collective: bool = True,
+        into: np.ndarray[Any, Any] | None = None,
+        dtype: Any = None,
+    ) -> np.ndarray[Any, Any]:
+        """Reads a box, or all, as a new array of the native byte order, or `into` an array in C order.
+
+        Without `count` the box reaches to the end. With `dtype` the numbers are converted as netCDF does.
+        All ranks of the container call it, each with its own box, unless `collective` is false.
+        """
+        wanted = None if dtype is None else _values.type_of(dtype, f"variable {self.name!r}")
+        if into is not None:
+            if dtype is None:
+                wanted = _values.type_of(into.dtype, f"variable {self.name!r}")
+            if not into.dtype.isnative:
+                raise Invalid(
+                    f"the array for {self.name!r} is not in native byte order", "give another array"
+                )
+        return self._native.get(_numbers(start), _numbers(count), _numbers(stride), collective, wanted, into)
+
+    def __getitem__(self, key: Any) -> Any:
+        selected = select(self.name, key, self.dims, self.shape)
+        if 0 in selected.count:
+            return np.empty(selected.shape, self.dtype)
+        found = self.get(selected.start, selected.count, selected.strided, collective=False)
+        return found[selected.view]
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        data = _values.array(values, f"variable {self.name!r}", self._native.dtype == "S1")
+        grows = None
+        if self._native.is_record:
+            grows = data.shape[0] if data.ndim == self.ndim else -1
+        selected = select(self.name, key, self.dims, self.shape, grows)
+        if 0 in selected.count:
+            return
+        try:
+            data = np.broadcast_to(data, selected.shape)
+        except ValueError:
+            raise Invalid(
+                f"values of shape {data.shape} for {selected.shape} of variable {self.name!r}",
+                "give one value, or an array of that shape",
+            ) from None
+        # Dimensions that a number selects come back, with length 1, and dimensions turn as when reading.
+        full = data.reshape(selected.count)
+        turn = tuple(
+            slice(None, None, -1 if axis in selected.turned else None) for axis in range(len(selected.count))
+        )
+        self.put(full[turn], selected.start, selected.count, selected.strided, collective=False)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("the elements are in a file: they cannot be had without a copy")
+        found = self.get(collective=False)
+        return found if dtype is None else found.astype(dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError(f"variable {self.name!r} has no dimension to iterate over")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError(f"variable {self.name!r} has no dimension")
+        return self.shape[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._file, self.name)
+
+    def _sizes(self) -> str:
+        return ", ".join(f"{dim}: {n}" for dim, n in zip(self.dims, self.shape, strict=True))
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name!r}: {self._native.dtype} ({self._sizes()})>"
+
+    def _repr_html_(self) -> str:
+        attrs = list(self.attrs.items())
+        rows = [(name, repr(value)[:200]) for name, value in attrs[:SHOWN]]
+        if len(attrs) > SHOWN:
+            rows.append(("…", f"{len(attrs) - SHOWN} more"))
+        body = "".join(f"<tr><td>{escape(n)}</td><td>{escape(v)}</td></tr>" for n, v in rows)
+        head = f"<tr><th>{escape(self.name)}</th><th>{self._native.dtype} ({escape(self._sizes())})</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _again(file: Container, name: str) -> Variable:
+    return file.vars[name]
+
+
+def _numbers(given: _Numbers) -> list[int] | None:
+    if given is None:
+        return None
+    found = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    numbers = []
+    for number in found:
+        if isinstance(number, bool) or not hasattr(number, "__index__") or number.__index__() < 0:
+            raise Invalid(
+                f"{number!r} is no number of elements", "give one whole number from 0 on a dimension"
+            )
+        numbers.append(number.__index__())
+    return numbers

@@ -1,0 +1,340 @@
+//! Containers for Python: `fieldstone.container` is a thin layer over the classes here.
+//!
+//! Every call that reads, writes or waits for other ranks runs with the interpreter's lock released.
+
+mod columns;
+mod options;
+mod transfers;
+mod variable;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fieldstone::container::{self, Attrs, Container, NcType, Report};
+use fieldstone::{Error, ErrorKind, Result};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::{Raise, invalid};
+
+use columns::Columns;
+pub use variable::PyVar;
+use variable::Shared;
+
+/// How many objects are looked at together where all are.
+const PAGE: usize = 4096;
+
+/// Creates a container.
+#[pyfunction]
+#[pyo3(name = "_container_create")]
+pub fn container_create(
+    py: Python<'_>,
+    path: PathBuf,
+    comm: &Bound<'_, PyAny>,
+    given: &Bound<'_, PyDict>,
+) -> PyResult<PyContainer> {
+    let options = options::create(given)?;
+    let comm = options::comm(comm)?;
+    let file = py.detach(|| container::create(&path, comm, &options)).or_raise()?;
+    Ok(PyContainer::new(file, path, "w"))
+}
+
+/// Opens a container.
+#[pyfunction]
+#[pyo3(name = "_container_open")]
+pub fn container_open(
+    py: Python<'_>,
+    path: PathBuf,
+    mode: &str,
+    comm: &Bound<'_, PyAny>,
+) -> PyResult<PyContainer> {
+    let (mode, how) = options::mode(mode)?;
+    let comm = options::comm(comm)?;
+    let file = py.detach(|| container::open(&path, how, comm)).or_raise()?;
+    Ok(PyContainer::new(file, path, mode))
+}
+
+/// An open container.
+#[pyclass(frozen, name = "_Container", module = "fieldstone._native")]
+pub struct PyContainer {
+    file: Arc<Shared>,
+    path: PathBuf,
+    mode: &'static str,
+}
+
+impl PyContainer {
+    fn new(container: Container, path: PathBuf, mode: &'static str) -> PyContainer {
+        PyContainer { file: Arc::new(Shared { container, changes: AtomicU64::new(0) }), path, mode }
+    }
+
+    /// Runs a call that changes the mode.
+    fn changing<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&Container) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let done = act(&self.file.container);
+            self.file.changes.fetch_add(1, Ordering::AcqRel);
+            done
+        })
+        .or_raise()
+    }
+
+    fn ready<T>(&self, collective: bool, found: Result<T>) -> Result<T> {
+        self.file.ready(collective, found)
+    }
+
+    /// Runs a call that leaves the mode.
+    fn call<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&Container) -> Result<T> + Send) -> PyResult<T> {
+        py.detach(|| act(&self.file.container)).or_raise()
+    }
+}
+
+/// A name, a type by numpy's text, and external bytes.
+type Attribute<'py> = (String, &'static str, Bound<'py, PyBytes>);
+
+fn attributes<'py>(py: Python<'py>, attrs: &Attrs) -> Vec<Attribute<'py>> {
+    attrs.iter().map(|a| (a.name.to_owned(), a.ty.numpy(), PyBytes::new(py, a.value))).collect()
+}
+
+#[pymethods]
+impl PyContainer {
+    /// Where the file is.
+    #[getter]
+    fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// `r`, `a` or `w`.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        self.mode
+    }
+
+    /// The format's word.
+    #[getter]
+    fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.call(py, Container::format).map(options::format_name)
+    }
+
+    /// Whether it is in define mode.
+    #[getter]
+    fn defining(&self) -> bool {
+        self.file.container.is_defining()
+    }
+
+    /// Whether it is closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.file.container.is_closed()
+    }
+
+    fn def_dim(&self, py: Python<'_>, name: &str, length: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+        let length = length.map(|length| columns::length(length, name)).transpose()?;
+        self.call(py, |file| file.def_dim(name, length)).map(|made| made.0)
+    }
+
+    fn def_dims(
+        &self,
+        py: Python<'_>,
+        names: &Bound<'_, PyAny>,
+        lengths: &Bound<'_, PyAny>,
+    ) -> PyResult<(u32, u32)> {
+        let names = columns::texts(names, "names")?;
+        let lengths = columns::lengths(lengths, names.len())?;
+        let made = self.call(py, |file| file.def_dims(&names, &lengths))?;
+        Ok((made.start, made.end))
+    }
+
+    fn def_var(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        dtype: &Bound<'_, PyAny>,
+        dims: Vec<String>,
+    ) -> PyResult<PyVar> {
+        let ty = columns::type_of(dtype, "dtype")?;
+        let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
+        let made = self.call(py, |file| file.def_var(name, ty, &dims))?;
+        Ok(PyVar::defined(&self.file, name, made))
+    }
+
+    fn def_many(
+        &self,
+        py: Python<'_>,
+        names: &Bound<'_, PyAny>,
+        dtypes: &Bound<'_, PyAny>,
+        dims: &Bound<'_, PyAny>,
+        attrs: &Bound<'_, PyAny>,
+    ) -> PyResult<(u32, u32)> {
+        let columns = Columns::new(names, dtypes, dims, attrs)?;
+        let made = self.call(py, |file| file.def_many(&columns.view()))?;
+        Ok((made.start, made.end))
+    }
+
+    fn put_att(
+        &self,
+        py: Python<'_>,
+        variable: Option<&PyVar>,
+        name: &str,
+        dtype: &str,
+        value: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
+        let ty = NcType::from_numpy(dtype);
+        let ty = ty.ok_or_else(|| invalid(format!("attribute {name}: no type {dtype}"), "such as f4"))?;
+        let value = value.as_bytes();
+        self.call(py, |file| {
+            let variable = variable.map(PyVar::number).transpose()?;
+            file.put_att(variable, name, ty, value)
+        })
+    }
+
+    fn enddef<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = self.changing(py, Container::enddef)?;
+        report_of(py, &report)
+    }
+
+    fn redef(&self, py: Python<'_>) -> PyResult<()> {
+        self.changing(py, Container::redef)
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, Container::sync)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.changing(py, Container::close)
+    }
+
+    fn abort(&self, py: Python<'_>, kind: Option<&str>, message: &str) {
+        let kind = ErrorKind::ALL.iter().find(|known| Some(known.name()) == kind);
+        let error = match (kind, message) {
+            (None, "") => None,
+            (kind, message) => Some(Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message)),
+        };
+        py.detach(|| self.file.container.abort(error));
+    }
+
+    /// Tells the other ranks, which are in a collective call, what went wrong on this one; raises that.
+    fn fail(&self, py: Python<'_>, kind: &str, message: &str, hint: Option<&str>) -> PyResult<()> {
+        let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind);
+        let error = Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message);
+        let error = match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        };
+        self.call(py, |file| Err(file.fail(error)))
+    }
+
+    fn counts(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let counts = self.call(py, Container::counts)?;
+        Ok((counts.dims, counts.attrs, counts.vars))
+    }
+
+    fn dim(&self, py: Python<'_>, name: &str) -> PyResult<Option<u64>> {
+        let found = absent(self.call(py, |file| Ok(file.dim(name)))?).or_raise()?;
+        Ok(found.map(|dim| dim.len))
+    }
+
+    fn dims(&self, py: Python<'_>, first: u64, limit: usize) -> PyResult<Vec<(String, u64)>> {
+        let page = self.call(py, |file| file.dims(first, limit))?;
+        Ok(page.into_iter().map(|dim| (dim.name, dim.len)).collect())
+    }
+
+    fn var(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyVar>> {
+        let found = absent(self.call(py, |file| Ok(file.var(name)))?).or_raise()?;
+        Ok(found.map(|info| PyVar::found(&self.file, info)))
+    }
+
+    fn vars(&self, py: Python<'_>, first: u64, limit: usize) -> PyResult<Vec<PyVar>> {
+        let page = self.call(py, |file| file.vars(first, limit))?;
+        Ok(page.into_iter().map(|info| PyVar::found(&self.file, info)).collect())
+    }
+
+    fn attrs<'py>(&self, py: Python<'py>, variable: Option<&PyVar>) -> PyResult<Vec<Attribute<'py>>> {
+        match variable {
+            Some(variable) => Ok(attributes(py, &py.detach(|| variable.info()).or_raise()?.attrs)),
+            None => Ok(attributes(py, &self.call(py, Container::attrs)?)),
+        }
+    }
+
+    /// Name of the record dimension.
+    #[getter]
+    fn record_dim(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.call(py, |file| {
+            let mut first = 0;
+            loop {
+                let page = file.dims(first, PAGE)?;
+                first += page.len() as u64;
+                match page.iter().find(|dim| dim.is_record) {
+                    Some(dim) => return Ok(Some(dim.name.clone())),
+                    None if page.is_empty() => return Ok(None),
+                    None => {}
+                }
+            }
+        })
+    }
+
+    /// The paths that hold objects.
+    fn paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let paths = self.call(py, paths)?;
+        Ok(paths.into_iter().collect())
+    }
+}
+
+/// `None` for what is not there.
+fn absent<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Every path that holds a dimension, a variable or an attribute, by one pass over all names.
+fn paths(file: &Container) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut add = |name: &str| {
+        let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
+        if !found.contains(parent) {
+            found.insert(parent.to_owned());
+        }
+    };
+    let mut first = 0;
+    loop {
+        let page = file.dims(first, PAGE)?;
+        page.iter().for_each(|dim| add(&dim.name));
+        first += page.len() as u64;
+        if page.is_empty() {
+            break;
+        }
+    }
+    first = 0;
+    loop {
+        let page = file.vars(first, PAGE)?;
+        page.iter().for_each(|var| add(&var.name));
+        first += page.len() as u64;
+        if page.is_empty() {
+            break;
+        }
+    }
+    file.attrs()?.names.iter().for_each(add);
+    Ok(found)
+}
+
+fn report_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let raw = PyDict::new(py);
+    let phases: Vec<_> =
+        report.phases.iter().map(|p| (p.name.to_string(), p.seconds, p.peak_bytes)).collect();
+    raw.set_item("phases", phases)?;
+    raw.set_item("comparisons", report.comparisons)?;
+    raw.set_item("names_held", report.names_held)?;
+    raw.set_item("header_bytes_written", report.header_bytes_written)?;
+    raw.set_item("messages", report.counters.messages)?;
+    raw.set_item("bytes_sent", report.counters.sent)?;
+    raw.set_item("bytes_received", report.counters.received)?;
+    Ok(raw)
+}

@@ -1,0 +1,112 @@
+//! Words of `create` and `open`.
+
+use std::sync::Arc;
+
+use fieldstone::container::{Alignment, Comm, CreateOptions, Format, Indexing, Mode, Strategy, Version};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyDictMethods};
+
+use crate::errors::invalid;
+
+/// Slots of the hash table where none are asked for: the paper's choice for its 98 MB header.
+const SLOTS: usize = 16_384;
+
+/// The options of `create`.
+pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
+    let word = |name: &str| -> PyResult<String> { required(given, name)?.extract() };
+    let number = |name: &str| -> PyResult<Option<u64>> {
+        let value = required(given, name)?;
+        match value.is_none() {
+            true => Ok(None),
+            false => value.extract().map(Some).map_err(|_| {
+                let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
+                invalid(format!("{name}={shown}"), "give a whole number from 0 on")
+            }),
+        }
+    };
+    let format = format(&word("format")?)?;
+    let slots = number("hash_size")?;
+    let strategy = match required(given, "strategy")?.extract::<Option<String>>()? {
+        Some(name) => Some(strategy(&name, slots)?),
+        None => None,
+    };
+    if slots.is_some() && !matches!(strategy, Some(Strategy::LibraryHash { .. })) {
+        return Err(invalid("hash_size is of the strategy library-hash", "give strategy='library-hash' too"));
+    }
+    let default = Alignment::default();
+    Ok(CreateOptions {
+        format,
+        strategy,
+        indexing: match &*word("index")? {
+            "auto" => Indexing::Auto,
+            "always" => Indexing::Always,
+            "never" => Indexing::Never,
+            other => return Err(invalid(format!("index={other:?}"), "give auto, always or never")),
+        },
+        fill: required(given, "fill")?.extract()?,
+        alignment: Alignment {
+            v_align: number("v_align")?.unwrap_or(default.v_align),
+            r_align: number("r_align")?.unwrap_or(default.r_align),
+            h_minfree: number("h_minfree")?.unwrap_or(default.h_minfree),
+            ..default
+        },
+    })
+}
+
+fn required<'py>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    given.get_item(name)?.ok_or_else(|| invalid(format!("no option {name}"), "give it"))
+}
+
+fn format(name: &str) -> PyResult<Format> {
+    Ok(match name {
+        "cdf1" => Format::Classic(Version::Cdf1),
+        "cdf2" => Format::Classic(Version::Cdf2),
+        "cdf5" => Format::Classic(Version::Cdf5),
+        "partitioned" => Format::Partitioned,
+        other => return Err(invalid(format!("format={other:?}"), "give cdf1, cdf2, cdf5 or partitioned")),
+    })
+}
+
+/// The word for a format.
+pub fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Classic(Version::Cdf1) => "cdf1",
+        Format::Classic(Version::Cdf2) => "cdf2",
+        Format::Classic(Version::Cdf5) => "cdf5",
+        Format::Partitioned => "partitioned",
+    }
+}
+
+fn strategy(name: &str, slots: Option<u64>) -> PyResult<Strategy> {
+    Ok(match name {
+        "scalable" => Strategy::Scalable,
+        "app" => Strategy::App,
+        "library-hash" => match usize::try_from(slots.unwrap_or(SLOTS as u64)) {
+            Ok(slots) if slots > 0 => Strategy::LibraryHash { slots },
+            _ => return Err(invalid("hash_size=0", "give at least one slot")),
+        },
+        "library-sort" => Strategy::LibrarySort,
+        "partitioned" => Strategy::Partitioned,
+        other => {
+            let hint = "give scalable, app, library-hash, library-sort or partitioned";
+            return Err(invalid(format!("strategy={other:?}"), hint));
+        }
+    })
+}
+
+/// How to open, and the word for it.
+pub fn mode(word: &str) -> PyResult<(&'static str, Mode)> {
+    match word {
+        "r" => Ok(("r", Mode::Read)),
+        "a" => Ok(("a", Mode::Append)),
+        other => Err(invalid(format!("mode={other:?}"), "give 'r' or 'a'; container.create makes a new one")),
+    }
+}
+
+/// The ranks, where there are several processes.
+pub fn comm(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Comm>>> {
+    match given.is_none() {
+        true => Ok(None),
+        false => crate::comm::comm_from_python(given).map(Some),
+    }
+}

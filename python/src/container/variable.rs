@@ -1,0 +1,277 @@
+//! A variable of an open container: its facts, and the way of its elements from and to numpy arrays.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fieldstone::container::{Container, NcType, Selection, VarInfo, VarRef};
+use fieldstone::{DType, Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::data::{Data, Target, new_array};
+use crate::errors::{Raise, invalid};
+
+/// Start, count and stride as Python gives them.
+pub type Numbers = Option<Vec<u64>>;
+
+/// A container, and how often its mode changed: what was known of a variable before may not be so after.
+pub struct Shared {
+    pub container: Container,
+    pub changes: AtomicU64,
+}
+
+impl Shared {
+    /// What a call found on this rank, before it takes part in it. An error of a collective call is told to the
+    /// other ranks, which are in it already.
+    pub fn ready<T>(&self, collective: bool, found: Result<T>) -> Result<T> {
+        match found {
+            Err(error) if collective => Err(self.container.fail(error)),
+            found => found,
+        }
+    }
+}
+
+/// A variable; what it is, is asked for when it is needed, and again after a change of mode.
+#[pyclass(frozen, name = "_Var", module = "fieldstone._native")]
+pub struct PyVar {
+    file: Arc<Shared>,
+    name: String,
+    /// The number that its definition gave.
+    defined: Option<VarRef>,
+    known: Mutex<Option<(u64, Arc<VarInfo>)>>,
+}
+
+impl PyVar {
+    /// A variable that was just defined.
+    pub fn defined(file: &Arc<Shared>, name: &str, defined: VarRef) -> PyVar {
+        PyVar { file: file.clone(), name: name.to_owned(), defined: Some(defined), known: Mutex::new(None) }
+    }
+
+    /// A variable that was found.
+    pub fn found(file: &Arc<Shared>, info: VarInfo) -> PyVar {
+        let name = info.name.clone();
+        let known = Mutex::new(Some((file.changes.load(Ordering::Acquire), Arc::new(info))));
+        PyVar { file: file.clone(), name, defined: None, known }
+    }
+
+    /// What it is now. Attributes may be given while it is being defined, so that nothing is kept then.
+    pub fn info(&self) -> Result<Arc<VarInfo>> {
+        let container = &self.file.container;
+        let seen = self.file.changes.load(Ordering::Acquire);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((when, info)) = &*known
+            && *when == seen
+            && !container.is_defining()
+            && !container.is_closed()
+        {
+            return Ok(info.clone());
+        }
+        let info = Arc::new(match self.defined {
+            Some(defined) => container.var_of(defined)?,
+            None => container.var(&self.name)?,
+        });
+        *known = Some((seen, info.clone()));
+        Ok(info)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number for `put_att`.
+    pub fn number(&self) -> Result<VarRef> {
+        match self.defined {
+            Some(defined) => Ok(defined),
+            None => self.file.container.var_ref(&self.name),
+        }
+    }
+
+    /// Lengths of its dimensions now: records may have been added since it was looked up.
+    pub fn lens(&self) -> Result<Vec<u64>> {
+        let info = self.info()?;
+        let mut lens = info.shape();
+        if info.is_record()
+            && !self.file.container.is_defining()
+            && let Some(first) = lens.first_mut()
+        {
+            *first = self.file.container.numrecs()?;
+        }
+        Ok(lens)
+    }
+}
+
+/// The dtype of a type, in native byte order.
+pub fn dtype_of(ty: NcType) -> Result<DType> {
+    DType::parse(ty.numpy()).map(DType::to_native)
+}
+
+/// The type of an array that comes from Python.
+pub fn type_of_array(dtype: DType, name: &str) -> PyResult<NcType> {
+    let text = dtype.to_string();
+    NcType::from_numpy(&text).ok_or_else(|| {
+        invalid(format!("variable {name}: netCDF has no type for dtype {text}"), "convert the array")
+    })
+}
+
+/// The box that a call means: start without count reaches to the end.
+pub fn selection(
+    name: &str,
+    lens: &[u64],
+    start: Numbers,
+    count: Numbers,
+    stride: Numbers,
+) -> Result<Selection> {
+    let rank = lens.len();
+    for (what, given) in [("start", &start), ("count", &count), ("stride", &stride)] {
+        if let Some(given) = given
+            && given.len() != rank
+        {
+            return Err(Error::invalid(format!(
+                "variable {name}: {} numbers as {what}, but it has {rank} dimensions",
+                given.len()
+            ))
+            .with_hint("give one number for each dimension"));
+        }
+    }
+    let start = start.unwrap_or_else(|| vec![0; rank]);
+    let count = count.unwrap_or_else(|| {
+        let left = |axis: usize| {
+            let left = lens[axis].saturating_sub(start[axis]);
+            left.div_ceil(stride.as_ref().map_or(1, |s| s[axis].max(1)))
+        };
+        (0..rank).map(left).collect()
+    });
+    Ok(Selection { start, count, stride: stride.unwrap_or_default() })
+}
+
+/// The shape of an array that is written without a count: leading dimensions of length 1 come before.
+pub fn count_of(name: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {
+    let missing = rank.checked_sub(shape.len()).ok_or_else(|| {
+        let given = shape.len();
+        Error::invalid(format!("variable {name}: an array of {given} dimensions for a variable of {rank}"))
+            .with_hint("give an array of its shape, or count=")
+    })?;
+    Ok(std::iter::repeat_n(1, missing).chain(shape.iter().copied()).collect())
+}
+
+/// Whether an array has as many elements as a box.
+pub fn check_size(name: &str, shape: &[u64], count: &[u64]) -> Result<()> {
+    let product = |lens: &[u64]| lens.iter().try_fold(1_u64, |all, n| all.checked_mul(*n));
+    match product(shape) == product(count) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "variable {name}: an array of shape {shape:?} for a box of {count:?} elements"
+        ))
+        .with_hint("the array has as many elements as the box")),
+    }
+}
+
+#[pymethods]
+impl PyVar {
+    /// Its path.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its type, as numpy's text.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(py.detach(|| self.info()).or_raise()?.ty.numpy())
+    }
+
+    /// Paths of its dimensions.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let info = py.detach(|| self.info()).or_raise()?;
+        PyTuple::new(py, info.dims.iter().map(|dim| &dim.name))
+    }
+
+    /// Lengths of its dimensions now.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, py.detach(|| self.lens()).or_raise()?)
+    }
+
+    /// Whether it grows along the record dimension.
+    #[getter]
+    fn is_record(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(py.detach(|| self.info()).or_raise()?.is_record())
+    }
+
+    /// Offset of its first byte, and bytes from one of its records to the next (0 without records).
+    #[getter]
+    fn place(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let info = py.detach(|| self.info()).or_raise()?;
+        Ok((info.begin, info.record_stride))
+    }
+
+    fn put(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyAny>,
+        start: Numbers,
+        count: Numbers,
+        stride: Numbers,
+        collective: bool,
+    ) -> PyResult<()> {
+        let data = Data::new(values)?;
+        let Some((dtype, shape)) = &data.array else { return Err(invalid("no array", "give an array")) };
+        let (memory, bytes) = (type_of_array(*dtype, &self.name)?, data.bytes());
+        let chosen = || -> Result<(Arc<VarInfo>, Selection)> {
+            let info = self.info()?;
+            let rank = info.dims.len();
+            let count = match count {
+                Some(count) => count,
+                None => count_of(&self.name, shape, rank)?,
+            };
+            check_size(&self.name, shape, &count)?;
+            let chosen = selection(&self.name, &vec![0; rank], start, Some(count), stride)?;
+            Ok((info, chosen))
+        };
+        py.detach(|| {
+            let (info, chosen) = self.file.ready(collective, chosen())?;
+            self.file.container.put(&info, &chosen, bytes, memory, collective)
+        })
+        .or_raise()
+    }
+
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        start: Numbers,
+        count: Numbers,
+        stride: Numbers,
+        collective: bool,
+        dtype: Option<&str>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (info, chosen) = py
+            .detach(|| {
+                let chosen = || {
+                    let lens = self.lens()?;
+                    Ok((self.info()?, selection(&self.name, &lens, start, count, stride)?))
+                };
+                self.file.ready(collective, chosen())
+            })
+            .or_raise()?;
+        let memory = match dtype {
+            None => info.ty,
+            Some(text) => {
+                NcType::from_numpy(text).ok_or_else(|| invalid(format!("no type {text}"), "such as f4"))?
+            }
+        };
+        let read = |out: &mut [u8]| self.file.container.get(&info, &chosen, out, memory, collective);
+        let Some(into) = into else {
+            return new_array(py, dtype_of(memory).or_raise()?, &chosen.count, read);
+        };
+        let shape: Vec<u64> = into.getattr("shape")?.extract()?;
+        check_size(&self.name, &shape, &chosen.count).or_raise()?;
+        let mut target = Target::new(&into)?;
+        let out = target.bytes();
+        py.detach(|| read(out)).or_raise()?;
+        Ok(into)
+    }
+}

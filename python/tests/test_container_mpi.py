@@ -1,0 +1,240 @@
+"""Containers that ranks of a real MPI job create together."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, require
+from fieldstone import container
+
+netCDF4 = pytest.importorskip("netCDF4")
+
+HEAD = """
+import sys, time
+import numpy as np
+import fieldstone as fst
+from fieldstone import container
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+"""
+
+STRATEGIES = ["scalable", "app", "library-hash", "library-sort", "partitioned"]
+
+
+def mpiexec():
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    require("mpi", found, "mpiexec is not installed (pip install mpich mpi4py)")
+    return found
+
+
+def job(folder, ranks, script, *arguments, code=0):
+    """Runs a script on ranks; gives what they printed, lines in no order."""
+    path = folder / "job.py"
+    path.write_text(HEAD + textwrap.dedent(script))
+    # A package that is on the path here is on it there.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        [mpiexec(), "-n", str(ranks), sys.executable, path, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+DEFINE = """
+path, strategy = sys.argv[1:]
+format = "partitioned" if strategy == "partitioned" else "cdf5"
+N = 24
+mine = range(rank * N // size, (rank + 1) * N // size)
+with container.create(path, comm, format=format, strategy=strategy, index="always") as f:
+    f.put_att("title", "shared by all")
+    f.def_dim("feature", 3)
+    f.def_dim("time", None)
+    shared = f.def_var("shared", "f8", "time", attrs={"units": "K"})
+    for i in mine:
+        f.def_dim(f"event_{i}/hits", i + 1)
+        x = f.def_var(f"event_{i}/x", "f4", ("hits", "feature"), attrs={"number": i})
+        f.put_att(f"event_{i}/weight", i / 2)
+    report = f.enddef()
+    assert report.phases and (size == 1 or report.messages > 0)
+    for i in mine:
+        v = f[f"event_{i}/x"]
+        v.put(np.full(v.shape, i, "f4"), collective=False)
+    assert x.shape == (mine[-1] + 1, 3)  # a variable of define mode is good afterwards
+    for step in range(4):
+        values = [step + 0.5] if step % size == rank else []
+        shared.put(values, start=[step], count=[len(values)])
+    # What others created is found, and after sync read.
+    f.sync()
+    assert len(f.vars) == N + 1 and f.dims["time"] == 4
+    other = (mine[0] + N // 2) % N
+    assert (f[f"event_{other}/x"][:] == other).all()
+    assert f["shared"].get().tolist() == [0.5, 1.5, 2.5, 3.5]
+"""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_each_rank_defines_its_own(tmp_path, strategy):
+    for ranks in (1, 2, 4):
+        job(tmp_path, ranks, DEFINE, str(tmp_path / f"{ranks}.nc"), strategy)
+    one = (tmp_path / "1.nc").read_bytes()
+    assert all((tmp_path / f"{n}.nc").read_bytes() == one for n in (2, 4))
+    with container.open(tmp_path / "4.nc") as f:
+        assert len(f.vars) == 25 and f.dims["event_7/hits"] == 8
+        assert f["event_7/x"].attrs["number"] == 7 and f.attrs["event_7/weight"] == 3.5
+        assert (f["event_7/x"][:] == 7).all()
+    if strategy != "partitioned":
+        with netCDF4.Dataset(tmp_path / "4.nc") as other:
+            assert len(other.variables) == 25
+            assert np.array_equal(other["event_9.x"][:], np.full((10, 3), 9))
+
+
+def test_strategies_of_the_classic_format_write_one_file(tmp_path):
+    for strategy in STRATEGIES[:-1]:
+        job(tmp_path, 2, DEFINE, str(tmp_path / strategy), strategy)
+    first = (tmp_path / STRATEGIES[0]).read_bytes()
+    assert all((tmp_path / s).read_bytes() == first for s in STRATEGIES[1:-1])
+
+
+CONFLICTS = [
+    ('f.def_dim("x", 3 if rank == 2 else 4)', ["dimension", "x"]),
+    ('f.def_var("v", "i4" if rank == 2 else "f4")', ["variable", "v"]),
+    ('f.def_var("v", "i4", attrs={"units": "m" if rank == 2 else "K"})', ["variable", "v", "units"]),
+    ('f.put_att("title", "b" if rank == 2 else "a")', ["attribute", "title"]),
+    ('f.def_dim(f"t{rank % 3}", None if rank in (1, 2) else 2)', ["record"]),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("definition", "words"), CONFLICTS, ids=lambda v: str(v)[:30])
+def test_a_conflict_names_object_and_ranks_on_all(tmp_path, strategy, definition, words):
+    script = f"""
+    try:
+        with container.create("a.nc", comm, strategy={strategy!r},
+                              format="partitioned" if {strategy!r} == "partitioned" else "cdf5") as f:
+            {definition}
+            f.enddef()
+    except fst.Conflict as error:
+        print(f"rank {{rank}}: {{error.message}}".replace("\\n", " "), flush=True)
+    """
+    lines = job(tmp_path, 4, script).strip().splitlines()
+    assert len(lines) == 4 and {line[:6] for line in lines} == {f"rank {r}" for r in range(4)}
+    for line in lines:
+        text = line.partition(":")[2]
+        assert all(word in text for word in words), line
+        assert len(set(re.findall(r"rank (\d)", text)) & {"1", "2", "0", "3"}) >= 1 and "2" in text, line
+    assert not (tmp_path / "a.nc").exists() or not (tmp_path / "a.nc").read_bytes().startswith(b"CDF")
+
+
+@pytest.mark.parametrize("where", ["define", "put"])
+def test_an_exception_on_one_rank_reaches_all_soon(tmp_path, where):
+    script = f"""
+    start = time.time()
+    try:
+        with container.create("a.nc", comm) as f:
+            f.def_dim("x", 8)
+            v = f.def_var("v", "f8", "x")
+            if {where!r} == "define" and rank == 1:
+                raise RuntimeError("out of coffee")
+            f.enddef()
+            if rank == 1:
+                raise RuntimeError("out of coffee")
+            v.put(np.zeros(2), start=[rank * 2])
+    except Exception as error:
+        print(rank, type(error).__name__, "coffee" in str(error), "rank 1" in str(error),
+              time.time() - start < 1, flush=True)
+    """
+    lines = sorted(job(tmp_path, 4, script).strip().splitlines())
+    assert lines[1] == "1 RuntimeError True False True"
+    for line in lines[:1] + lines[2:]:
+        assert line.split()[2:] == ["True", "True", "True"], lines
+    assert not (tmp_path / "a.nc").exists() or not (tmp_path / "a.nc").read_bytes().startswith(b"CDF")
+
+
+def test_an_error_of_a_call_on_one_rank_is_an_error_on_all(tmp_path):
+    script = """
+    f = container.create("a.nc", comm)
+    f.def_dim("x", 8)
+    v = f.def_var("v", "i1", "x")
+    f.enddef()
+    beyond = rank * 2 + (4 if rank == 3 else 0)
+    too_large = [1, 300 if rank == 2 else 0]
+    for start, values in ((beyond, [1, 2]), (rank * 2, too_large)):
+        try:
+            v.put(np.array(values, "i4"), start=[start])
+        except fst.Invalid as error:
+            print(rank, "rank 3" in str(error), "rank 2" in str(error), flush=True)
+    v.put(np.full(2, rank, "i1"), start=[rank * 2])
+    f.close()
+    """
+    lines = sorted(job(tmp_path, 4, script).strip().splitlines())
+    assert [line for line in lines if "True False" in line] == [f"{r} True False" for r in range(4)]
+    with container.open(tmp_path / "a.nc") as f:
+        assert f["v"][:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_killed_rank_ends_the_job_and_leaves_no_finished_file(tmp_path):
+    script = """
+    import os, signal
+    f = container.create("a.nc", comm)
+    f.def_many([f"r{rank}/v{i}" for i in range(1000)], "f8")
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    f.enddef()
+    f.close()
+    """
+    (tmp_path / "job.py").write_text(HEAD + textwrap.dedent(script))
+    started = time.monotonic()
+    done = subprocess.run(
+        [mpiexec(), "-n", "2", sys.executable, "job.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode != 0 and time.monotonic() - started < 30
+    assert not (tmp_path / "a.nc").read_bytes().startswith(b"CDF")
+
+
+def test_something_else_than_a_communicator_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"communicator|mpi4py"):
+        container.create(tmp_path / "a.nc", comm=object())
+
+
+def test_the_example_of_a_detector(tmp_path):
+    example = ROOT / "examples" / "detector.py"
+    script = f"""
+    sys.path.insert(0, {str(example.parent)!r})
+    import detector
+    detector.main(["write", *sys.argv[1:]])
+    """
+    printed = {}
+    for format in ("cdf5", "partitioned"):
+        path = str(tmp_path / f"{format}.nc")
+        lines = job(tmp_path, 4, script, path, "--events", "50", "--format", format).splitlines()
+        assert sorted(lines) == [f"rank {r} of 4: {n} events" for r, n in enumerate((12, 13, 12, 13))]
+        done = subprocess.run(
+            [sys.executable, example, "read", path, "--batch", "8"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        printed[format] = done.stdout
+    assert re.fullmatch(r"50 events in 7 batches: \d+ hits, \d+ edges\n", printed["cdf5"])
+    assert printed["partitioned"] == printed["cdf5"]

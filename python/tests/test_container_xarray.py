@@ -1,0 +1,182 @@
+"""The xarray engine on containers, and Datasets written as containers."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import fieldstone as fst
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import sample
+from fieldstone import container
+
+xr = pytest.importorskip("xarray")
+netCDF4 = pytest.importorskip("netCDF4")
+
+FORMATS = ("cdf1", "cdf2", "cdf5", "partitioned")
+VALID = [
+    "netcdf-classic/SMALL_total_column_co2.nc",
+    "netcdf-classic/A1B-99999a-river-sep-2070-2099.nc",
+    "netcdf-classic/CRM032_test1.nc",
+    "netcdf-classic/eraint_uvz.nc",
+    "netcdf-classic/map_f_case_16p.nc",
+    "netcdf-classic/map_g_case_16p.nc",
+    "netcdf-classic/ref_nctest_64bit_offset.nc",
+    "netcdf-classic/ref_nctest_classic.nc",
+    "netcdf-classic/ref_test_365_day_1900.nc",
+    "netcdf-classic/small_rotPole_precipitation.nc",
+    "netcdf-classic/space_weather.nc",
+    "netcdf-classic/test4.nc",
+    "netcdf-classic/ubyte.nc",
+]
+
+
+def both(path, opened=xr.open_dataset, **options):
+    """What our engine and netCDF4's give, loaded; equal warnings are no difference."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            opened(path, engine="fieldstone", **options) as own,
+            opened(path, engine="netcdf4", **options) as other,
+        ):
+            return own.load(), other.load()
+
+
+@pytest.mark.parametrize("name", VALID)
+@pytest.mark.parametrize("decode", [True, False])
+def test_real_files_are_as_with_netcdf4(name, decode):
+    path = sample(name)
+    with netCDF4.Dataset(path) as file:
+        if not file.data_model.startswith(("NETCDF3", "CDF")):
+            pytest.fail(f"{name} is no classic file")
+    # A time that no calendar holds is refused by both; everything else is decoded.
+    times = False if name.endswith("CRM032_test1.nc") else None
+    own, other = both(path, decode_cf=decode, decode_times=times)
+    xr.testing.assert_identical(own, other)
+    assert {n: v.dtype for n, v in own.variables.items()} == {n: v.dtype for n, v in other.variables.items()}
+    assert own.encoding["unlimited_dims"] == other.encoding["unlimited_dims"]
+
+
+def weather():
+    random = np.random.default_rng(1)
+    return xr.Dataset(
+        {
+            "t": (("time", "y", "x"), 280 + random.random((4, 3, 5)), {"units": "K"}),
+            "station": ("y", np.array(["Zürich", "Bern", ""])),
+            "flag": ("x", np.array([True, False, True, True, False])),
+            "gap": ("x", np.array([1.0, np.nan, 3, 4, np.nan])),
+            "count": ("time", np.arange(4, dtype="i4")),
+            "crs": ((), np.int32(0), {"name": "latlon", "numbers": [1.0, 2.0]}),
+        },
+        {
+            "time": pd.date_range("2026-01-01", periods=4, freq="6h"),
+            "x": np.arange(5.0),
+            "height": ("y", np.array([400.0, 500, 600])),
+        },
+        {"title": "a forecast", "level": 3},
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_dataset_comes_back(tmp_path, format):
+    ds, path = weather(), tmp_path / "a.nc"
+    container.write_dataset(ds, path, format=format)
+    with xr.open_dataset(path, engine="fieldstone") as own:
+        xr.testing.assert_equal(own.load(), ds)
+        assert own.attrs["title"] == "a forecast" and own.t.attrs == {"units": "K"}
+        assert own.flag.dtype == bool
+    if format != "partitioned":
+        ds.to_netcdf(tmp_path / "b.nc", engine="netcdf4", format=_format(format))
+        with xr.open_dataset(path, engine="netcdf4") as a, xr.open_dataset(tmp_path / "b.nc") as b:
+            xr.testing.assert_identical(a.load(), b.load())
+    else:
+        with xr.open_dataset(path) as own:  # nobody else opens it
+            assert own.t.shape == (4, 3, 5)
+
+
+def _format(format):
+    return {"cdf1": "NETCDF3_CLASSIC", "cdf2": "NETCDF3_64BIT", "cdf5": "NETCDF3_64BIT_DATA"}[format]
+
+
+def test_encodings_and_the_record_dimension(tmp_path):
+    ds, path = weather(), tmp_path / "a.nc"
+    packed = {"t": {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -1}}
+    container.write_dataset(ds, path, encoding=packed, unlimited_dims="time")
+    with container.open(path) as f:
+        assert f.record_dim == "time" and f["t"].dtype == np.dtype("i2") and f.dims["time"] == 4
+    with xr.open_dataset(path, engine="fieldstone") as own:
+        assert abs(own.t - ds.t).max() < 0.006
+        assert own.encoding["unlimited_dims"] == {"time"}
+        container.write_dataset(own, tmp_path / "b.nc")
+    with container.open(tmp_path / "b.nc") as f:
+        assert f.record_dim == "time" and f["t"].dtype == np.dtype("i2")
+    for wrong in ({"encoding": {"u": {}}}, {"unlimited_dims": "z"}, {"unlimited_dims": ["x", "y"]}):
+        with pytest.raises(fst.Invalid):
+            container.write_dataset(ds, path, **wrong)
+    with pytest.raises(ValueError, match="could not safely cast"):
+        container.write_dataset(xr.Dataset({"v": ("x", [2**40])}), path, format="cdf1")
+    with xr.open_dataset(path, engine="fieldstone") as own:
+        assert own.t.shape == (4, 3, 5)  # what was there stays
+
+
+def test_reading_is_lazy_and_chunked(tmp_path):
+    pytest.importorskip("dask")
+    data = np.arange(6 * 7 * 8, dtype="f4").reshape(6, 7, 8)
+    ds = xr.Dataset({"v": (("z", "y", "x"), data)}, {"z": np.arange(6)})
+    container.write_dataset(ds.chunk(z=2), tmp_path / "a.nc", format="partitioned", unlimited_dims="z")
+    with xr.open_dataset(tmp_path / "a.nc", engine="fieldstone") as own:
+        assert not own.v.variable._in_memory
+        for key in (
+            {"z": 3},
+            {"y": slice(5, 1, -2), "x": [1, 3, 3]},
+            {"z": [4, 0], "y": [1, 2], "x": slice(None, None, 3)},
+            {"z": xr.DataArray([1, 2], dims="p"), "x": xr.DataArray([3, 4], dims="p")},
+        ):
+            xr.testing.assert_identical(own.isel(key).load(), ds.isel(key))
+        assert not own.v.variable._in_memory
+        again = pickle.loads(pickle.dumps(own))
+        xr.testing.assert_identical(again.load(), ds)
+    with xr.open_dataset(tmp_path / "a.nc", engine="fieldstone", chunks={"z": 2}) as own:
+        assert own.v.chunks == ((2, 2, 2), (7,), (8,))
+        xr.testing.assert_identical(own.compute(), ds)
+        assert float(own.v.mean().compute(scheduler="processes")) == data.mean()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_paths_are_a_tree(tmp_path, format):
+    tree = xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset({"total": ((), 2.0)}, attrs={"title": "events"}),
+            "/event_1": xr.Dataset({"x": (("hits", "f"), np.ones((3, 2), "f4"))}, attrs={"weight": 0.5}),
+            "/event_2/plane_u": xr.Dataset({"x": (("hits", "f"), np.zeros((5, 2), "f4"))}),
+        }
+    )
+    path = tmp_path / "a.nc"
+    container.write_dataset(tree, path, format=format)
+    with container.open(path) as f:
+        assert dict(f.dims) == {
+            "event_1/hits": 3,
+            "event_1/f": 2,
+            "event_2/plane_u/hits": 5,
+            "event_2/plane_u/f": 2,
+        }
+    own = xr.open_datatree(path, engine="fieldstone")
+    xr.testing.assert_identical(own.load(), tree)
+    one = xr.open_dataset(path, engine="fieldstone", group="event_1")
+    xr.testing.assert_identical(one.load(), tree["event_1"].to_dataset())
+    assert list(xr.open_groups(path, engine="fieldstone", group="event_2")) == ["/plane_u"]
+    with pytest.raises(fst.NotFound, match="no path 'event_3'"):
+        xr.open_dataset(path, engine="fieldstone", group="event_3")
+    with pytest.raises(fst.Invalid, match="for stores"):
+        xr.open_dataset(path, engine="fieldstone", request="run=a")
+
+
+def test_dimensions_of_enclosing_paths_are_shared(tmp_path):
+    x = xr.Dataset({"a": ("x", np.arange(3.0))}, {"x": [1.0, 2, 3]})
+    tree = xr.DataTree.from_dict({"/": x, "/inner": xr.Dataset({"b": (("y", "x"), np.ones((2, 3)))})})
+    container.write_dataset(tree, tmp_path / "a.nc")
+    with container.open(tmp_path / "a.nc") as f:
+        assert dict(f.dims) == {"x": 3, "inner/y": 2} and f["inner/b"].dims == ("inner/y", "x")
+    xr.testing.assert_identical(xr.open_datatree(tmp_path / "a.nc", engine="fieldstone").load(), tree)
