@@ -98,11 +98,57 @@ fn what_is_no_container_is_5_and_what_is_not_there_3() {
 #[test]
 fn every_verb_of_containers_has_examples() {
     let t = TestStore::empty();
-    for verb in ["dump", "header", "stats", "offsets"] {
+    for verb in ["dump", "header", "stats", "offsets", "validate", "convert", "merge"] {
         let help = t.run(["container", verb, "--help"]).ok().out();
         assert!(
             help.contains("Examples:\n") && help.contains(&format!("fieldstone container {verb} ")),
             "{help}"
         );
     }
+}
+
+#[test]
+fn validate_says_what_is_wrong_and_ends_with_5() {
+    let t = with_file();
+    let mut file = small();
+    file[7] = 9; // nine records, of which the file holds two
+    std::fs::write(t.file("records.nc"), &file).unwrap();
+    std::fs::write(t.file("text.nc"), "no container").unwrap();
+    t.run(["container", "validate", "small.nc"]).ok();
+    let done = t.run(["container", "validate", "small.nc", "records.nc", "text.nc"]).code(5);
+    assert!(done.out().contains("small.nc: CDF-1, sound"), "{}", done.out());
+    assert!(done.out().contains("records.nc: error: offset "), "{}", done.out());
+    assert!(done.out().contains("text.nc: error: offset 0: "), "{}", done.out());
+    let json = t.run(["container", "validate", "text.nc", "--json"]).code(5).json();
+    assert_eq!(json["files"][0]["ok"], false);
+    assert!(json["files"][0]["findings"][0]["rule"].is_string());
+    t.run(["container", "validate", "absent.nc"]).code(3).tells(&["absent.nc"]);
+}
+
+#[test]
+fn converted_there_and_back_a_file_says_the_same() {
+    let t = with_file();
+    t.run(["container", "convert", "small.nc", "small.fsp", "--format", "partitioned"]).ok();
+    t.run(["container", "convert", "small.fsp", "back.nc", "--format", "cdf1"]).ok();
+    let dump = |name: &str| t.run(["container", "dump", "-n", "same", name]).ok().out();
+    assert_eq!(dump("back.nc"), dump("small.nc"));
+    assert_eq!(dump("small.fsp"), dump("small.nc"));
+    t.run(["container", "validate", "back.nc"]).ok();
+    t.run(["container", "convert", "absent.nc", "new.nc", "--format", "cdf5"]).code(3);
+    t.run(["container", "convert", "small.nc", "new.nc", "--format", "cdf9"]).code(2);
+    assert!(!t.file("new.nc").exists());
+}
+
+#[test]
+fn equal_files_merge_to_one_and_different_ones_conflict() {
+    let t = with_file();
+    std::fs::write(t.file("same.nc"), small()).unwrap();
+    t.run(["container", "merge", "small.nc", "same.nc", "-o", "all.nc", "--format", "cdf1"]).ok();
+    let dump = |name: &str| t.run(["container", "dump", "-n", "same", name]).ok().out();
+    assert_eq!(dump("all.nc"), dump("small.nc"));
+    let mut other = small();
+    let at = other.len() - 36;
+    other[at + 3] = 77; // f[0]
+    std::fs::write(t.file("other.nc"), other).unwrap();
+    t.run(["container", "merge", "small.nc", "other.nc", "-o", "no.nc"]).code(4);
 }

@@ -24,20 +24,22 @@
 //!
 //! With a communicator all ranks call `create` or `open` together; without one the process is alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fieldstone_array::container::{convert, merge};
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::single::SingleComm;
 
 pub use fieldstone_array::container::access::{self, Get, Put, Selection};
+pub use fieldstone_array::container::convert::Converted;
 pub use fieldstone_array::container::define::{DimColumn, RECORD, Types, VarColumns};
 pub use fieldstone_array::container::enddef::{Indexing, Phase, Report};
 pub use fieldstone_array::container::{
     Container, Counts, CreateOptions, DimInfo, DimRef, Format, Metadata, Mode, Strategy, VarInfo, VarRef,
 };
-pub use fieldstone_array::container::{cdl, offsets, stats};
+pub use fieldstone_array::container::{cdl, offsets, stats, validate};
 pub use fieldstone_core::env::comm::Comm;
 pub use fieldstone_format::netcdf::layout::{Alignment, Layout};
 pub use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
@@ -55,6 +57,21 @@ pub fn create(path: &Path, comm: Option<Arc<dyn Comm>>, options: &CreateOptions)
 pub fn open(path: &Path, mode: Mode, comm: Option<Arc<dyn Comm>>) -> Result<Container> {
     let env = Env::real();
     Container::open(path, mode, comm.unwrap_or_else(|| alone(&env)), &env)
+}
+
+/// Writes what the container `from` holds to a new one at `to`, in the format that `options` name. One of that
+/// path stays until the new one is whole.
+pub fn convert(from: &Path, to: &Path, options: &CreateOptions) -> Result<Converted> {
+    let from = open(from, Mode::Read, None)?;
+    let to = create(to, None, options)?;
+    let converted = convert::convert(&from, &to)?;
+    to.close()?;
+    Ok(converted)
+}
+
+/// Makes of one container per process the one that the processes would have written together.
+pub fn merge(files: &[PathBuf], to: &Path, options: &CreateOptions) -> Result<Counts> {
+    merge::merge(files, to, &Env::real(), options)
 }
 
 fn alone(env: &Env) -> Arc<dyn Comm> {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use fieldstone_array::container::Metadata;
 use fieldstone_array::container::cdl::Verbatim;
+use fieldstone_array::container::validate::{Report, validate};
 use fieldstone_core::env::{DiskFile, Env};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, paths};
+use fieldstone_format::partitioned;
 
 /// How names of a netCDF file are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub enum Names {
 /// An open container.
 #[derive(Debug)]
 pub struct Look {
-    metadata: Box<dyn Metadata>,
+    metadata: Arc<dyn Metadata>,
     bytes: Bytes,
     len: u64,
     header_bytes: u64,
@@ -34,6 +36,13 @@ pub struct Look {
 struct Bytes {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
+}
+
+impl Bytes {
+    fn open(path: &Path) -> Result<Bytes> {
+        let file = Env::real().disk.open_read(path).map_err(|e| Error::io("open", path, e))?;
+        Ok(Bytes { path: path.to_owned(), file })
+    }
 }
 
 impl Source for Bytes {
@@ -57,15 +66,27 @@ impl Source for Bytes {
 ///
 /// Errors: NotFound, Denied; Corrupt with offset and rule where it is no container.
 pub fn open(path: &Path, names: Names) -> Result<Look> {
-    let file = Env::real().disk.open_read(path).map_err(|e| Error::io("open", path, e))?;
-    let bytes = Bytes { path: path.to_owned(), file };
+    let bytes = Bytes::open(path)?;
     let len = bytes.len()?;
+    let mut magic = [0; 4];
+    if bytes.read_at(&mut magic, 0)? == 4 && magic == partitioned::MAGIC {
+        let container = super::open(path, super::Mode::Read, None)?;
+        let header_bytes = container.layout()?.header_len;
+        return Ok(Look { metadata: container.metadata()?, bytes, len, header_bytes });
+    }
     let (mut header, places) = parse::header(&bytes).map_err(|error| error.context(path.display()))?;
     if names == Names::Paths {
         show_paths(&mut header);
     }
     let metadata = Verbatim::new(header, len).map_err(|error| error.context(path.display()))?;
-    Ok(Look { metadata: Box::new(metadata), bytes, len, header_bytes: places.header_len })
+    Ok(Look { metadata: Arc::new(metadata), bytes, len, header_bytes: places.header_len })
+}
+
+/// Whether a file keeps the netCDF classic format, and what is wrong with it.
+///
+/// Errors: NotFound, Denied, Unavailable. What the bytes are is the report's to say.
+pub fn check(path: &Path) -> Result<Report> {
+    validate(&Bytes::open(path)?)
 }
 
 /// Names of a header as paths, without the attribute that says how they are spelled.

@@ -1,0 +1,50 @@
+//! `fieldstone container convert`: the same objects and data in another format.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::container;
+use serde_json::json;
+
+use super::Wanted;
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone container convert events.fsp events.nc --format cdf5
+  fieldstone container convert events.nc events.fsp --format partitioned
+
+What the format cannot hold is an error that names it; OUT is then as before. A file that is at OUT stays
+until the new one is whole.
+
+With --json: vars and bytes that were copied.";
+
+/// Write a container in another format
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The container to read
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// The container to write
+    #[arg(value_name = "OUT_FILE")]
+    into: PathBuf,
+    /// The format to write
+    #[arg(long, value_enum)]
+    format: Wanted,
+}
+
+/// Converts.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let done = container::convert(&arguments.from, &arguments.into, &arguments.format.options())?;
+    if out.json() {
+        return out.document(&json!({"vars": done.vars, "bytes": done.bytes}));
+    }
+    out.note(format_args!(
+        "{}: {}, {} bytes",
+        arguments.into.display(),
+        count(done.vars, "variable"),
+        done.bytes
+    ));
+    Ok(())
+}

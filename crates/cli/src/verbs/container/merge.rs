@@ -1,0 +1,45 @@
+//! `fieldstone container merge`: one file out of one file per process.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::container;
+use serde_json::json;
+
+use super::Wanted;
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone container merge rank_*.nc -o all.nc
+  fieldstone container merge rank_0.nc rank_1.nc -o all.fsp --format partitioned
+
+The result is the file that the processes would have written together, in the order of the files. Objects of
+one name must agree in definition and data; where they differ, the error names them and the files.
+
+With --json: dims, attrs and vars of the result.";
+
+/// Make one container of one per process
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The containers, in the order of their processes
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The container to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The format to write
+    #[arg(long, value_enum, default_value = "cdf5")]
+    format: Wanted,
+}
+
+/// Merges.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let counts = container::merge(&arguments.files, &arguments.output, &arguments.format.options())?;
+    if out.json() {
+        return out.document(&json!({"dims": counts.dims, "attrs": counts.attrs, "vars": counts.vars}));
+    }
+    out.note(format_args!("{}: {}", arguments.output.display(), count(counts.vars, "variable")));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! `fieldstone container validate`: whether files keep the netCDF classic format.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::Error;
+use fieldstone::container::look;
+use fieldstone::container::validate::{Finding, Report};
+use serde_json::{Value, json};
+
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone container validate simulation.nc
+  fieldstone container validate *.nc --json | jq '.files[] | select(.ok | not)'
+
+A line is a finding: file, error or warning, offset, object, what is there, and the rule. The check goes on
+after a finding where what follows still has a meaning. Data are not read. Ends with 5 where a file breaks a
+rule; warnings alone leave it 0.
+
+With --json: {\"files\": [...]} of file, ok, format, dims, attrs, vars, numrecs, header_bytes, paths (whether
+names spell paths), index (whether there is a name index), findings (severity, offset, object, message, rule)
+and left_out (how many more findings there are).";
+
+/// Check that netCDF classic files keep their format
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Prints the findings of each file; an error of kind Corrupt after the last where a rule is broken.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let mut broken = 0;
+    let mut objects = Vec::new();
+    for path in &arguments.files {
+        let report = look::check(path)?;
+        broken += u64::from(!report.ok);
+        let file = path.display().to_string();
+        match out.json() {
+            true => objects.push(object(&file, &report)),
+            false => lines(&file, &report, out)?,
+        }
+    }
+    if out.json() {
+        out.items("files", objects.into_iter().map(Ok))?;
+    }
+    match broken {
+        0 => Ok(()),
+        n => Err(Error::corrupt(format!("{} that breaks the format's rules", count(n, "file")))
+            .with_hint("write the file again, or take a copy that is sound")
+            .into()),
+    }
+}
+
+fn lines(file: &str, report: &Report, out: &mut Out) -> Done {
+    for finding in &report.findings {
+        out.text(format!("{file}: {}: {finding}\n", finding.severity.name()))?;
+    }
+    if report.left_out > 0 {
+        out.text(format!("{file}: {} more\n", count(report.left_out, "finding")))?;
+    }
+    let format = report.version.map_or("unknown format", |version| version.name());
+    let [dims, attrs, vars] = report.counts;
+    let verdict = if report.ok { "sound" } else { "not sound" };
+    let counts = [count(dims, "dimension"), count(attrs, "attribute"), count(vars, "variable")].join(", ");
+    out.text(format!("{file}: {format}, {verdict}: {counts}\n"))
+}
+
+fn object(file: &str, report: &Report) -> Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "severity": finding.severity.name(),
+            "offset": finding.offset,
+            "object": finding.object,
+            "message": finding.message,
+            "rule": finding.rule,
+        })
+    };
+    let [dims, attrs, vars] = report.counts;
+    json!({
+        "file": file,
+        "ok": report.ok,
+        "format": report.version.map(|version| version.name()),
+        "dims": dims,
+        "attrs": attrs,
+        "vars": vars,
+        "numrecs": report.numrecs,
+        "header_bytes": report.header_len,
+        "paths": report.paths,
+        "index": report.index,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "left_out": report.left_out,
+    })
+}
