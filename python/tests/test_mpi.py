@@ -76,25 +76,27 @@ def test_each_rank_fails_at_each_step_and_all_learn_its_name_within_a_second(tmp
         from mpi4py import MPI
         world = MPI.COMM_WORLD
         steps = _native._check_comm(world, f"{sys.argv[1]}/f")
-        tried = 0
+        tried, slowest = 0, 0.0
         for rank in range(world.size):
             for step in range(1, steps + 1):
-                began = time.monotonic()
                 try:
                     _native._check_comm(world, f"{sys.argv[1]}/{rank}-{step}", 100, (rank, step))
                 except fst.Unavailable as error:
+                    learned = time.monotonic()  # one clock for all processes of the machine
                     assert error.message.startswith(f"rank {rank}: step"), error
                     tried += 1
-                assert time.monotonic() - began < 1
+                times = world.allgather(learned)
+                slowest = max(slowest, max(times) - times[rank])
         assert tried == steps * world.size, tried
+        assert slowest < 1, f"a rank learned of a failure {slowest:.3f} s after the rank that failed"
         _native._check_comm(world, f"{sys.argv[1]}/again")
         if world.rank == 0:
-            print(tried)
+            print(tried, slowest)
         """,
         tmp_path,
         timeout=300,
     )
-    assert int(done.stdout) == 45 * 4
+    assert done.stdout.split()[0] == str(45 * 4)
 
 
 def test_a_killed_rank_ends_the_job_at_once() -> None:
