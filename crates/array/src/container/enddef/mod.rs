@@ -216,7 +216,8 @@ fn is_central(strategy: Strategy) -> bool {
 /// Whether a file of so many objects gets a name index.
 fn wants_index(indexing: Indexing, counts: Counts) -> bool {
     match indexing {
-        Indexing::Auto => counts.dims + counts.attrs + counts.vars > MANY,
+        // A file without variables ends with its header: ncvalidator refuses what comes after it.
+        Indexing::Auto => counts.vars > 0 && counts.dims + counts.attrs + counts.vars > MANY,
         Indexing::Always => true,
         Indexing::Never => false,
     }
