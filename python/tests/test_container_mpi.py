@@ -26,6 +26,12 @@ from fieldstone import container
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
+
+
+def say(*words):
+    # Each rank to a file of its own: lines of several processes on one pipe may mix.
+    with open(f"said.{rank}", "a") as out:
+        print(*words, file=out)
 """
 
 STRATEGIES = ["scalable", "app", "library-hash", "library-sort", "partitioned"]
@@ -39,7 +45,9 @@ def mpiexec():
 
 
 def job(folder, ranks, script, *arguments, code=0):
-    """Runs a script on ranks; gives what they printed, lines in no order."""
+    """Runs a script on ranks; gives the lines that they said, in the order of ranks."""
+    for old in folder.glob("said.*"):
+        old.unlink()
     path = folder / "job.py"
     path.write_text(HEAD + textwrap.dedent(script))
     # A package that is on the path here is on it there.
@@ -53,7 +61,8 @@ def job(folder, ranks, script, *arguments, code=0):
         timeout=120,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    said = [folder / f"said.{rank}" for rank in range(ranks)]
+    return [line for path in said if path.exists() for line in path.read_text().splitlines()]
 
 
 DEFINE = """
@@ -92,8 +101,9 @@ with container.create(path, comm, format=format, strategy=strategy, index="alway
 def test_each_rank_defines_its_own(tmp_path, strategy):
     for ranks in (1, 2, 4):
         job(tmp_path, ranks, DEFINE, str(tmp_path / f"{ranks}.nc"), strategy)
-    one = (tmp_path / "1.nc").read_bytes()
-    assert all((tmp_path / f"{n}.nc").read_bytes() == one for n in (2, 4))
+    if strategy != "partitioned":  # whose metadata blocks are those of ranks
+        one = (tmp_path / "1.nc").read_bytes()
+        assert all((tmp_path / f"{n}.nc").read_bytes() == one for n in (2, 4))
     with container.open(tmp_path / "4.nc") as f:
         assert len(f.vars) == 25 and f.dims["event_7/hits"] == 8
         assert f["event_7/x"].attrs["number"] == 7 and f.attrs["event_7/weight"] == 3.5
@@ -130,9 +140,9 @@ def test_a_conflict_names_object_and_ranks_on_all(tmp_path, strategy, definition
             {definition}
             f.enddef()
     except fst.Conflict as error:
-        print(f"rank {{rank}}: {{error.message}}".replace("\\n", " "), flush=True)
+        say(f"rank {{rank}}: {{error.message}}".replace("\\n", " "))
     """
-    lines = job(tmp_path, 4, script).strip().splitlines()
+    lines = job(tmp_path, 4, script)
     assert len(lines) == 4 and {line[:6] for line in lines} == {f"rank {r}" for r in range(4)}
     for line in lines:
         text = line.partition(":")[2]
@@ -156,10 +166,10 @@ def test_an_exception_on_one_rank_reaches_all_soon(tmp_path, where):
                 raise RuntimeError("out of coffee")
             v.put(np.zeros(2), start=[rank * 2])
     except Exception as error:
-        print(rank, type(error).__name__, "coffee" in str(error), "rank 1" in str(error),
-              time.time() - start < 1, flush=True)
+        say(rank, type(error).__name__, "coffee" in str(error), "rank 1" in str(error),
+            time.time() - start < 1)
     """
-    lines = sorted(job(tmp_path, 4, script).strip().splitlines())
+    lines = sorted(job(tmp_path, 4, script))
     assert lines[1] == "1 RuntimeError True False True"
     for line in lines[:1] + lines[2:]:
         assert line.split()[2:] == ["True", "True", "True"], lines
@@ -178,11 +188,11 @@ def test_an_error_of_a_call_on_one_rank_is_an_error_on_all(tmp_path):
         try:
             v.put(np.array(values, "i4"), start=[start])
         except fst.Invalid as error:
-            print(rank, "rank 3" in str(error), "rank 2" in str(error), flush=True)
+            say(rank, "rank 3" in str(error), "rank 2" in str(error))
     v.put(np.full(2, rank, "i1"), start=[rank * 2])
     f.close()
     """
-    lines = sorted(job(tmp_path, 4, script).strip().splitlines())
+    lines = sorted(job(tmp_path, 4, script))
     assert [line for line in lines if "True False" in line] == [f"{r} True False" for r in range(4)]
     with container.open(tmp_path / "a.nc") as f:
         assert f["v"][:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -221,13 +231,14 @@ def test_the_example_of_a_detector(tmp_path):
     script = f"""
     sys.path.insert(0, {str(example.parent)!r})
     import detector
-    detector.main(["write", *sys.argv[1:]])
+    path, _, events, _, format = sys.argv[1:]
+    say(detector.write(path, int(events), comm, format=format))
     """
     printed = {}
     for format in ("cdf5", "partitioned"):
         path = str(tmp_path / f"{format}.nc")
-        lines = job(tmp_path, 4, script, path, "--events", "50", "--format", format).splitlines()
-        assert sorted(lines) == [f"rank {r} of 4: {n} events" for r, n in enumerate((12, 13, 12, 13))]
+        lines = job(tmp_path, 4, script, path, "--events", "50", "--format", format)
+        assert lines == ["12", "13", "12", "13"]
         done = subprocess.run(
             [sys.executable, example, "read", path, "--batch", "8"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
