@@ -626,16 +626,12 @@ class _Var:
     def put(
         self,
         values: npt.NDArray[Any],
-        start: list[int] | None,
-        count: list[int] | None,
-        stride: list[int] | None,
+        chosen: tuple[list[int] | None, list[int] | None, list[int] | None],
         collective: bool,
     ) -> None: ...
     def get(
         self,
-        start: list[int] | None,
-        count: list[int] | None,
-        stride: list[int] | None,
+        chosen: tuple[list[int] | None, list[int] | None, list[int] | None],
         collective: bool,
         dtype: str | None,
         into: npt.NDArray[Any] | None,

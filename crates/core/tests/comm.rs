@@ -8,10 +8,10 @@ use std::sync::Arc;
 use fieldstone_core::env::comm::check::check;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce, Team};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
-use fieldstone_core::{ErrorKind, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 
 /// Runs `body` on every communicator of this crate.
 fn on_every_comm(body: impl Fn(Arc<dyn Comm>) -> Result<()> + Sync) {
@@ -214,4 +214,39 @@ fn parts_for_another_number_of_ranks_are_refused() {
         comm.barrier()
     });
     results.into_iter().for_each(|r| r.unwrap());
+}
+
+#[test]
+fn after_a_rank_has_left_nobody_waits() {
+    for seed in std::iter::once(None).chain((0..50).map(Some)) {
+        let disk = SimWorld::memory().disk;
+        let results = threads::run(4, seed, disk, Faults::none(), |comm: Arc<dyn Comm>| {
+            let team = Team::new(comm);
+            team.barrier("begin")?;
+            let also = team.clone();
+            let first = match team.rank() {
+                2 => team.leave(Error::denied("out of coffee")),
+                // A lower rank that fails in the same step is not in the way.
+                0 => team.agree::<()>("work", Err(Error::invalid("also wrong"))).unwrap_err(),
+                _ => team.barrier("work").unwrap_err(),
+            };
+            // Rank 2 makes no further call; the others make as many as they like, each for itself.
+            let again = match team.rank() {
+                2 => return Ok(()),
+                3 => also.leave(Error::invalid("I go, too")),
+                rank => {
+                    (0..rank).for_each(|_| assert!(also.barrier("more").is_err()));
+                    also.allgather("more", Ok(vec![1])).unwrap_err()
+                }
+            };
+            for error in [first, again] {
+                assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+                assert!(error.message().contains("rank 2: out of coffee"), "{error}");
+            }
+            Ok(())
+        });
+        for (rank, result) in results.into_iter().enumerate() {
+            result.unwrap_or_else(|error| panic!("seed {seed:?}, rank {rank}: {error}"));
+        }
+    }
 }

@@ -100,7 +100,7 @@ class Variable:
             if collective:
                 self._file._native.fail(error.kind, error.message, error.hint)
             raise
-        self._native.put(values, _numbers(start), _numbers(count), _numbers(stride), collective)
+        self._native.put(values, (_numbers(start), _numbers(count), _numbers(stride)), collective)
 
     def get(
         self,
@@ -125,7 +125,8 @@ class Variable:
                 raise Invalid(
                     f"the array for {self.name!r} is not in native byte order", "give another array"
                 )
-        return self._native.get(_numbers(start), _numbers(count), _numbers(stride), collective, wanted, into)
+        chosen = (_numbers(start), _numbers(count), _numbers(stride))
+        return self._native.get(chosen, collective, wanted, into)
 
     def __getitem__(self, key: Any) -> Any:
         selected = select(self.name, key, self.dims, self.shape)

@@ -212,11 +212,10 @@ impl PyVar {
         &self,
         py: Python<'_>,
         values: &Bound<'_, PyAny>,
-        start: Numbers,
-        count: Numbers,
-        stride: Numbers,
+        chosen: (Numbers, Numbers, Numbers),
         collective: bool,
     ) -> PyResult<()> {
+        let (start, count, stride) = chosen;
         let data = Data::new(values)?;
         let Some((dtype, shape)) = &data.array else { return Err(invalid("no array", "give an array")) };
         let (memory, bytes) = (type_of_array(*dtype, &self.name)?, data.bytes());
@@ -241,13 +240,12 @@ impl PyVar {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        start: Numbers,
-        count: Numbers,
-        stride: Numbers,
+        chosen: (Numbers, Numbers, Numbers),
         collective: bool,
         dtype: Option<&str>,
         into: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (start, count, stride) = chosen;
         let (info, chosen) = py
             .detach(|| {
                 let chosen = || {

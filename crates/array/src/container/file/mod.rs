@@ -387,7 +387,7 @@ impl Container {
         }
         if self.team.size() > 1 {
             let error = error.unwrap_or_else(|| Error::invalid("the container was given up"));
-            let _ = self.team.agree::<()>("abort", Err(error));
+            let _ = self.team.leave(error);
         }
         if self.team.rank() == 0 {
             state.discard();

@@ -16,8 +16,8 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -61,12 +61,17 @@ struct Counting {
 pub struct Team {
     comm: Arc<dyn Comm>,
     counting: Arc<Counting>,
+    /// The rank that left, and why: from then on nobody waits for anybody.
+    left: Arc<OnceLock<(usize, Vec<u8>)>>,
 }
+
+/// Beside the rank that failed: it takes part in nothing more.
+const LEAVES: u64 = 1 << 32;
 
 impl Team {
     /// A team of all ranks of `comm`.
     pub fn new(comm: Arc<dyn Comm>) -> Team {
-        Team { comm, counting: Arc::default() }
+        Team { comm, counting: Arc::default(), left: Arc::default() }
     }
 
     /// This rank's number.
@@ -94,14 +99,32 @@ impl Team {
     /// Gives `local` back where all ranks succeeded; else the error of the lowest rank that failed.
     ///
     /// Errors: that rank's kind, with its number before the message, whatever step it failed in; `Conflict`
-    /// where ranks are in different steps; whatever the communicator itself reports.
+    /// where ranks are in different steps; whatever the communicator itself reports. Once a rank has
+    /// [left](Team::leave) its error comes back at once.
     pub fn agree<T>(&self, step: &'static str, local: Result<T>) -> Result<T> {
+        self.decide(step, local, false)
+    }
+
+    /// Takes part in the step that the other ranks are in, or come to, as failed, and in nothing after it: from
+    /// then on every step fails on every rank, with this error, and without waiting. Gives the error back.
+    pub fn leave(&self, error: Error) -> Error {
+        match self.decide::<()>("leave", Err(error), true) {
+            Err(error) => error,
+            Ok(()) => Error::internal("a rank left, and its team did not notice"),
+        }
+    }
+
+    fn decide<T>(&self, step: &'static str, local: Result<T>, leaves: bool) -> Result<T> {
         let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
         if self.size() == 1 {
             return local;
         }
+        if let Some((rank, told)) = self.left.get() {
+            return Err(unpack(told).context(format_args!("rank {rank}")));
+        }
         let (rank, size) = (self.rank() as u64, self.size() as u64);
         let failed = if local.is_err() { size - rank } else { 0 };
+        let failed = if leaves { failed | LEAVES } else { failed };
         let code = xxh3_64(step.as_bytes());
         let mut head = [failed, code, !code];
         self.comm.allreduce(Reduce::Max, &mut head)?;
@@ -109,12 +132,15 @@ impl Team {
         if head[0] == 0 {
             return if head[1] == !head[2] { local } else { Err(self.different_steps(step)?) };
         }
-        let loser = (size - head[0]) as usize;
+        let loser = (size - (head[0] & (LEAVES - 1))) as usize;
         let told = match (&local, loser == self.rank()) {
             (Err(error), true) => pack(error),
             _ => Vec::new(),
         };
         let told = self.comm.broadcast(loser, told)?;
+        if head[0] & LEAVES != 0 {
+            let _ = self.left.set((loser, told.clone()));
+        }
         match local {
             Err(own) if loser == self.rank() => Err(own.context(format_args!("rank {loser}"))),
             _ => Err(unpack(&told).context(format_args!("rank {loser}"))),
