@@ -36,19 +36,20 @@ class Layout:
     """Places of all variables of a classic file and how many records its bytes hold."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file = file
-        self._size = size
         self.places: dict[str, Place] = {}
-        magic = self._take(4)
-        if magic[:3] != b"CDF" or magic[3] not in (1, 2, 5):
-            raise HeaderError("not a classic file")
-        self._wide = magic[3] == 5
-        self._offset_wide = magic[3] != 1
-        self._count()  # numrecs: the length that netCDF-C reports is used instead
-        dims = [(self._name(), self._count())[1] for _ in range(self._list(10))]
+        self._begin(file, size)
+        dims = self._dimensions()
         self._attributes()
         shapes = [self._variable() for _ in range(self._list(11))]
         self._place(dims, shapes)
+
+    @classmethod
+    def global_attributes(cls, file: BinaryIO, size: int) -> list[str]:
+        """Names of a file's global attributes; its variables are not read."""
+        layout = cls.__new__(cls)
+        layout._begin(file, size)
+        layout._dimensions()
+        return layout._attributes()
 
     def missing(self, name: str, first: int, count: int) -> bool:
         """Whether any byte of `count` leading slices from `first` lies past the end of the file."""
@@ -56,6 +57,19 @@ class Layout:
         if place is None or count == 0 or place.slice_bytes == 0:
             return False
         return place.begin + (first + count - 1) * place.stride + place.slice_bytes > self._size
+
+    def _begin(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+        magic = self._take(4)
+        if magic[:3] != b"CDF" or magic[3] not in (1, 2, 5):
+            raise HeaderError("not a classic file")
+        self._wide = magic[3] == 5
+        self._offset_wide = magic[3] != 1
+        self._count()  # numrecs: the length that netCDF-C reports is used instead
+
+    def _dimensions(self) -> list[int]:
+        return [(self._name(), self._count())[1] for _ in range(self._list(10))]
 
     def _place(self, dims: list[int], shapes: list[tuple[str, list[int], int, int]]) -> None:
         padded = []
@@ -100,9 +114,10 @@ class Layout:
             raise HeaderError(f"list tag {found} with {n} elements where tag {tag} belongs")
         return n
 
-    def _attributes(self) -> None:
+    def _attributes(self) -> list[str]:
+        names = []
         for _ in range(self._list(12)):
-            self._name()
+            names.append(self._name())
             kind, n = self._u32(), self._count()
             if kind not in SIZES:
                 raise HeaderError(f"unknown type {kind}")
@@ -110,6 +125,7 @@ class Layout:
             if skip > self._size:
                 raise HeaderError(f"an attribute of {skip} bytes")
             self._file.seek(skip, os.SEEK_CUR)
+        return names
 
     def _variable(self) -> tuple[str, list[int], int, int]:
         name, rank = self._name(), self._count()

@@ -30,15 +30,6 @@ MODEL = "NETCDF4"
 """The data model of netCDF that holds what has groups."""
 
 
-def has_paths(path: str) -> bool:
-    """Whether names of a classic file are paths."""
-    try:
-        with container.open(path) as file:
-            return file.paths not in ([], [""])
-    except Error:
-        return False  # netCDF's reader says what is wrong
-
-
 def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
     """Sends the fields of a container, its header last."""
     digest = sha256(path, lambda: channel.progress(0, os.stat(path).st_size))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
 
 CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 PARTITIONED_MAGIC = b"FSP"
+# The global attribute of a file whose names are paths (spec/netcdf-classic.md).
+PATHS_ATTRIBUTE = "fieldstone_paths"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # A GRIB file may open with bulletin headers; this much is searched for the first message.
 GRIB_SEARCH = 64 << 10
@@ -123,7 +125,7 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     except OSError as error:
         kinds = {FileNotFoundError: "NotFound", PermissionError: "Denied"}
         raise RequestError(kinds.get(type(error), "Unavailable"), error.strerror or str(error)) from None
-    if form == "container" or (form == "netcdf" and _has_paths(path)):
+    if form == "container" or (form == "netcdf" and _has_paths(path, facts.st_size)):
         load_package()
         module("container", "numpy", "netcdf").ingest(channel, path, header)
     elif form == "netcdf":
@@ -134,13 +136,15 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         raise RequestError("Invalid", form)
 
 
-def _has_paths(path: str) -> bool:
+def _has_paths(path: str, size: int) -> bool:
     """Whether names of a netCDF file are paths: then Fieldstone wrote it, and reads it."""
+    from fieldstone._helper.classic import HeaderError, Layout
+
     with open(path, "rb") as file:
-        if file.read(4) not in CDF_MAGIC:
-            return False
-    load_package()
-    return bool(module("container", "numpy", "netcdf").has_paths(path))
+        try:
+            return PATHS_ATTRIBUTE in Layout.global_attributes(file, size)
+        except HeaderError:
+            return False  # HDF5, or netCDF's reader says what is wrong
 
 
 def sniff(path: str, size: int) -> str:
