@@ -82,11 +82,13 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Bytes of the file with `numrecs` records; `None` where that is beyond all files.
+    /// Bytes of the file with `numrecs` records; `None` where that is beyond all files. Without any data it ends
+    /// with its header: ncvalidator refuses what comes after that.
     pub fn file_len(&self, numrecs: u64) -> Option<u64> {
         let records = numrecs.checked_mul(self.record_size)?;
-        let end = if records == 0 { 0 } else { self.record_begin.checked_add(records)? };
-        Some(end.max(self.data_end)).filter(|end| *end <= i64::MAX as u64)
+        let fixed = if self.data_end > self.data_begin { self.data_end } else { self.header_len };
+        let end = if records == 0 { fixed } else { self.record_begin.checked_add(records)? };
+        Some(end).filter(|end| *end <= i64::MAX as u64)
     }
 
     /// The number of records that a file of `len` bytes holds whole: what a streaming file's is.

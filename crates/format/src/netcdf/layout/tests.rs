@@ -62,6 +62,22 @@ fn a_file_without_variables_is_its_header() {
 }
 
 #[test]
+fn a_file_without_data_ends_with_its_header() {
+    let mut header = Header::new(Version::Cdf5);
+    let (time, x) = (header.dims.push_record("time"), header.dims.push("x", 5));
+    header.vars.push("r", NcType::Int, &[time]);
+    let mut both = header.clone();
+    both.vars.push("f", NcType::Byte, &[x]);
+    let layout = laid(&mut header, Alignment::default());
+    assert_eq!(layout.file_len(0), Some(layout.header_len), "no bytes up to the first record");
+    assert_eq!(layout.file_len(2), Some(512 + 2 * 4));
+    assert_eq!(Layout::of(&header, layout.header_len).unwrap().file_len(0), Some(layout.header_len));
+    let layout = laid(&mut both, Alignment { v_minfree: 100, ..Alignment::default() });
+    assert_eq!(layout.file_len(0), Some(512 + 8), "nor behind the last fixed variable");
+    assert_eq!(layout.file_len(1), Some(layout.record_begin + 4));
+}
+
+#[test]
 fn variables_keep_their_place_when_a_file_grows() {
     let mut old = Header::new(Version::Cdf5);
     let (time, x) = (old.dims.push_record("time"), old.dims.push("x", 3));
