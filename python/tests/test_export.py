@@ -66,6 +66,25 @@ def test_types_that_are_easily_lost_come_back(tmp_path):
         np.testing.assert_array_equal(shown.big, expected.big)
 
 
+def test_the_format_does_not_depend_on_what_was_made_before(tmp_path):
+    # netCDF4-python chooses a format for the whole process with every file that it makes.
+    formats = ("NETCDF3_64BIT_DATA", "NETCDF3_CLASSIC", "NETCDF4", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC")
+    for n, form in enumerate(formats):
+        with netCDF4.Dataset(tmp_path / f"{n}.nc", "w", format=form) as ds:
+            ds.createDimension("x", 3)
+            ds.createVariable("v", "i4", ("x",))[:] = [1, 2, 3]
+    for n in range(len(formats)):
+        fst.ingest(tmp_path / "store", tmp_path / f"{n}.nc", progress=False)
+    store = fst.open(tmp_path / "store")
+    for last in formats:
+        netCDF4.Dataset(tmp_path / "last.nc", "w", format=last).close()
+        for n, form in enumerate(formats):
+            target = tmp_path / f"{last}-{n}.nc"
+            store.export(f"run={n}", target)
+            with netCDF4.Dataset(target) as ds:
+                assert ds.data_model == form
+
+
 def test_a_narrowed_request_gives_the_narrowed_file(small, tmp_path):
     path, store = small
     store.export({"variable": "t", "step": [1]}, tmp_path / "one.nc")

@@ -40,6 +40,9 @@ MODES = {
 }
 """Flags of ``nc_create`` by data model."""
 
+CLASSIC_FORMAT = 1
+"""``NC_FORMAT_CLASSIC`` of ``nc_set_default_format``."""
+
 HDF5_ERROR = -101
 NO_CLOBBER = 0x0004
 NO_FILL = 0x100
@@ -127,7 +130,15 @@ class Definition:
 
     def __init__(self, path: str, model: str) -> None:
         made = ctypes.c_int()
-        call(path, "nc_create", path.encode(), ctypes.c_int(MODES[model] | NO_CLOBBER), ctypes.byref(made))
+        # Without a flag netCDF-C makes what it made last where somebody chose a format for the process,
+        # as netCDF4-python does for every file that it makes.
+        before = ctypes.c_int()
+        call(path, "nc_set_default_format", ctypes.c_int(CLASSIC_FORMAT), ctypes.byref(before))
+        try:
+            mode = ctypes.c_int(MODES[model] | NO_CLOBBER)
+            call(path, "nc_create", path.encode(), mode, ctypes.byref(made))
+        finally:
+            call(path, "nc_set_default_format", before, None)
         self.root = made.value
         self.enhanced = MODES[model] & MODES["NETCDF4"] != 0
         if not self.enhanced:
