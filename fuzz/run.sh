@@ -11,4 +11,4 @@ RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module $level-level=4 $level-inline-8bi
 mkdir -p corpus artifacts
 [ "${BUILD_ONLY:-}" ] && exit
 exec ../target/fuzz/*/release/parsers corpus seeds -artifact_prefix=artifacts/ -max_total_time="$seconds" \
-    -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=4096 -print_final_stats=1 "$@"
+    -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=20480 -print_final_stats=1 "$@"

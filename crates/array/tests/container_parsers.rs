@@ -7,6 +7,10 @@ mod checks;
 
 use std::path::{Path, PathBuf};
 
+use fieldstone_array::container::{Container, CreateOptions, Format};
+use fieldstone_core::env::comm::threads::{self, Faults};
+use fieldstone_core::env::read_exact_at;
+use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::layout::{Alignment, lay_out};
 use fieldstone_format::netcdf::{Attr, Header, NcType, Version, trailer, write};
 use fieldstone_format::partitioned::{BlockBuilder, BlockEntry, Head, Table, WriterEntry, pages};
@@ -66,7 +70,31 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     bytes.extend(locator.encode());
     seeds.push(("locator".into(), bytes));
     seeds.extend(partitioned());
+    seeds.extend([("file".into(), file(1)), ("file-of-two".into(), file(2))]);
     seeds
+}
+
+/// A whole file with a partitioned header, written by `ranks` ranks.
+fn file(ranks: usize) -> Vec<u8> {
+    let (env, path) = (SimWorld::memory(), Path::new("/file"));
+    let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+    let results = threads::run(ranks, None, env.disk.clone(), Faults::none(), |comm| {
+        let rank = comm.rank();
+        let container = Container::create(path, comm, &env, &options)?;
+        container.def_dim("time", None)?;
+        container.def_dim(&format!("event_{rank}/x"), Some(5))?;
+        container.put_att(None, &format!("event_{rank}/weight"), NcType::Short, &[0, 7])?;
+        let var = container.def_var(&format!("event_{rank}/u/fixed"), NcType::Byte, &["x"])?;
+        container.put_att(Some(var), "units", NcType::Char, b"K")?;
+        container.def_var(&format!("event_{rank}/record"), NcType::Short, &["time", "x"])?;
+        container.def_var("shared", NcType::Double, &[])?;
+        container.close()
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+    let file = env.disk.open_read(path).unwrap();
+    let mut bytes = vec![8; 1 + file.stat().unwrap().len as usize];
+    read_exact_at(&*file, &mut bytes[1..], 0).unwrap();
+    bytes
 }
 
 /// Seeds of the partitioned header: a block, head and index table, a page of an index.

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{program, sample};
+use fieldstone_array::container::Format;
 use fieldstone_array::container::validate::{Report, Severity, validate};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
 use fieldstone_format::netcdf::{Header, NcType, Version, write};
@@ -87,7 +88,10 @@ fn a_good_file_has_no_finding_and_each_damage_is_named() {
         let good = small(version);
         let report = validate(&good).unwrap();
         assert_eq!((report.ok, report.findings.len()), (true, 0), "{:?}", report.findings);
-        assert_eq!((report.version, report.counts, report.numrecs), (Some(version), [3, 2, 4], 2));
+        assert_eq!(
+            (report.format, report.counts, report.numrecs),
+            (Some(Format::Classic(version)), [3, 2, 4], 2)
+        );
 
         let mut long = good.clone();
         long.extend([0; 10]);

@@ -1,5 +1,12 @@
-//! Whether a file keeps the netCDF classic format: what `ncvalidator` looks at, and what it does not (illegal
-//! and doubled names, `vsize`, data that the file does not hold).
+//! Whether a file keeps its format. Of netCDF classic: what `ncvalidator` looks at, and what it does not (illegal
+//! and doubled names, `vsize`, data that the file does not hold). Of the partitioned header: all that
+//! `spec/partitioned-header.md` says of the bytes, and how far the writer of an unfinished file came.
+//!
+//! | module | what it looks at |
+//! |---|---|
+//! | `partitioned` | head, index table, how the parts lie, the data; unfinished files |
+//! | `blocks` | metadata blocks and the objects in them |
+//! | `indexes` | the path index and the name indexes against what the blocks say |
 //!
 //! | what | as |
 //! |---|---|
@@ -18,11 +25,17 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod blocks;
+mod indexes;
+mod partitioned;
+
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
 use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine};
 use fieldstone_format::netcdf::trailer::{LOCATOR, Locator};
-use fieldstone_format::netcdf::{Header, Version, paths};
+use fieldstone_format::netcdf::{Header, paths};
+
+use super::model::Format;
 
 pub use fieldstone_format::netcdf::parse::{Finding, Severity};
 
@@ -35,8 +48,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many more there are.
     pub left_out: u64,
-    /// The version that the file says it has, where the header could be read to its end.
-    pub version: Option<Version>,
+    /// The format that the file says it has, where the header could be read to its end.
+    pub format: Option<Format>,
     /// Number of dimensions, global attributes and variables.
     pub counts: [u64; 3],
     /// Number of records; of a streaming file, what its size makes.
@@ -53,8 +66,10 @@ pub struct Report {
 pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
     let mut findings = Findings::default();
     let mut report = Report::default();
-    if let Some(file) = examine(source, &mut findings)? {
-        report.version = Some(file.header.version);
+    if partitioned::is_one(source)? {
+        partitioned::check(source, &mut report, &mut findings)?;
+    } else if let Some(file) = examine(source, &mut findings)? {
+        report.format = Some(Format::Classic(file.header.version));
         report.counts = [file.places.dims, file.places.attrs, file.places.vars];
         report.header_len = file.places.header_len;
         report.paths = paths::is_spelled(&file.header.attrs);
@@ -127,57 +142,79 @@ fn data(
 
 /// Fixed variables: one that the end cuts is damage; those that lie wholly behind it were never written.
 fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
-    let (mut unwritten, mut first) = (0_u64, None);
+    let mut ends = Ends { file_len, ..Ends::default() };
     for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
-        let (begin, bytes) = (var.begin(), bytes_of(header, var).unwrap_or(0));
-        let end = begin.saturating_add(bytes);
+        ends.var(var.name(), var.begin(), bytes_of(header, var).unwrap_or(0), findings);
+    }
+    ends.finish(findings);
+}
+
+/// Looks at one fixed variable after another, where it lies against the end of the file.
+#[derive(Debug, Default)]
+struct Ends {
+    file_len: u64,
+    unwritten: u64,
+    /// Name and begin of the first of those that were never written.
+    first: Option<(String, u64)>,
+}
+
+impl Ends {
+    fn var(&mut self, name: &str, begin: u64, bytes: u64, findings: &mut Findings) {
+        let (end, file_len) = (begin.saturating_add(bytes), self.file_len);
         if bytes == 0 || end <= file_len {
-            continue;
+            return;
         }
         if begin >= file_len {
-            unwritten += 1;
-            first = first.or(Some(var));
-            continue;
+            self.unwritten += 1;
+            self.first.get_or_insert_with(|| (name.to_owned(), begin));
+            return;
         }
-        let object = format!("variable `{}`", var.name().escape_debug());
+        let object = format!("variable `{}`", name.escape_debug());
         let message = format!("its data end at {end}, but the file ends at {file_len}");
         let finding = Finding::error(file_len, object, "a file holds its data", message);
         findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
     }
-    if let Some(var) = first {
+
+    fn finish(self, findings: &mut Findings) {
+        let (file_len, unwritten) = (self.file_len, self.unwritten);
+        let Some((name, begin)) = self.first else { return };
         let message = format!(
-            "the file ends at {file_len}, before the data of {unwritten} variables, the first at {}: never written",
-            var.begin()
+            "the file ends at {file_len}, before the data of {unwritten} variables, the first at {begin}: never written"
         );
-        let object = format!("variable `{}`", var.name().escape_debug());
+        let object = format!("variable `{}`", name.escape_debug());
         findings.push(Finding::warning(file_len, object, "a file holds its data", message));
     }
 }
 
-/// Records: the last may be short where nobody wrote its tail; a record that lies wholly behind the end is not
-/// there.
+/// Records of a classic file, whose number of them stands at offset 4.
 fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findings: &mut Findings) {
-    let rule = "a file holds its records";
-    let before_last = layout.record_size.checked_mul(numrecs - 1);
-    let last = before_last.and_then(|bytes| layout.record_begin.checked_add(bytes));
     // The end of the last variable's data in the last record, without padding.
     let tail = header.vars.iter().filter(|var| header.is_record(*var)).last().map_or(0, |var| {
         let from = var.begin().saturating_sub(layout.record_begin);
         from.saturating_add(bytes_of(header, var).unwrap_or(0))
     });
+    held(layout, tail, (numrecs, 4), file_len, findings);
+}
+
+/// Records: the last may be short where nobody wrote its tail; a record that lies wholly behind the end is not
+/// there. `tail` is how many bytes of a record hold data; the number of records stands at an offset.
+fn held(layout: &Layout, tail: u64, numrecs: (u64, u64), file_len: u64, findings: &mut Findings) {
+    let ((numrecs, at), rule) = (numrecs, "a file holds its records");
+    let before_last = layout.record_size.checked_mul(numrecs.saturating_sub(1));
+    let last = before_last.and_then(|bytes| layout.record_begin.checked_add(bytes));
     match last {
         Some(last) if last.saturating_add(tail) <= file_len => {}
         Some(last) if last < file_len => {
             let message = format!(
                 "record {} begins at {last} and takes {tail} bytes, but the file ends at {file_len}",
-                numrecs - 1
+                numrecs.saturating_sub(1)
             );
             findings.push(Finding::warning(file_len, "", rule, message));
         }
         _ => {
             let held = layout.records_in(file_len);
             let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
-            let finding = Finding::error(4, "", rule, message);
+            let finding = Finding::error(at, "", rule, message);
             findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
         }
     }

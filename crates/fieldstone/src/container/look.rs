@@ -82,7 +82,7 @@ pub fn open(path: &Path, names: Names) -> Result<Look> {
     Ok(Look { metadata: Arc::new(metadata), bytes, len, header_bytes: places.header_len })
 }
 
-/// Whether a file keeps the netCDF classic format, and what is wrong with it.
+/// Whether a file keeps its format, netCDF classic or with the partitioned header, and what is wrong with it.
 ///
 /// Errors: NotFound, Denied, Unavailable. What the bytes are is the report's to say.
 pub fn check(path: &Path) -> Result<Report> {

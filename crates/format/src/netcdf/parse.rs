@@ -258,7 +258,11 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             Err(Box::new(Finding::error(0, "", rule, message).with_hint(hint)).into())
         };
         let Some(magic) = bytes.get(..4) else {
-            return stop(format!("the file has only {} bytes", bytes.len()), "this is no netCDF file");
+            let hint = match bytes.len() {
+                0 => "its writer was stopped as soon as it had made the file, or this is no netCDF file",
+                _ => "this is no netCDF file",
+            };
+            return stop(format!("the file has only {} bytes", bytes.len()), hint);
         };
         if magic[..3] == MAGIC {
             if let Some(version) = Version::from_byte(magic[3]) {

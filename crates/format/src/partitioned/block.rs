@@ -328,6 +328,28 @@ impl Block {
         Ok(Cursor::new(&self.bytes[self.offset(i)..end], what))
     }
 
+    /// Where the entry of a path begins in the block; its length where there is none.
+    pub fn path_at(&self, number: usize) -> usize {
+        self.entry_at(0, number)
+    }
+    /// As [`path_at`](Block::path_at), of a dimension.
+    pub fn dim_at(&self, slot: usize) -> usize {
+        self.entry_at(1, slot)
+    }
+    /// As [`path_at`](Block::path_at), of a global attribute.
+    pub fn attr_at(&self, slot: usize) -> usize {
+        self.entry_at(2, slot)
+    }
+    /// As [`path_at`](Block::path_at), of a variable.
+    pub fn var_at(&self, slot: usize) -> usize {
+        self.entry_at(3, slot)
+    }
+
+    fn entry_at(&self, kind: usize, slot: usize) -> usize {
+        let before = self.counts[..kind].iter().sum::<usize>();
+        if slot < self.counts[kind] { self.offset(before + slot) } else { self.bytes.len() }
+    }
+
     /// A path by its number in this block.
     pub fn path(&self, number: usize) -> Result<&str> {
         let mut cursor = self.entry(0, number, "path")?;
@@ -363,6 +385,15 @@ impl Block {
         let path = cursor.u32()?;
         cursor.take(12)?;
         Ok((self.path(path as usize)?, cursor.text(cursor.bytes.len())?))
+    }
+
+    /// As [`var_name`](Block::var_name), of a global attribute.
+    pub fn attr_name(&self, slot: usize) -> Result<(&str, &str)> {
+        let mut cursor = self.entry(2, slot, "attribute")?;
+        let path = cursor.u32()?;
+        let len = cursor.u16()?;
+        cursor.take(10)?;
+        Ok((self.path(path as usize)?, cursor.text(usize::from(len))?))
     }
 
     /// The dimension in a slot.
@@ -476,6 +507,8 @@ mod tests {
         assert_eq!(block.dim(3).unwrap(), BlockDim { name: "time".into(), len: 0, is_record: true });
         assert_eq!(block.dim_name(2).unwrap(), ("run/b", "x"));
         let mut attrs = Attrs::default();
+        assert_eq!(block.attr_name(0).unwrap(), ("run", "title"));
+        assert_eq!((block.path_at(0), block.var_at(2)), (16 + 11 * 4, block.len()));
         block.attr(0, &mut attrs).unwrap();
         assert_eq!((attrs.get(0).name, attrs.get(0).value), ("run/title", &b"a test"[..]));
         let var = block.var(0).unwrap();
@@ -494,7 +527,8 @@ mod tests {
         let read = |bytes: Vec<u8>| -> Result<()> {
             let block = Block::decode(bytes)?;
             (0..block.dims()).try_for_each(|i| block.dim(i).and(block.dim_name(i)).map(drop))?;
-            (0..block.attrs()).try_for_each(|i| block.attr(i, &mut Attrs::default()))?;
+            (0..block.attrs())
+                .try_for_each(|i| block.attr(i, &mut Attrs::default()).and(block.attr_name(i).map(drop)))?;
             block.least_path()?;
             (0..block.vars()).try_for_each(|i| block.var(i).and(block.var_name(i).map(drop)))
         };

@@ -17,6 +17,13 @@ use fieldstone_core::{Error, Result};
 
 use super::{Cursor, MAGIC, UNFINISHED, VERSION};
 
+/// Whether a file that begins so was never finished: with [`UNFINISHED`], or with what is left of it where the
+/// disk has torn the write of the four bytes that finish a file. No version has the number of `P`.
+pub fn is_unfinished(bytes: &[u8]) -> bool {
+    let [_, _, _, last] = UNFINISHED;
+    bytes.get(..4).is_some_and(|first| first == UNFINISHED || (first[..3] == MAGIC[..3] && first[3] == last))
+}
+
 /// What the head says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
@@ -103,9 +110,9 @@ impl Head {
     /// Reads a head. Errors: `Corrupt` for a file of another kind or version, for one that was
     /// never finished, and for damage; the message tells which.
     pub fn decode(bytes: &[u8]) -> Result<Head> {
-        if bytes.get(..4) == Some(&UNFINISHED[..]) {
+        if is_unfinished(bytes) {
             return Err(Error::corrupt(
-                "the file was never finished by its writer: its first bytes are `FSUP`",
+                "the file was never finished by its writer: its first bytes are not `FSP` and a version",
             )
             .with_hint("write it again; what stands in it cannot be relied upon"));
         }

@@ -23,7 +23,7 @@ pub mod pages;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, BlockDim, BlockVar};
-pub use head::Head;
+pub use head::{Head, is_unfinished};
 pub use pages::{Page, name_entry, name_key, path_entry, path_hash};
 pub use table::{BlockEntry, Table, WriterEntry};
 

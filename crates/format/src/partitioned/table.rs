@@ -189,10 +189,13 @@ impl Table {
         if !cursor.bytes.is_empty() {
             return Err(wrong("bytes are left behind its last path"));
         }
+        let blocks: u64 = table.writers.iter().map(|writer| u64::from(writer.blocks)).sum();
+        if blocks != u64::from(head.blocks) {
+            return Err(wrong("its writers have as many blocks as the head says"));
+        }
         table.count();
         let total = table.first.last().copied().unwrap_or_default();
-        let blocks: u64 = table.writers.iter().map(|writer| u64::from(writer.blocks)).sum();
-        if total != [head.dims, head.attrs, head.vars] || blocks != u64::from(head.blocks) {
+        if total != [head.dims, head.attrs, head.vars] {
             return Err(wrong("its sums are not those of the head"));
         }
         Ok(table)

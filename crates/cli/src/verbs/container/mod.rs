@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 fn hinted(error: Error) -> Error {
     let hint = match error.kind() {
         _ if error.hint().is_some() => return error,
-        ErrorKind::Corrupt => "all that is wrong with a netCDF file: fieldstone container validate FILE",
+        ErrorKind::Corrupt => "all that is wrong with a file: fieldstone container validate FILE",
         ErrorKind::NotFound => "check the path",
         _ => return error,
     };

@@ -1,4 +1,4 @@
-//! `fieldstone container validate`: whether files keep the netCDF classic format.
+//! `fieldstone container validate`: whether files keep their format, netCDF classic or partitioned.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use fieldstone::container::look;
 use fieldstone::container::validate::{Finding, Report};
 use serde_json::{Value, json};
 
+use super::object;
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -16,14 +17,14 @@ Examples:
   fieldstone container validate *.nc --json | jq '.files[] | select(.ok | not)'
 
 A line is a finding: file, error or warning, offset, object, what is there, and the rule. The check goes on
-after a finding where what follows still has a meaning. Data are not read. Ends with 5 where a file breaks a
-rule; warnings alone leave it 0.
+after a finding where what follows still has a meaning. Data are not read. Of a file whose writer was stopped,
+the line says how far it came. Ends with 5 where a file breaks a rule; warnings alone leave it 0.
 
 With --json: {\"files\": [...]} of file, ok, format, dims, attrs, vars, numrecs, header_bytes, paths (whether
 names spell paths), index (whether there is a name index), findings (severity, offset, object, message, rule)
 and left_out (how many more findings there are).";
 
-/// Check that netCDF classic files keep their format
+/// Check that containers keep their format
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -41,7 +42,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         broken += u64::from(!report.ok);
         let file = path.display().to_string();
         match out.json() {
-            true => objects.push(object(&file, &report)),
+            true => objects.push(described(&file, &report)),
             false => lines(&file, &report, out)?,
         }
     }
@@ -63,14 +64,14 @@ fn lines(file: &str, report: &Report, out: &mut Out) -> Done {
     if report.left_out > 0 {
         out.text(format!("{file}: {} more\n", count(report.left_out, "finding")))?;
     }
-    let format = report.version.map_or("unknown format", |version| version.name());
+    let format = report.format.map_or("unknown format", object::format);
     let [dims, attrs, vars] = report.counts;
     let verdict = if report.ok { "sound" } else { "not sound" };
     let counts = [count(dims, "dimension"), count(attrs, "attribute"), count(vars, "variable")].join(", ");
     out.text(format!("{file}: {format}, {verdict}: {counts}\n"))
 }
 
-fn object(file: &str, report: &Report) -> Value {
+fn described(file: &str, report: &Report) -> Value {
     let finding = |finding: &Finding| {
         json!({
             "severity": finding.severity.name(),
@@ -84,7 +85,7 @@ fn object(file: &str, report: &Report) -> Value {
     json!({
         "file": file,
         "ok": report.ok,
-        "format": report.version.map(|version| version.name()),
+        "format": report.format.map(object::format),
         "dims": dims,
         "attrs": attrs,
         "vars": vars,

@@ -1,0 +1,437 @@
+//! Metadata blocks and the objects in them, against the index table, the head and one another.
+//!
+//! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
+//! in any block. At the end of each writer's blocks its name index is looked at, at the end of all the path index.
+//!
+//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more.
+
+use std::collections::{HashMap, HashSet};
+
+use fieldstone_core::Result;
+use fieldstone_format::netcdf::parse::{Finding, Findings, Source};
+use fieldstone_format::netcdf::{Attrs, names, paths};
+use fieldstone_format::partitioned::pages::{PATH_ENTRY, PathCounts};
+use fieldstone_format::partitioned::{Block, BlockVar, name_entry, name_key, path_entry, path_hash};
+
+use super::Ends;
+use super::indexes;
+use super::partitioned::File;
+
+/// Dimensions, global attributes, variables.
+const KINDS: [&str; 3] = ["dimension", "attribute", "variable"];
+
+/// What variables say of the data part.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Data {
+    /// Bytes of all fixed variables, each padded.
+    pub fixed: u64,
+    /// Bytes of a record: variables padded, and not.
+    record: u64,
+    plain: u64,
+    pub record_vars: u64,
+    /// Where the last variable's data in a record end.
+    pub tail: u64,
+}
+
+impl Data {
+    pub fn record_size(&self) -> u64 {
+        if self.record_vars == 1 { self.plain } else { self.record }
+    }
+}
+
+/// The pass over the blocks.
+pub(super) struct Blocks<'f, S: ?Sized> {
+    file: &'f File<'f, S>,
+    findings: &'f mut Findings,
+    /// Of each block that is sound, the lengths of its dimensions.
+    lens: Vec<Option<Vec<u64>>>,
+    /// By kind, hash and number of each object.
+    hashes: [Vec<(u64, u64)>; 3],
+    /// What the variables come to; `None` where not all could be read.
+    pub data: Option<Data>,
+}
+
+impl<'f, S: Source + ?Sized> Blocks<'f, S> {
+    pub fn new(file: &'f File<'f, S>, findings: &'f mut Findings) -> Blocks<'f, S> {
+        Blocks { file, findings, lens: Vec::new(), hashes: Default::default(), data: None }
+    }
+
+    /// A block that matches its checksum and the table's counts.
+    fn block(&mut self, number: usize) -> Result<Option<Block>> {
+        let Some(entry) = self.file.table.blocks.get(number) else { return Ok(None) };
+        let what = named(self.file, number);
+        let bytes = self.file.part(entry.offset, u64::from(entry.len), &what, self.findings)?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        match entry.check(bytes) {
+            Ok(block) => Ok(Some(block)),
+            Err(error) => {
+                let rule = "a block has the CRC and the counts that the table says";
+                let finding = Finding::error(entry.offset, what, rule, error.message());
+                self.findings
+                    .push(finding.with_hint("other blocks stay readable; restore the file from a copy"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The first pass: names, dimensions and global attributes; then the indexes.
+    pub fn names(&mut self) -> Result<()> {
+        let mut all_paths: Vec<[u8; PATH_ENTRY]> = Vec::new();
+        let mut all_sound = true;
+        for writer in 0..self.file.table.writers.len() {
+            let (mut entries, mut under) = (Vec::new(), HashMap::new());
+            let mut numbers = [0u32; 3];
+            let mut sound = true;
+            for number in self.file.table.blocks_of_writer(writer) {
+                let block = self.block(number)?;
+                let lens = block
+                    .as_ref()
+                    .and_then(|block| self.names_of(number, block, &mut numbers, &mut entries, &mut under));
+                sound &= lens.is_some();
+                self.lens.push(lens);
+            }
+            if sound {
+                entries.sort_unstable();
+                self.count_of_names(writer, entries.len() as u64);
+            }
+            indexes::names(self.file, writer, sound.then_some(&entries[..]), self.findings)?;
+            let counts = under.into_iter().map(|(hash, counts): (_, PathCounts)| {
+                path_entry(hash, &PathCounts { writer: writer as u32, ..counts })
+            });
+            all_paths.extend(counts);
+            all_sound &= sound;
+        }
+        all_paths.sort_unstable();
+        indexes::paths(self.file, all_sound.then_some(&all_paths[..]), self.findings)?;
+        let distinct = all_paths.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
+        if all_sound && distinct != self.file.head.paths {
+            let message = format!("{}, objects stand under {distinct}", self.file.head.paths);
+            let rule = "the head tells how many different paths there are";
+            self.findings.push(Finding::error(48, "head", rule, message));
+        }
+        self.record_dimension();
+        self.doubles()
+    }
+
+    fn count_of_names(&mut self, writer: usize, found: u64) {
+        let stated = self.file.table.writers[writer].names;
+        if stated != found {
+            let rule = "a name index has an entry for each dimension and variable of its writer";
+            let message = format!("{stated} entries for {found} objects");
+            let what = format!("index table, writer {writer}");
+            self.findings.push(Finding::error(self.file.head.table_offset, what, rule, message));
+        }
+    }
+
+    /// Looks at the names in a block. Gives the lengths of its dimensions where all could be read.
+    fn names_of(
+        &mut self,
+        number: usize,
+        block: &Block,
+        numbers: &mut [u32; 3],
+        entries: &mut Vec<[u8; 8]>,
+        under: &mut HashMap<[u8; 16], PathCounts>,
+    ) -> Option<Vec<u64>> {
+        let (table, head) = (self.file.table, self.file.head);
+        let (at, first) = (table.blocks.get(number)?.offset, table.first_of_block(number));
+        let mut used: HashSet<&str> = HashSet::new();
+        let mut lens = Vec::with_capacity(block.dims());
+        let mut sound = true;
+        for kind in 0..3 {
+            let (count, place): (usize, &dyn Fn(usize) -> usize) = match kind {
+                0 => (block.dims(), &|slot| block.dim_at(slot)),
+                1 => (block.attrs(), &|slot| block.attr_at(slot)),
+                _ => (block.vars(), &|slot| block.var_at(slot)),
+            };
+            for slot in 0..count {
+                let at = at + place(slot) as u64;
+                let read = match kind {
+                    0 => block.dim(slot).and_then(|dim| {
+                        lens.push(dim.len);
+                        let id = first[0] + slot as u64;
+                        if dim.is_record != (head.record_dim == Some(id)) || (dim.is_record && dim.len > 0) {
+                            let object = format!("dimension `{}`", dim.name.escape_debug());
+                            let rule = "one dimension is the record dimension: that of the head, of length 0";
+                            let message = format!("length {}, record dimension: {}", dim.len, dim.is_record);
+                            self.findings.push(Finding::error(at, object, rule, message));
+                        }
+                        block.dim_name(slot)
+                    }),
+                    1 => block
+                        .attr_name(slot)
+                        .and_then(|name| block.attr(slot, &mut Attrs::default()).map(|()| name)),
+                    _ => block.var_name(slot),
+                };
+                match read {
+                    Ok((path, last)) => {
+                        used.insert(path);
+                        let name = joined(path, last);
+                        self.name(kind, (path, last), &name, at);
+                        let hash = path_hash(&name);
+                        let (hash, _) = hash.split_first_chunk::<8>()?;
+                        self.hashes[kind].push((u64::from_be_bytes(*hash), first[kind] + slot as u64));
+                        let counts = under.entry(path_hash(path)).or_default();
+                        *[&mut counts.dims, &mut counts.attrs, &mut counts.vars][kind] += 1;
+                        if kind != 1 {
+                            entries.push(name_entry(name_key(&name), kind == 2, numbers[kind]));
+                        }
+                    }
+                    Err(error) => {
+                        self.unreadable(number, KINDS[kind], slot, at, error.message());
+                        sound = false;
+                    }
+                }
+                numbers[kind] = numbers[kind].wrapping_add(1);
+            }
+        }
+        sound &= self.paths_of(number, block, &used);
+        sound.then_some(lens)
+    }
+
+    fn unreadable(&mut self, number: usize, kind: &str, slot: usize, at: u64, message: &str) {
+        let object = format!("{}, {kind} in slot {slot}", named(self.file, number));
+        let rule = "an entry of a block is as the table of entries says";
+        self.findings.push(Finding::error(at, object, rule, message));
+    }
+
+    /// The paths a block lists, against those of its objects and what the table says.
+    fn paths_of(&mut self, number: usize, block: &Block, used: &HashSet<&str>) -> bool {
+        let at = self.file.table.blocks[number].offset;
+        let mut listed = HashSet::new();
+        for i in 0..block.paths() {
+            let place = at + block.path_at(i) as u64;
+            match block.path(i) {
+                Ok(path) if used.contains(path) && listed.insert(path) => {}
+                Ok(path) => {
+                    let rule = "a block lists each path of its objects once";
+                    let message = format!("`{}` is listed twice, or for no object", path.escape_debug());
+                    self.findings.push(Finding::error(place, named(self.file, number), rule, message));
+                }
+                Err(error) => {
+                    self.unreadable(number, "path", i, place, error.message());
+                    return false;
+                }
+            }
+        }
+        let range = (used.iter().min().copied(), used.iter().max().copied());
+        let range = (range.0.unwrap_or(""), range.1.unwrap_or(""));
+        if range != self.file.table.path_range(number) {
+            let rule = "the table tells the least and the greatest path of a block";
+            let message = format!("`{}` to `{}`", range.0.escape_debug(), range.1.escape_debug());
+            self.findings.push(Finding::error(at, named(self.file, number), rule, message));
+        }
+        true
+    }
+
+    fn name(&mut self, kind: usize, (path, last): (&str, &str), name: &str, at: u64) {
+        let problem = match paths::check_path(name) {
+            Ok(()) if last.contains('/') => format!("`{last}` is to be the last part of a path (`{path}`)"),
+            Ok(()) => return,
+            Err(error) => error.message().to_owned(),
+        };
+        let object = format!("{} `{}`", KINDS[kind], name.escape_debug());
+        self.findings.push(Finding::error(at, object, "a name is a path of legal names", problem));
+    }
+
+    fn record_dimension(&mut self) {
+        let Some(number) = self.file.head.record_dim else { return };
+        // In a block that could be read it was looked at there.
+        if self.file.table.block_of_dim(number).is_none() {
+            let rule = "the record dimension is one of the dimensions";
+            let message = format!("number {number}, there are {}", self.file.head.dims);
+            self.findings.push(Finding::error(56, "head", rule, message));
+        }
+    }
+
+    /// Objects of one kind have different names.
+    fn doubles(&mut self) -> Result<()> {
+        for (kind, of_kind) in KINDS.into_iter().enumerate() {
+            let mut hashes = std::mem::take(&mut self.hashes[kind]);
+            hashes.sort_unstable();
+            for same in hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+                let mut seen: HashMap<String, u64> = HashMap::new();
+                for (_, number) in same {
+                    let Some((name, at)) = self.object(kind, *number)? else { continue };
+                    if let Some(first) = seen.insert(name.clone(), *number) {
+                        let object = format!("{of_kind} `{}`", name.escape_debug());
+                        let message = format!("number {number} has the name of number {first}");
+                        let rule = "objects of a kind have different names";
+                        self.findings.push(Finding::error(at, object, rule, message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Name and offset of an object.
+    fn object(&mut self, kind: usize, number: u64) -> Result<Option<(String, u64)>> {
+        let table = self.file.table;
+        let place = (0..table.blocks.len()).rev().find(|block| table.first_of_block(*block)[kind] <= number);
+        let place = match kind {
+            0 => table.block_of_dim(number),
+            2 => table.block_of_var(number),
+            _ => place.map(|block| (block, (number - table.first_of_block(block)[kind]) as usize)),
+        };
+        let Some((number, slot)) = place else { return Ok(None) };
+        let Some(block) = self.block(number)? else { return Ok(None) };
+        let at = match kind {
+            0 => block.dim_at(slot),
+            1 => block.attr_at(slot),
+            _ => block.var_at(slot),
+        };
+        let name = match kind {
+            0 => block.dim_name(slot),
+            1 => block.attr_name(slot),
+            _ => block.var_name(slot),
+        };
+        Ok(name.ok().map(|(path, last)| (joined(path, last), table.blocks[number].offset + at as u64)))
+    }
+
+    /// The second pass: variables, their attributes, and where their data lie.
+    pub fn variables(&mut self) -> Result<()> {
+        let mut data = Some(Data::default());
+        let mut ends = Ends { file_len: self.file.len, ..Ends::default() };
+        for number in 0..self.file.table.blocks.len() {
+            let entry = self.file.table.blocks[number];
+            if self.lens.get(number).is_none_or(Option::is_none) {
+                data = None;
+                continue;
+            }
+            if entry.vars == 0 && entry.data == 0 {
+                continue;
+            }
+            let Some(block) = self.block(number)? else { continue };
+            let mut bytes_of_block = Some(0u64);
+            for slot in 0..block.vars() {
+                let at = entry.offset + block.var_at(slot) as u64;
+                let var = match block.var(slot) {
+                    Ok(var) => var,
+                    Err(error) => {
+                        self.unreadable(number, KINDS[2], slot, at, error.message());
+                        (data, bytes_of_block) = (None, None);
+                        continue;
+                    }
+                };
+                self.attributes(&var, at);
+                let bytes = self.bytes_of(&var, at);
+                bytes_of_block = bytes_of_block.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes));
+                data =
+                    data.zip(bytes).and_then(|(data, bytes)| self.placed(data, &var, bytes, at, &mut ends));
+            }
+            if bytes_of_block.is_some_and(|bytes| bytes != entry.data) {
+                let rule = "the table tells the bytes of data of a block's variables";
+                let message = format!("{}, its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
+                self.findings.push(Finding::error(entry.offset, named(self.file, number), rule, message));
+            }
+        }
+        ends.finish(self.findings);
+        self.data = data;
+        Ok(())
+    }
+
+    /// Attributes of a variable: legal, different names.
+    fn attributes(&mut self, var: &BlockVar, at: u64) {
+        let mut seen = HashSet::new();
+        for attr in var.attrs.iter() {
+            let object = || {
+                format!("variable `{}`, attribute `{}`", var.name.escape_debug(), attr.name.escape_debug())
+            };
+            if let Err(error) = names::check_name(attr.name) {
+                let finding = Finding::error(at, object(), "a name is legal in netCDF", error.message());
+                self.findings.push(finding);
+            }
+            if !seen.insert(attr.name) {
+                let rule = "attributes of a variable have different names";
+                self.findings.push(Finding::error(at, object(), rule, "it stands there twice"));
+            }
+        }
+    }
+
+    /// Bytes of a fixed variable, or of one record; `None` where its dimensions are not known.
+    fn bytes_of(&mut self, var: &BlockVar, at: u64) -> Option<u64> {
+        let head = self.file.head;
+        let object = || format!("variable `{}`", var.name.escape_debug());
+        let mut wrong = |rule, message: String| {
+            self.findings.push(Finding::error(at, object(), rule, message));
+        };
+        if let Some(id) = var.dims.iter().find(|id| **id >= head.dims) {
+            let message = format!("dimension {id}, there are {}", head.dims);
+            wrong("a variable has dimensions of the file", message);
+            return None;
+        }
+        let record = |id: &u64| head.record_dim == Some(*id);
+        if var.is_record != var.dims.first().is_some_and(record) || var.dims.iter().skip(1).any(record) {
+            let message = format!("record variable: {}, dimensions: {:?}", var.is_record, var.dims);
+            wrong("a record variable has the record dimension first, others do not have it", message);
+            return None;
+        }
+        let mut bytes = Some(var.ty.size() as u64);
+        for id in var.dims.iter().skip(usize::from(var.is_record)) {
+            let (block, slot) = self.file.table.block_of_dim(*id)?;
+            let len = self.lens.get(block)?.as_ref()?.get(slot)?;
+            bytes = bytes.and_then(|bytes| bytes.checked_mul(*len));
+        }
+        let bytes = bytes.filter(|bytes| *bytes <= i64::MAX as u64 - 3);
+        if bytes.is_none() {
+            wrong("a variable ends within the largest file", "it has 2^63 bytes or more".to_owned());
+        }
+        bytes
+    }
+
+    /// Where a variable's data lie, against where those before it end.
+    fn placed(
+        &mut self,
+        mut data: Data,
+        var: &BlockVar,
+        bytes: u64,
+        at: u64,
+        ends: &mut Ends,
+    ) -> Option<Data> {
+        let head = self.file.head;
+        let (place, base) = match var.is_record {
+            true => (&mut data.record, head.record_begin),
+            false => (&mut data.fixed, head.data_begin),
+        };
+        let object = || format!("variable `{}`", var.name.escape_debug());
+        if var.begin != *place {
+            let rule = "data stand in the order of the variables, each padded to a multiple of 4";
+            let message = format!("begins at {} of its part, those before it end at {place}", var.begin);
+            self.findings.push(Finding::error(at, object(), rule, message));
+            return None;
+        }
+        let begin = base.checked_add(*place);
+        *place = place.checked_add(bytes.next_multiple_of(4)).filter(|end| *end <= i64::MAX as u64)?;
+        let Some(begin) = begin.filter(|begin| *begin <= i64::MAX as u64) else {
+            let message = "it begins beyond 2^63 - 1";
+            self.findings.push(Finding::error(
+                at,
+                object(),
+                "a variable ends within the largest file",
+                message,
+            ));
+            return None;
+        };
+        if var.is_record {
+            data.record_vars += 1;
+            data.plain = data.plain.saturating_add(bytes);
+            data.tail = var.begin.saturating_add(bytes);
+        } else {
+            ends.var(&var.name, begin, bytes, self.findings);
+        }
+        Some(data)
+    }
+}
+
+fn joined(path: &str, last: &str) -> String {
+    if path.is_empty() { last.to_owned() } else { format!("{path}/{last}") }
+}
+
+/// A block in words.
+pub(super) fn named<S: ?Sized>(file: &File<'_, S>, number: usize) -> String {
+    match file.table.path_range(number) {
+        ("", "") => format!("metadata block {number} (objects outside any path)"),
+        (least, greatest) if least == greatest => format!("metadata block {number} (path `{least}`)"),
+        (least, greatest) => format!("metadata block {number} (paths from `{least}` to `{greatest}`)"),
+    }
+}

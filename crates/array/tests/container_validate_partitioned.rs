@@ -1,0 +1,333 @@
+//! Files with a partitioned header before `validate`: sound ones, damaged ones, ones that break a rule behind
+//! checksums that match, and ones whose writer was stopped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../../fuzz/checks.rs"]
+#[allow(dead_code)]
+mod checks;
+
+use std::path::Path;
+
+use fieldstone_array::container::access::Selection;
+use fieldstone_array::container::validate::{Report, Severity, validate};
+use fieldstone_array::container::{Container, CreateOptions, Format};
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::threads::{self, Faults};
+use fieldstone_core::env::read_exact_at;
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::NcType;
+use fieldstone_format::partitioned::{Block, Head, Table};
+
+const PATH: &str = "/c.fsp";
+
+fn bytes(env: &Env) -> Vec<u8> {
+    let file = env.disk.open_read(Path::new(PATH)).unwrap();
+    let mut bytes = vec![0; file.stat().unwrap().len as usize];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    bytes
+}
+
+fn define(container: &Container, rank: usize) -> Result<()> {
+    container.def_dim("time", None)?;
+    container.def_dim("x", Some(3))?;
+    container.put_att(None, "title", NcType::Char, b"checked")?;
+    container.def_var("grid", NcType::Int, &["x"])?;
+    for event in rank * 2..rank * 2 + 2 {
+        container.def_dim(&format!("event_{event}/hits"), Some(event as u64 + 1))?;
+        let var = container.def_var(&format!("event_{event}/u/charge"), NcType::Short, &["hits"])?;
+        container.put_att(Some(var), "units", NcType::Char, b"pC")?;
+        container.put_att(Some(var), "limit", NcType::Int, &[0, 0, 0, 9])?;
+        container.def_var(&format!("event_{event}/energy"), NcType::Int, &["time", "x"])?;
+    }
+    Ok(())
+}
+
+/// What `ranks` ranks write, up to where `until` is reached: 0 definition, 1 enddef, 2 data, 3 the end.
+fn written(ranks: usize, until: usize) -> Vec<u8> {
+    let env = SimWorld::memory();
+    let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+    let results = threads::run(ranks, None, env.disk.clone(), Faults::none(), |comm| {
+        let rank = comm.rank();
+        let container = Container::create(Path::new(PATH), comm, &env, &options)?;
+        define(&container, rank)?;
+        if until == 0 {
+            return Ok(());
+        }
+        container.enddef()?;
+        if until > 1 {
+            let var = container.var(&format!("event_{}/energy", rank * 2))?;
+            container.put(&var, &Selection::of(&[0, 0], &[2, 3]), &[1; 24], NcType::Int, false)?;
+        }
+        if until > 2 { container.close() } else { Ok(()) }
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+    bytes(&env)
+}
+
+fn check(bytes: &[u8]) -> Report {
+    validate(bytes).unwrap()
+}
+
+fn said(report: &Report) -> String {
+    report.findings.iter().map(|finding| format!("{}: {finding}\n", finding.severity.name())).collect()
+}
+
+#[test]
+fn sound_files_have_no_finding() {
+    for ranks in [1, 3] {
+        let bytes = written(ranks, 3);
+        let report = check(&bytes);
+        assert!(report.ok && report.findings.is_empty(), "{}", said(&report));
+        assert_eq!(report.format, Some(Format::Partitioned));
+        assert_eq!(report.counts, [2 + 2 * ranks as u64, 1, 1 + 4 * ranks as u64]);
+        assert_eq!(report.numrecs, 2);
+    }
+    let kept = include_bytes!("../../../tests/compat/partitioned/v0.fsp");
+    let report = check(kept);
+    assert!(report.ok && report.findings.is_empty(), "{}", said(&report));
+}
+
+#[test]
+fn every_flipped_byte_of_the_header_is_named() {
+    let sound = written(2, 3);
+    let head = Head::decode(&sound).unwrap();
+    let mut warnings = 0;
+    for at in 0..head.data_begin as usize {
+        for mask in [0x01, 0x80, 0xff] {
+            let mut bytes = sound.clone();
+            bytes[at] ^= mask;
+            let report = check(&bytes);
+            assert!(!report.findings.is_empty(), "byte {at} ^ {mask:#x} of {}", head.data_begin);
+            for finding in &report.findings {
+                assert!(!finding.rule.is_empty() && !finding.message.is_empty());
+                assert!(finding.offset <= bytes.len() as u64, "byte {at}: {finding}");
+            }
+            // What no reader looks at is a warning.
+            let unused = (20..24).contains(&at) || at as u64 >= head.table_offset + head.table_len;
+            assert_eq!(report.ok, unused, "byte {at} ^ {mask:#x}: {}", said(&report));
+            warnings += u32::from(report.ok);
+        }
+    }
+    assert!(warnings > 0);
+    for len in 0..head.data_begin as usize {
+        assert!(!check(&sound[..len]).ok, "{len} bytes");
+    }
+    // Behind the header the end cuts data.
+    let report = check(&sound[..sound.len() - 40]);
+    assert!(said(&report).contains("a file holds its records"), "{}", said(&report));
+}
+
+/// A damaged block is named with its paths; the check goes on with the others.
+#[test]
+fn two_damages_are_two_findings() {
+    let mut bytes = written(3, 3);
+    let (_, table) = parts(&bytes);
+    for block in [0, 2] {
+        bytes[table.blocks[block].offset as usize + 30] ^= 1;
+    }
+    let report = check(&bytes);
+    let errors: Vec<_> = report.findings.iter().filter(|f| f.severity == Severity::Error).collect();
+    assert_eq!(errors.len(), 2, "{}", said(&report));
+    assert_eq!(errors[1].offset, table.blocks[2].offset);
+    assert!(errors[1].object.contains("metadata block 2 (paths from `event_4` to"), "{}", errors[1].object);
+}
+
+fn parts(bytes: &[u8]) -> (Head, Table) {
+    let head = Head::decode(bytes).unwrap();
+    let table = &bytes[head.table_offset as usize..][..head.table_len as usize];
+    let table = Table::decode(table, &head).unwrap();
+    (head, table)
+}
+
+/// Offsets of the entries of the first block: path, dimension, attribute, variable.
+struct Entries(usize, Block);
+
+impl Entries {
+    fn of(bytes: &[u8]) -> Entries {
+        let entry = parts(bytes).1.blocks[0];
+        let at = entry.offset as usize;
+        Entries(at, entry.check(bytes[at..at + entry.len as usize].to_vec()).unwrap())
+    }
+    fn path(&self, i: usize) -> usize {
+        self.0 + self.1.path_at(i)
+    }
+    fn dim(&self, i: usize) -> usize {
+        self.0 + self.1.dim_at(i)
+    }
+    fn var(&self, i: usize) -> usize {
+        self.0 + self.1.var_at(i)
+    }
+}
+
+fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_be_bytes());
+}
+
+fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+type Spoil = fn(&mut Vec<u8>);
+
+/// Behind checksums that match, each rule is looked at.
+#[test]
+fn each_rule_is_named_where_it_is_broken() {
+    // Variables of the only block: grid, event_0/u/charge, event_0/energy, event_1/u/charge, event_1/energy;
+    // dimensions: time, x, event_0/hits, event_1/hits.
+    let cases: [(&str, Spoil); 30] = [
+        ("the version is 0", |b| b[3] = 7),
+        ("what the head says of places fits together", |b| put_u64(b, 72, 100)),
+        ("unused bytes are zero", |b| b[140] = 1),
+        ("unused bytes are zero", |b| b[21] = 1),
+        ("the table agrees with itself and the head", |b| put_u64(b, 40, 9)),
+        ("how many different paths", |b| put_u64(b, 48, 9)),
+        ("the record dimension is that of the head", |b| put_u64(b, 56, 1)),
+        ("the record size is the sum", |b| put_u64(b, 64, 400)),
+        ("records stand behind the fixed data", |b| {
+            let begin = get_u64(b, 72);
+            put_u64(b, 80, begin);
+        }),
+        ("follow one another without gaps", |b| {
+            // One page of the path index is left out, and the table's bytes stay where they are.
+            let at = parts(b).1.blocks[0].offset;
+            put_u64(b, 120, at);
+        }),
+        ("bytes of data of a block's variables", |b| {
+            let table = get_u64(b, 88) as usize;
+            put_u64(b, table + 32, 1);
+        }),
+        ("an entry for each dimension and variable", |b| {
+            let table = get_u64(b, 88) as usize;
+            put_u64(b, table + 44 + 12, 10);
+        }),
+        ("the least and the greatest path", |b| {
+            let end = (get_u64(b, 88) + get_u64(b, 96)) as usize;
+            b[end - 1] = b'z';
+        }),
+        ("an entry of a block is as", |b| {
+            let at = Entries::of(b).var(0);
+            b[at + 4] = 99;
+        }),
+        ("an entry of a block is as", |b| {
+            let at = Entries::of(b).path(1);
+            b[at] = 0xff;
+        }),
+        ("a block lists each path of its objects once", |b| {
+            let entries = Entries::of(b);
+            let (a, z) = (entries.path(1), entries.path(3));
+            assert_eq!((&b[a..a + 7], &b[z..z + 7]), (&b"event_0"[..], &b"event_1"[..]));
+            b[z + 6] = b'0';
+        }),
+        ("a name is a path of legal names", |b| {
+            let at = Entries::of(b).path(1);
+            b[at] = b' ';
+        }),
+        ("a name is a path of legal names", |b| {
+            let entries = Entries::of(b);
+            let at = entries.var(0) + 24 + 8;
+            assert_eq!(&b[at..at + 4], b"grid");
+            b[at + 1] = b'/';
+        }),
+        ("one dimension is the record dimension", |b| {
+            let at = Entries::of(b).dim(0);
+            put_u64(b, at + 8, 5);
+        }),
+        ("objects of a kind have different names", |b| {
+            let entries = Entries::of(b);
+            let (u, v) = (entries.dim(2), entries.dim(3));
+            let path: [u8; 4] = b[u..u + 4].try_into().unwrap();
+            b[v..v + 4].copy_from_slice(&path);
+        }),
+        ("a variable has dimensions of the file", |b| {
+            let at = Entries::of(b).var(0);
+            put_u64(b, at + 24, 77);
+        }),
+        ("a record variable has the record dimension first", |b| {
+            let at = Entries::of(b).var(0);
+            put_u64(b, at + 24, 0);
+        }),
+        ("a variable ends within the largest file", |b| {
+            let at = Entries::of(b).dim(1);
+            put_u64(b, at + 8, 1 << 62);
+        }),
+        ("data stand in the order of the variables", |b| {
+            let at = Entries::of(b).var(1);
+            put_u64(b, at + 16, 4);
+        }),
+        ("a name is legal in netCDF", |b| {
+            let at = b.windows(5).position(|bytes| bytes == b"limit").unwrap();
+            b[at] = 1;
+        }),
+        ("attributes of a variable have different names", |b| {
+            let at = b.windows(5).position(|bytes| bytes == b"limit").unwrap();
+            b[at..at + 5].copy_from_slice(b"units");
+        }),
+        ("entries of an index ascend", |b| {
+            let at = parts(b).1.writers[0].names_offset as usize + 8;
+            b[at..at + 16].rotate_left(8);
+        }),
+        ("the entries that the metadata blocks make", |b| {
+            let at = parts(b).1.writers[0].names_offset as usize + 8 + 7;
+            b[at] ^= 1;
+        }),
+        ("the entries that the metadata blocks make", |b| {
+            let at = get_u64(b, 120) as usize + 8 + 31;
+            b[at] += 1;
+        }),
+        ("a page has its CRC and 1 entry at least", |b| {
+            let at = get_u64(b, 120) as usize + 4;
+            b[at..at + 4].fill(0);
+        }),
+    ];
+    let sound = written(1, 3);
+    for (i, (rule, spoil)) in cases.into_iter().enumerate() {
+        let mut bytes = sound.clone();
+        spoil(&mut bytes);
+        checks::mend(&mut bytes);
+        let report = check(&bytes);
+        // Of one case the rule's own words say the same from another side.
+        let rule =
+            rule.replace("the record dimension is that of the head", "one dimension is the record dimension");
+        assert!(said(&report).contains(&rule), "case {i}, {rule}: {}", said(&report));
+        assert_eq!(report.ok, rule.contains("unused"), "case {i}");
+    }
+}
+
+#[test]
+fn an_unfinished_file_says_how_far_its_writer_came() {
+    for ranks in [1, 2] {
+        for (until, words) in [
+            (0, "stopped during definition"),
+            (1, "stopped while data were written: the header is whole"),
+            (2, "stopped while data were written: the header is whole"),
+        ] {
+            let bytes = written(ranks, until);
+            let report = check(&bytes);
+            assert!(!report.ok && report.findings.len() == 1, "{}", said(&report));
+            assert!(said(&report).contains("never finished"), "{}", said(&report));
+            assert!(said(&report).contains(words), "{until}: {}", said(&report));
+            assert!(!report.findings[0].hint.is_empty());
+        }
+        // In enddef: some part of the header is not yet there.
+        let whole = written(ranks, 1);
+        let (_, table) = {
+            let mut finished = whole.clone();
+            finished[..4].copy_from_slice(b"FSP\0");
+            parts(&finished)
+        };
+        for at in [30, table.blocks[0].offset + 9, table.writers[ranks - 1].names_offset + 2] {
+            let mut bytes = whole.clone();
+            bytes[at as usize..at as usize + 9].fill(0);
+            assert!(said(&check(&bytes)).contains("stopped in enddef"), "{}", said(&check(&bytes)));
+        }
+        // The disk may tear the write that finishes a file.
+        for torn in [*b"FSPP", *b"FSU\0"] {
+            let mut bytes = whole.clone();
+            bytes[..4].copy_from_slice(&torn);
+            assert!(said(&check(&bytes)).contains("never finished"), "{torn:?}: {}", said(&check(&bytes)));
+            let error: Error = Head::decode(&bytes).unwrap_err();
+            assert!(torn == *b"FSU\0" || error.message().contains("never finished"), "{error}");
+        }
+    }
+}
