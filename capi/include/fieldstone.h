@@ -34,6 +34,16 @@
 #define FS_DTYPE_SIZE 32
 
 /*
+ As a dimension's length: the record dimension, which grows.
+ */
+#define FS_RECORD UINT64_MAX
+
+/*
+ As the variable of an attribute: the container itself.
+ */
+#define FS_GLOBAL UINT32_MAX
+
+/*
  How a call ended: the numbers of the program's exit codes.
  */
 typedef enum fs_status {
@@ -70,6 +80,11 @@ typedef enum fs_status {
    */
   FS_UNAVAILABLE = 7,
 } fs_status;
+
+/*
+ An open container.
+ */
+typedef struct fs_container fs_container;
 
 /*
  A key that is being put together.
@@ -111,6 +126,108 @@ typedef struct fs_field_info {
    */
   uint64_t shape[FS_MAX_RANK];
 } fs_field_info;
+
+/*
+ The ranks of a job: what include/fieldstone_mpi.h makes of an MPI communicator. Lists of bytes stand one
+ after another, in the order of ranks. Every function returns 0 or a number of errno.h.
+ */
+typedef struct fs_comm {
+  /*
+   Given to each function; it must live until every container that uses it is closed.
+   */
+  void *context;
+  /*
+   This rank's number.
+   */
+  int rank;
+  /*
+   How many ranks there are.
+   */
+  int size;
+  /*
+   Returns when all ranks have called it.
+   */
+  int (*barrier)(void *context);
+  /*
+   Gives every rank the bytes of `root`.
+   */
+  int (*broadcast)(void *context, int root, void *data, int length);
+  /*
+   Gives every rank, or with a `root` of at least 0 only that one, the bytes of each rank.
+   */
+  int (*gather)(void *context,
+                int root,
+                const void *send,
+                int length,
+                void *receive,
+                const int *lengths,
+                const int *places);
+  /*
+   Sends each rank its bytes.
+   */
+  int (*alltoall)(void *context,
+                  const void *send,
+                  const int *send_lengths,
+                  const int *send_places,
+                  void *receive,
+                  const int *lengths,
+                  const int *places);
+  /*
+   Replaces each value by its sum over the lower ranks; on rank 0 the values are of no meaning then.
+   */
+  int (*exscan)(void *context, uint64_t *values, int count);
+  /*
+   Replaces each value by its sum (`max` 0) or maximum over all ranks.
+   */
+  int (*allreduce)(void *context, int max, uint64_t *values, int count);
+  /*
+   Opens a file on all ranks: `mode` 0 creates one that must not exist, 1 reads, 2 reads and writes.
+   */
+  int (*file_open)(void *context, const char *path, int mode, void **file);
+  /*
+   Writes at an offset, by this rank alone.
+   */
+  int (*file_write_at)(void *file, const void *data, int length, uint64_t offset);
+  /*
+   Reads at an offset, by this rank alone; sets how many bytes were read.
+   */
+  int (*file_read_at)(void *file, void *data, int length, uint64_t offset, int *done);
+  /*
+   Collective: writes `count` parts, which stand one after another in `data`, at ascending offsets.
+   `several` is the same on all ranks: whether any of them has more than one part.
+   */
+  int (*file_write_all)(void *file,
+                        int several,
+                        int count,
+                        const uint64_t *offsets,
+                        const int *lengths,
+                        const void *data);
+  /*
+   Collective: as `file_write_all`, but reads.
+   */
+  int (*file_read_all)(void *file,
+                       int several,
+                       int count,
+                       const uint64_t *offsets,
+                       const int *lengths,
+                       void *data);
+  /*
+   Sets the length of the file, asked by this rank alone.
+   */
+  int (*file_length)(void *file, uint64_t *length);
+  /*
+   Collective: cuts the file or adds a hole.
+   */
+  int (*file_set_length)(void *file, uint64_t length);
+  /*
+   Collective: makes durable what any rank wrote.
+   */
+  int (*file_sync)(void *file);
+  /*
+   Collective: closes the file.
+   */
+  int (*file_close)(void *file);
+} fs_comm;
 
 #ifdef __cplusplus
 extern "C" {
@@ -301,6 +418,131 @@ int fs_list_next(struct fs_list *list, const char **key, uint64_t *nbytes);
  Ends a list. Null is nothing to end.
  */
 int fs_list_close(struct fs_list *list);
+
+/*
+ Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays,
+ empty. Collective. `steps` (may be null) is set to how many steps the ranks agreed upon. With a
+ `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
+
+ Fails on every rank where any rank finds anything wrong; the message names that rank.
+ */
+int fs_comm_check(const struct fs_comm *comm,
+                  const char *path,
+                  size_t length,
+                  int failing_rank,
+                  uint64_t failing_step,
+                  uint64_t *steps);
+
+/*
+ Creates a container, in define mode. `format` is "cdf1", "cdf2", "cdf5" (also where null) or "partitioned".
+ Collective over `comm` where that is not null. A file of that path stays until fs_container_sync or
+ fs_container_close.
+ */
+int fs_container_create(const char *path,
+                        const char *format,
+                        const struct fs_comm *comm,
+                        struct fs_container **container);
+
+/*
+ Opens a container, in data mode: for reading with `mode` "r" (also where null), for writing too with "a".
+ Collective over `comm` where that is not null.
+ */
+int fs_container_open(const char *path,
+                      const char *mode,
+                      const struct fs_comm *comm,
+                      struct fs_container **container);
+
+/*
+ Defines a dimension on this rank; the length FS_RECORD makes it the record dimension.
+ */
+int fs_container_def_dim(struct fs_container *container, const char *path, uint64_t length);
+
+/*
+ Defines a variable on this rank, of `ndim` dimensions, each looked up in the variable's own path and then
+ in each enclosing one. `var` (may be null) is set to its number, which attributes are given by.
+ */
+int fs_container_def_var(struct fs_container *container,
+                         const char *path,
+                         const char *dtype,
+                         int ndim,
+                         const char *const *dims,
+                         uint32_t *var);
+
+/*
+ Gives a variable, by its number, or with FS_GLOBAL the container, an attribute of `count` values of a type;
+ text is of type "S1".
+ */
+int fs_container_put_att(struct fs_container *container,
+                         uint32_t var,
+                         const char *name,
+                         const char *dtype,
+                         size_t count,
+                         const void *values);
+
+/*
+ Collective: ends define mode; all ranks agree on the header and write it. FS_CONFLICT where definitions of
+ one name differ: the message names the object, the difference and the ranks.
+ */
+int fs_container_enddef(struct fs_container *container);
+
+/*
+ Collective: back to define mode.
+ */
+int fs_container_redef(struct fs_container *container);
+
+/*
+ Writes the box `start`, `count` of a variable, every `stride`-th element of each dimension where that is not
+ null. `data` are elements of type `dtype`, which are converted as netCDF does. With `collective` not 0 all
+ ranks call it, each for its own box.
+ */
+int fs_container_put(struct fs_container *container,
+                     const char *path,
+                     const char *dtype,
+                     int ndim,
+                     const uint64_t *start,
+                     const uint64_t *count,
+                     const uint64_t *stride,
+                     const void *data,
+                     int collective);
+
+/*
+ Reads the box `start`, `count` of a variable into `data`; as fs_container_put.
+ */
+int fs_container_get(struct fs_container *container,
+                     const char *path,
+                     const char *dtype,
+                     int ndim,
+                     const uint64_t *start,
+                     const uint64_t *count,
+                     const uint64_t *stride,
+                     void *data,
+                     int collective);
+
+/*
+ How many dimensions, variables and global attributes a container in data mode has, and how many records as
+ far as this rank knows. Each place may be null.
+ */
+int fs_container_inq(struct fs_container *container,
+                     uint64_t *dims,
+                     uint64_t *vars,
+                     uint64_t *attrs,
+                     uint64_t *records);
+
+/*
+ The number of dimensions of a variable, and their lengths in `shape`, which has room for FS_MAX_RANK.
+ FS_NOT_FOUND where there is none of that path.
+ */
+int fs_container_inq_var(struct fs_container *container, const char *path, int *ndim, uint64_t *shape);
+
+/*
+ Collective: what all ranks have written is durable, and every rank reads it.
+ */
+int fs_container_sync(struct fs_container *container);
+
+/*
+ Collective: finishes and closes. The handle is gone also where this fails. Null is nothing to close.
+ */
+int fs_container_close(struct fs_container *container);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use fieldstone::container::Container;
 use fieldstone::{Error, FieldStore, Result};
 
 use crate::key::KeyBuilder;
@@ -25,6 +26,11 @@ pub struct fs_key {
 
 /// A list that is being read.
 pub struct fs_list {
+    _opaque: [u8; 0],
+}
+
+/// An open container.
+pub struct fs_container {
     _opaque: [u8; 0],
 }
 
@@ -61,6 +67,15 @@ impl Handle for fs_list {
     const NAME: &str = "fs_list";
     fn table() -> &'static Table<Self::Target> {
         static TABLE: Table<Mutex<OpenList>> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_container {
+    type Target = Container;
+    const NAME: &str = "fs_container";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<Container> = Table::new();
         &TABLE
     }
 }

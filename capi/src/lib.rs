@@ -13,6 +13,8 @@
 
 mod archive;
 mod arguments;
+mod comm;
+mod container;
 mod handles;
 mod key;
 mod list;

@@ -7,7 +7,8 @@ use std::fs;
 use std::process::Command;
 
 /// The files with something for the header, in the header's order.
-const SOURCES: [&str; 8] = ["status", "arguments", "handles", "key", "store", "archive", "read", "list"];
+const SOURCES: [&str; 10] =
+    ["status", "arguments", "handles", "key", "store", "archive", "read", "list", "comm", "container"];
 
 fn generated() -> String {
     let config = cbindgen::Config::from_file(common::capi().join("cbindgen.toml")).unwrap();

@@ -1,0 +1,525 @@
+//! Communicators of C: a table of functions, as the trait that every collective of Fieldstone goes through.
+//!
+//! `include/fieldstone_mpi.h`, compiled by the user's own mpicc, fills the table from an MPI communicator;
+//! so this library links no MPI. Everything that needs thought is done here: lengths are exchanged before
+//! data, and no call of the table moves more than [`ROUND`] bytes to or from a rank, so that the table's
+//! functions are single calls of MPI whose counts fit a 32-bit integer.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone::env::comm::check::check;
+use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone::{Env, Error, Result};
+
+use crate::arguments::{result, text};
+use crate::status::call;
+
+/// The most bytes that one call of the table moves to or from one rank.
+const ROUND: usize = 1 << 30;
+/// The most bytes and parts that one collective call of a file moves from or to one rank.
+const FILE_ROUND: usize = 64 << 20;
+const FILE_PARTS: usize = 1 << 16;
+
+/// The ranks of a job: what include/fieldstone_mpi.h makes of an MPI communicator. Lists of bytes stand one
+/// after another, in the order of ranks. Every function returns 0 or a number of errno.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fs_comm {
+    /// Given to each function; it must live until every container that uses it is closed.
+    pub context: *mut c_void,
+    /// This rank's number.
+    pub rank: c_int,
+    /// How many ranks there are.
+    pub size: c_int,
+    /// Returns when all ranks have called it.
+    pub barrier: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
+    /// Gives every rank the bytes of `root`.
+    pub broadcast: Option<
+        unsafe extern "C" fn(context: *mut c_void, root: c_int, data: *mut c_void, length: c_int) -> c_int,
+    >,
+    /// Gives every rank, or with a `root` of at least 0 only that one, the bytes of each rank.
+    pub gather: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            root: c_int,
+            send: *const c_void,
+            length: c_int,
+            receive: *mut c_void,
+            lengths: *const c_int,
+            places: *const c_int,
+        ) -> c_int,
+    >,
+    /// Sends each rank its bytes.
+    pub alltoall: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            send: *const c_void,
+            send_lengths: *const c_int,
+            send_places: *const c_int,
+            receive: *mut c_void,
+            lengths: *const c_int,
+            places: *const c_int,
+        ) -> c_int,
+    >,
+    /// Replaces each value by its sum over the lower ranks; on rank 0 the values are of no meaning then.
+    pub exscan: Option<unsafe extern "C" fn(context: *mut c_void, values: *mut u64, count: c_int) -> c_int>,
+    /// Replaces each value by its sum (`max` 0) or maximum over all ranks.
+    pub allreduce: Option<
+        unsafe extern "C" fn(context: *mut c_void, max: c_int, values: *mut u64, count: c_int) -> c_int,
+    >,
+    /// Opens a file on all ranks: `mode` 0 creates one that must not exist, 1 reads, 2 reads and writes.
+    pub file_open: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            path: *const c_char,
+            mode: c_int,
+            file: *mut *mut c_void,
+        ) -> c_int,
+    >,
+    /// Writes at an offset, by this rank alone.
+    pub file_write_at: Option<
+        unsafe extern "C" fn(file: *mut c_void, data: *const c_void, length: c_int, offset: u64) -> c_int,
+    >,
+    /// Reads at an offset, by this rank alone; sets how many bytes were read.
+    pub file_read_at: Option<
+        unsafe extern "C" fn(
+            file: *mut c_void,
+            data: *mut c_void,
+            length: c_int,
+            offset: u64,
+            done: *mut c_int,
+        ) -> c_int,
+    >,
+    /// Collective: writes `count` parts, which stand one after another in `data`, at ascending offsets.
+    /// `several` is the same on all ranks: whether any of them has more than one part.
+    pub file_write_all: Option<
+        unsafe extern "C" fn(
+            file: *mut c_void,
+            several: c_int,
+            count: c_int,
+            offsets: *const u64,
+            lengths: *const c_int,
+            data: *const c_void,
+        ) -> c_int,
+    >,
+    /// Collective: as `file_write_all`, but reads.
+    pub file_read_all: Option<
+        unsafe extern "C" fn(
+            file: *mut c_void,
+            several: c_int,
+            count: c_int,
+            offsets: *const u64,
+            lengths: *const c_int,
+            data: *mut c_void,
+        ) -> c_int,
+    >,
+    /// Sets the length of the file, asked by this rank alone.
+    pub file_length: Option<unsafe extern "C" fn(file: *mut c_void, length: *mut u64) -> c_int>,
+    /// Collective: cuts the file or adds a hole.
+    pub file_set_length: Option<unsafe extern "C" fn(file: *mut c_void, length: u64) -> c_int>,
+    /// Collective: makes durable what any rank wrote.
+    pub file_sync: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
+    /// Collective: closes the file.
+    pub file_close: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
+}
+
+// SAFETY: the caller promises that the table's functions may be called from any thread that calls us; the
+// addresses in it are given back to them and never followed here.
+unsafe impl Send for fs_comm {}
+// SAFETY: as above.
+unsafe impl Sync for fs_comm {}
+
+/// Checks every call of a communicator, with parts of about `length` bytes and a new file `path`, which stays,
+/// empty. Collective. `steps` (may be null) is set to how many steps the ranks agreed upon. With a
+/// `failing_rank` of at least 0, step `failing_step` of that rank (from 1) fails on purpose.
+///
+/// Fails on every rank where any rank finds anything wrong; the message names that rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_comm_check(
+    comm: *const fs_comm,
+    path: *const c_char,
+    length: usize,
+    failing_rank: c_int,
+    failing_step: u64,
+    steps: *mut u64,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller gives a table and a text that ends in a zero byte, or null.
+        let (comm, path) = (unsafe { ranks(comm) }?, unsafe { text(path, "path") }?);
+        let comm = comm.ok_or_else(|| Error::invalid("the communicator is null"))?;
+        let fails = usize::try_from(failing_rank).ok().map(|rank| (rank, failing_step));
+        let taken = check(comm, Path::new(path), length, fails)?;
+        if !steps.is_null() {
+            // SAFETY: not null, and the caller gives a place for a number.
+            *unsafe { result(steps, 0, "steps") }? = taken;
+        }
+        Ok(())
+    })
+}
+
+/// The ranks of a table; none where it is null.
+///
+/// # Safety
+/// `comm` is null or leads to a table whose functions do what it says.
+pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
+    if comm.is_null() {
+        return Ok(None);
+    }
+    if !comm.is_aligned() {
+        return Err(Error::invalid(format!("the communicator at {comm:p} is not aligned to its type")));
+    }
+    // SAFETY: not null, aligned, and by the caller's promise a table.
+    let table = unsafe { *comm };
+    let (rank, size) = (usize::try_from(table.rank), usize::try_from(table.size));
+    match (rank, size) {
+        (Ok(rank), Ok(size)) if rank < size => Ok(Some(Arc::new(TableComm { table, rank, size }))),
+        _ => Err(Error::invalid(format!("rank {} of {} is no communicator", table.rank, table.size))),
+    }
+}
+
+/// Calls a function of a table: `Unsupported` where it is missing, else what errno it returned.
+macro_rules! ask {
+    ($table:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
+        match $table.$function {
+            None => Err(io::Error::from(io::ErrorKind::Unsupported)),
+            // SAFETY: by the promise of `ranks`; the memory that the arguments name is ours for the call.
+            Some(function) => match unsafe { function($($argument),*) } {
+                0 => Ok(()),
+                number => Err(io::Error::from_raw_os_error(number)),
+            },
+        }
+    };
+}
+
+/// A number that the table takes as a C int; [`ROUND`] keeps it small.
+fn int(number: usize) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}
+
+/// Of parts of these lengths, what goes in the round that begins at `begin` of each, and where it stands.
+fn chunk_of(lengths: &[usize], begin: usize, chunk: usize) -> (Vec<c_int>, Vec<c_int>, usize) {
+    let mut total = 0;
+    let mut places = Vec::with_capacity(lengths.len());
+    let mut counts = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        let count = length.saturating_sub(begin).min(chunk);
+        places.push(int(total));
+        counts.push(int(count));
+        total += count;
+    }
+    (counts, places, total)
+}
+
+/// The ranks of a table of functions.
+struct TableComm {
+    table: fs_comm,
+    rank: usize,
+    size: usize,
+}
+
+impl fmt::Debug for TableComm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {} of a table of functions", self.rank, self.size)
+    }
+}
+
+impl TableComm {
+    fn failed(&self, what: &str, cause: &io::Error) -> Error {
+        Error::unavailable(format!("rank {} of the communicator failed in {what}: {cause}", self.rank))
+    }
+
+    fn chunk(&self) -> usize {
+        (ROUND / self.size).max(1)
+    }
+
+    /// The bytes of each rank, on `root` or, without one, on all.
+    fn gathered(&self, root: Option<usize>, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut known = vec![0u64; self.size];
+        known[self.rank] = data.len() as u64;
+        // Each rank knows only its own length: the maximum of each is the length.
+        self.allreduce(Reduce::Max, &mut known)?;
+        let lengths: Vec<usize> = known.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
+        let receives = root.is_none_or(|root| root == self.rank);
+        let mut parts = vec![Vec::new(); if receives { self.size } else { 0 }];
+        let most = lengths.iter().copied().max().unwrap_or(0);
+        for begin in (0..most).step_by(self.chunk()) {
+            let (counts, places, total) = chunk_of(&lengths, begin, self.chunk());
+            let mut buffer = vec![0u8; if receives { total } else { 0 }];
+            let own = data.get(begin..).unwrap_or(&[]);
+            let own = &own[..own.len().min(self.chunk())];
+            ask!(
+                self.table,
+                gather(
+                    self.table.context,
+                    root.map_or(-1, int),
+                    own.as_ptr().cast(),
+                    int(own.len()),
+                    buffer.as_mut_ptr().cast(),
+                    counts.as_ptr(),
+                    places.as_ptr(),
+                )
+            )
+            .map_err(|cause| self.failed("gather", &cause))?;
+            append(&mut parts, &buffer, &counts);
+        }
+        Ok(parts)
+    }
+
+    fn exchange(&self, parts: &[Vec<u8>], incoming: &[usize], most: usize) -> Result<Vec<Vec<u8>>> {
+        let outgoing: Vec<usize> = parts.iter().map(Vec::len).collect();
+        let mut received = vec![Vec::new(); self.size];
+        for begin in (0..most).step_by(self.chunk()) {
+            let (sent, send_places, _) = chunk_of(&outgoing, begin, self.chunk());
+            let (counts, places, total) = chunk_of(incoming, begin, self.chunk());
+            let part = |part: &Vec<u8>| {
+                let rest = part.get(begin..).unwrap_or(&[]);
+                rest[..rest.len().min(self.chunk())].to_vec()
+            };
+            let send: Vec<u8> = parts.iter().flat_map(part).collect();
+            let mut buffer = vec![0u8; total];
+            ask!(
+                self.table,
+                alltoall(
+                    self.table.context,
+                    send.as_ptr().cast(),
+                    sent.as_ptr(),
+                    send_places.as_ptr(),
+                    buffer.as_mut_ptr().cast(),
+                    counts.as_ptr(),
+                    places.as_ptr(),
+                )
+            )
+            .map_err(|cause| self.failed("alltoall", &cause))?;
+            append(&mut received, &buffer, &counts);
+        }
+        Ok(received)
+    }
+}
+
+/// Adds to each part what a round brought for it.
+fn append(parts: &mut [Vec<u8>], mut buffer: &[u8], counts: &[c_int]) {
+    for (part, count) in parts.iter_mut().zip(counts) {
+        let (piece, rest) = buffer.split_at(usize::try_from(*count).unwrap_or(0).min(buffer.len()));
+        part.extend_from_slice(piece);
+        buffer = rest;
+    }
+}
+
+impl Comm for TableComm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+    fn size(&self) -> usize {
+        self.size
+    }
+    fn barrier(&self) -> Result<()> {
+        ask!(self.table, barrier(self.table.context)).map_err(|cause| self.failed("barrier", &cause))
+    }
+    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+        let is_root = root == self.rank;
+        let mut length = [if is_root { data.len() as u64 } else { 0 }];
+        self.allreduce(Reduce::Max, &mut length)?;
+        let length = usize::try_from(length[0]).unwrap_or(usize::MAX);
+        let mut data = if is_root { data } else { vec![0; length] };
+        for part in data.chunks_mut(ROUND) {
+            let (start, length) = (part.as_mut_ptr().cast(), int(part.len()));
+            ask!(self.table, broadcast(self.table.context, int(root), start, length))
+                .map_err(|cause| self.failed("broadcast", &cause))?;
+        }
+        Ok(data)
+    }
+    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.gathered(None, data)
+    }
+    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.gathered(Some(root), data)
+    }
+    fn exscan(&self, values: &mut [u64]) -> Result<()> {
+        let (start, count) = (values.as_mut_ptr(), int(values.len()));
+        ask!(self.table, exscan(self.table.context, start, count))
+            .map_err(|cause| self.failed("exscan", &cause))?;
+        if self.rank == 0 {
+            values.fill(0);
+        }
+        Ok(())
+    }
+    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
+        let (start, count) = (values.as_mut_ptr(), int(values.len()));
+        let max = c_int::from(reduce == Reduce::Max);
+        ask!(self.table, allreduce(self.table.context, max, start, count))
+            .map_err(|cause| self.failed("allreduce", &cause))
+    }
+    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if parts.len() != self.size {
+            let given = parts.len();
+            return Err(Error::invalid(format!("alltoallv with {given} parts for {} ranks", self.size)));
+        }
+        let lengths: Vec<Vec<u8>> = parts.iter().map(|p| (p.len() as u64).to_ne_bytes().to_vec()).collect();
+        let incoming = self.exchange(&lengths, &vec![8; self.size], 8)?;
+        let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, |bytes| u64::from_ne_bytes(bytes) as usize);
+        let incoming: Vec<usize> = incoming.into_iter().map(number).collect();
+        let mut most = [parts.iter().map(Vec::len).max().unwrap_or(0) as u64];
+        self.allreduce(Reduce::Max, &mut most)?;
+        self.exchange(&parts, &incoming, most[0] as usize)
+    }
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        let (action, number) = match mode {
+            FileMode::CreateNew => ("create", 0),
+            FileMode::Read => ("open", 1),
+            FileMode::ReadWrite => ("open", 2),
+        };
+        let failed = |cause| Error::io(action, path, cause);
+        // What stands before a colon at the beginning of a relative path would name a file system to MPI.
+        let absolute = Env::real().disk.absolute(path).map_err(failed)?;
+        let name = CString::new(absolute.as_os_str().as_bytes())
+            .map_err(|_| Error::invalid(format!("{} holds a zero byte", path.display())))?;
+        let mut file = std::ptr::null_mut();
+        ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file)).map_err(failed)?;
+        let comm = TableComm { table: self.table, rank: self.rank, size: self.size };
+        Ok(Arc::new(TableFile { comm, file: Address(file), path: path.to_owned() }))
+    }
+}
+
+/// What the table gave for a file.
+#[derive(Debug, Clone, Copy)]
+struct Address(*mut c_void);
+
+// SAFETY: never followed here, only given back to the table; see `fs_comm`.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+/// A file of a table.
+#[derive(Debug)]
+struct TableFile {
+    comm: TableComm,
+    file: Address,
+    path: PathBuf,
+}
+
+impl TableFile {
+    fn failed(&self, action: &str, cause: io::Error) -> Error {
+        Error::io(action, &self.path, cause)
+    }
+}
+
+/// What a round of a file hands to the table.
+fn listed(round: &[Piece], offset_of: impl Fn(usize) -> u64) -> (Vec<u64>, Vec<c_int>, usize) {
+    let offsets = round.iter().map(|piece| offset_of(piece.part) + piece.begin as u64).collect();
+    let lengths = round.iter().map(|piece| int(piece.end - piece.begin)).collect();
+    (offsets, lengths, round.iter().map(|piece| piece.end - piece.begin).sum())
+}
+
+impl CommFile for TableFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        for (n, part) in data.chunks(ROUND).enumerate() {
+            let at = offset.saturating_add((n * ROUND) as u64);
+            let (start, length) = (part.as_ptr().cast(), int(part.len()));
+            ask!(self.comm.table, file_write_at(self.file.0, start, length, at))
+                .map_err(|cause| self.failed("write", cause))?;
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut total = 0;
+        for part in buffer.chunks_mut(ROUND) {
+            let (start, length) = (part.as_mut_ptr().cast(), int(part.len()));
+            let mut done = 0;
+            let at = offset.saturating_add(total as u64);
+            ask!(self.comm.table, file_read_at(self.file.0, start, length, at, &mut done))
+                .map_err(|cause| self.failed("read", cause))?;
+            let done = usize::try_from(done).unwrap_or(0).min(part.len());
+            total += done;
+            if done < part.len() {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let own = rounds(parts.iter().map(|(_, data)| data.len()), FILE_ROUND, FILE_PARTS);
+        in_rounds(&self.comm, &own, |round, several| {
+            let (offsets, lengths, _) = listed(round, |part| parts[part].0);
+            let data: Vec<u8> =
+                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
+            ask!(
+                self.comm.table,
+                file_write_all(
+                    self.file.0,
+                    c_int::from(several),
+                    int(round.len()),
+                    offsets.as_ptr(),
+                    lengths.as_ptr(),
+                    data.as_ptr().cast(),
+                )
+            )
+            .map_err(|cause| self.failed("write", cause))
+        })
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        // MPI does not say reliably how much of a view was there.
+        let end = parts.iter().map(|(offset, part)| offset.saturating_add(part.len() as u64)).max();
+        let there = self.len().and_then(|len| match end.is_some_and(|end| end > len) {
+            true => Err(self.failed("read", io::ErrorKind::UnexpectedEof.into())),
+            false => Ok(()),
+        });
+        let lengths = parts.iter().map(|(_, part)| part.len());
+        let own = if there.is_ok() { rounds(lengths, FILE_ROUND, FILE_PARTS) } else { Vec::new() };
+        let read = in_rounds(&self.comm, &own, |round, several| {
+            let (offsets, lengths, total) = listed(round, |part| parts[part].0);
+            let mut data = vec![0u8; total];
+            ask!(
+                self.comm.table,
+                file_read_all(
+                    self.file.0,
+                    c_int::from(several),
+                    int(round.len()),
+                    offsets.as_ptr(),
+                    lengths.as_ptr(),
+                    data.as_mut_ptr().cast(),
+                )
+            )
+            .map_err(|cause| self.failed("read", cause))?;
+            let mut rest = &data[..];
+            for piece in round {
+                let (own, after) = rest.split_at(piece.end - piece.begin);
+                parts[piece.part].1[piece.begin..piece.end].copy_from_slice(own);
+                rest = after;
+            }
+            Ok(())
+        });
+        there.and(read)
+    }
+
+    fn len(&self) -> Result<u64> {
+        let mut length = 0;
+        ask!(self.comm.table, file_length(self.file.0, &mut length))
+            .map_err(|cause| self.failed("stat", cause))?;
+        Ok(length)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        ask!(self.comm.table, file_set_length(self.file.0, len))
+            .map_err(|cause| self.failed("set the length of", cause))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let synced =
+            ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause));
+        // It ends on each rank when its own bytes are there: all must have ended before anyone reads.
+        synced.and(self.comm.barrier())
+    }
+
+    fn close(&self) -> Result<()> {
+        ask!(self.comm.table, file_close(self.file.0)).map_err(|cause| self.failed("close", cause))
+    }
+}
