@@ -1,16 +1,20 @@
-"""Random containers: schemas with data from a seed, written by netCDF-C.
+"""Random containers: schemas with data from a seed.
 
 `schema(seed)` says what is in a file, whoever writes it; `classes(schema)` says which rare things it holds,
 so that a test can assert that each was met. Seeds give the same schemas on every machine.
+`container_judges` writes and reads them.
+
+In netCDF classic a length of 0 marks the record dimension: the only dimension without elements is a record
+dimension without records.
 """
 
 from __future__ import annotations
 
 import random
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 
 import numpy as np
 
@@ -59,7 +63,11 @@ class Variable:
 
 @dataclass
 class Schema:
-    """A file. Variables from `late` on are defined after a redef."""
+    """A file. Variables from `late` on are defined after a redef.
+
+    Names are in NFC; with `decomposed` writers give them in NFD, and with `twice` they try to define names a
+    second time, in both forms.
+    """
 
     seed: int
     format: str
@@ -69,6 +77,12 @@ class Schema:
     attrs: dict[str, Value]
     vars: list[Variable] = field(default_factory=list)
     late: int = 0
+    decomposed: bool = False
+    twice: bool = False
+
+    def given(self, name: str) -> str:
+        """A name as writers give it."""
+        return unicodedata.normalize("NFD", name) if self.decomposed else name
 
     def is_record(self, var: Variable) -> bool:
         """Whether a variable has records."""
@@ -149,6 +163,7 @@ def schema(seed: int, paths: bool = False) -> Schema:
     if lone:
         dtype = rng.choice([t for t in SMALL_TYPES if t in types])
         add_variable(rng, found, names, [dtype], record, fixed, paths)
+    found.decomposed, found.twice = rng.random() < 0.3, rng.random() < 0.3
     if not any(found.is_record(var) for var in found.vars):
         # Without a record variable nothing can have written a record.
         found.numrecs = 0
@@ -210,35 +225,11 @@ def classes(found: Schema) -> Iterator[str]:
         yield "name in UTF-8"
     if any("/" in text for text in texts):
         yield "path"
+    if any(found.given(text) != text for text in texts):
+        yield "name not in NFC"
+    if found.twice and (found.dims or found.vars):
+        yield "name defined twice"
     for value in found.attrs.values():
         yield "text attribute" if isinstance(value, str) else f"attribute {value.dtype.str[1:]}"
         if len(value) == 0:
             yield "zero-length attribute"
-
-
-def write_netcdf4(found: Schema, path: Path) -> None:
-    """Writes with netCDF-C."""
-    import netCDF4
-
-    with netCDF4.Dataset(path, "w", format=FORMATS[found.format]) as file:
-        file.set_auto_mask(False)
-        file.set_fill_on() if found.fill else file.set_fill_off()
-        for key, length in found.dims.items():
-            file.createDimension(key, length)
-        for key, value in found.attrs.items():
-            file.setncattr(key, value)
-        for var in found.vars:
-            own = var.attrs.get("_FillValue")
-            made = file.createVariable(
-                var.name,
-                var.dtype,
-                var.dims,
-                fill_value=(None if found.fill else False) if own is None else own[0],
-            )
-            made.set_auto_maskandscale(False)
-            made.set_auto_chartostring(False)
-            for key, value in var.attrs.items():
-                if key != "_FillValue":
-                    made.setncattr(key, value)
-            if var.data is not None and var.data.size:
-                made[...] = var.data

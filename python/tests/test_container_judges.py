@@ -1,16 +1,15 @@
-"""What the program says of containers, before outside judges: ncdump, netCDF-C's writer, PnetCDF's tools.
+"""Containers of netCDF-C, and what the program says of them, before outside judges.
 
-Two thousand random files of netCDF-C are printed as ncdump prints them, to the byte: every name, attribute
-and element is read. The schemas' coverage is counted, and each rare class must have been met.
+Two thousand random files are read value for value, and printed as ncdump prints them, to the byte. The
+schemas' coverage is counted, and each rare class must have been met. What we write is judged in
+`test_container_judges_written.py`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,90 +17,45 @@ from pathlib import Path
 import container_schemas as schemas
 import numpy as np
 import pytest
-from conftest import require, sample
+from conftest import sample
+from container_judges import dumps, program, read_ours, tell, tool, verdict, write_netcdf4
 
 SEEDS = 2000
 
-# Each of these must have been met.
-CLASSES = {
-    *(f"format {form}" for form in schemas.FORMATS),
-    *(f"type {dtype}" for dtype in schemas.CDF5_TYPES),
-    *(f"attribute {dtype}" for dtype in schemas.CDF5_TYPES if dtype != "S1"),
-    *(f"lone record variable of odd size: {dtype}" for dtype in schemas.SMALL_TYPES),
-    "text attribute",
-    "zero-length attribute",
-    "zero-length attribute of a variable",
-    "scalar",
-    "zero-length dimension",
-    "a dimension twice",
-    "many record variables",
-    "no variables",
-    "default fill value",
-    "own fill value",
-    "name in UTF-8",
-    "redef",
-}
 
-
-def tool(name: str) -> str:
-    """The path of an outside judge."""
-    path = shutil.which(name)
-    require(name, path, f"{name} is not installed (Debian: netcdf-bin, pnetcdf-bin)")
-    assert path
-    return path
-
-
-def program(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs the program."""
-    fieldstone = Path(sys.executable).with_name("fieldstone")
-    return subprocess.run([fieldstone, *arguments], capture_output=True, check=False)
-
-
-def tell(coverage: Counter[str], what: str) -> None:
-    """Prints the coverage, and fails where a class was not met."""
-    print(f"\n{what}: " + ", ".join(f"{name} {count}" for name, count in sorted(coverage.items())))
-    missing = CLASSES - set(coverage)
-    assert not missing, f"{what}: never met: {sorted(missing)}"
-
-
-def verdict(complaints: list[str], what: str) -> None:
-    """Fails with the first complaints."""
-    assert not complaints, f"{len(complaints)} complaints, {what}:\n" + "\n".join(complaints[:10])
-
-
-def dumps(path: Path) -> list[str]:
-    """Complaints about our CDL of a file beside ncdump's."""
-    theirs = subprocess.run([tool("ncdump"), path], capture_output=True, check=False)
-    ours = program("container", "dump", path)
-    if theirs.returncode == ours.returncode == 0 and ours.stdout == theirs.stdout:
-        return []
-    pairs = zip(ours.stdout.splitlines(), theirs.stdout.splitlines(), strict=False)
-    line = next(((a, b) for a, b in pairs if a != b), None)
-    return [f"{path.name}: {line}, {ours.stderr.decode()}{theirs.stderr.decode()}"]
-
-
-def test_random_files_of_netcdf_c_are_printed_as_ncdump_prints_them(tmp_path):
-    ncdump = tool("ncdump")
-    assert ncdump
-    coverage: Counter[str] = Counter()
-    paths = []
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory) -> list[tuple[schemas.Schema, Path]]:
+    """The random schemas, each with its file, which netCDF-C wrote."""
+    folder = tmp_path_factory.mktemp("netcdf_c")
+    pairs = []
     for seed in range(SEEDS):
-        found = schemas.schema(seed)
+        pairs.append((schemas.schema(seed), folder / f"{seed}.nc"))
+        write_netcdf4(*pairs[-1])
+    return pairs
+
+
+def test_random_files_of_netcdf_c_are_read_value_for_value(theirs):
+    coverage: Counter[str] = Counter()
+    wrong = []
+    for found, path in theirs:
         coverage.update(set(schemas.classes(found)))
-        paths.append(tmp_path / f"f{seed}.nc")
-        schemas.write_netcdf4(found, paths[-1])
-    with ThreadPoolExecutor(2) as pool:
-        wrong = [complaint for complaints in pool.map(dumps, paths) for complaint in complaints]
-    verdict(wrong, "CDL beside ncdump")
+        wrong += [f"seed {found.seed}: {text}" for text in read_ours(found, path)]
+    # Only we try that, when we write.
+    del coverage["name defined twice"]
+    verdict(wrong, "reading files of netCDF-C")
     tell(coverage, "netCDF-C to us")
 
 
-def test_what_netcdf_c_writes_is_sound(tmp_path):
-    paths = []
-    for seed in range(SEEDS):
-        paths.append(tmp_path / f"{seed}.nc")
-        schemas.write_netcdf4(schemas.schema(seed), paths[-1])
-    done = program("container", "validate", "--json", *paths)
+def test_random_files_of_netcdf_c_are_printed_as_ncdump_prints_them(theirs):
+    tool("ncdump")
+    with ThreadPoolExecutor(2) as pool:
+        lists = pool.map(dumps, [path for _, path in theirs])
+        wrong = [complaint for complaints in lists for complaint in complaints]
+    verdict(wrong, "CDL beside ncdump")
+
+
+def test_what_netcdf_c_writes_is_sound(theirs):
+    done = program("container", "validate", "--json", *(path for _, path in theirs))
     files = json.loads(done.stdout)["files"]
     wrong = [f"{file['file']}: {file['findings']}" for file in files if not file["ok"]]
     assert len(files) == SEEDS
@@ -140,7 +94,7 @@ def test_offsets_are_those_of_ncoffsets(tmp_path):
         if not found.vars or any(0 in var.shape for var in found.vars):
             continue
         path = tmp_path / "a.nc"
-        schemas.write_netcdf4(found, path)
+        write_netcdf4(found, path)
         theirs = subprocess.run([ncoffsets, "-sg", path], capture_output=True, check=True).stdout.decode()
         numbers = [
             [int(n) for n in re.findall(rf"{label} +=\s+(-?\d+)", theirs)]

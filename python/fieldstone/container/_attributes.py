@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,15 @@ class Attributes(Mapping[str, Any]):
     def _all(self) -> dict[str, tuple[str, bytes]]:
         return {name: (dtype, value) for name, dtype, value in self._native.attrs(self._variable)}
 
+    def _find(self, name: object) -> tuple[str, bytes] | None:
+        """As it is given, else by the form (NFC) in which names are stored."""
+        if not isinstance(name, str):
+            return None
+        found = self._all()
+        return found.get(name) or found.get(unicodedata.normalize("NFC", name))
+
     def __getitem__(self, name: str) -> Any:
-        found = self._all().get(name)
+        found = self._find(name)
         if found is None:
             whose = "the container" if self._variable is None else f"variable {self._variable.name!r}"
             raise NotFound(f"{whose} has no attribute {name!r}")
@@ -54,7 +62,7 @@ class Attributes(Mapping[str, Any]):
         return len(self._all())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        return self._find(name) is not None
 
     def items(self) -> Any:
         """Names and values, by one read."""

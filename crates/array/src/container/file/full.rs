@@ -123,9 +123,13 @@ impl Full {
     }
 
     fn find(&self, lookup: &Mutex<Lookup>, names: &Names, path: &str) -> Option<usize> {
-        let path = names::nfc(path);
         let mut lookup = lookup.lock().unwrap_or_else(PoisonError::into_inner);
-        lookup.find(names, &path, hash_of(&path)).map(|id| id as usize)
+        let mut find = |path: &str| lookup.find(names, path, hash_of(path)).map(|id| id as usize);
+        // Other writers may have left a name as it was given: it is listed so, and so it is found.
+        find(path).or_else(|| match names::nfc(path) {
+            Cow::Owned(path) => find(&path),
+            Cow::Borrowed(_) => None,
+        })
     }
 
     /// Numbers of objects that the caller may ask for: from `from` on, at most `limit`.

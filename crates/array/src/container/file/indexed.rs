@@ -8,6 +8,7 @@
 //!
 //! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`Full`].
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -454,12 +455,20 @@ impl Metadata for Indexed {
         Ok(self.records.get())
     }
     fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
-        let path = &*names::nfc(path);
-        self.answer(|own| own.hinted_var(path), |full| full.find_var(path))
+        let find = |path: &str| self.answer(|own| own.hinted_var(path), |full| full.find_var(path));
+        // As given first: other programs may have renamed it to what is not in NFC.
+        match (find(path)?, names::nfc(path)) {
+            (None, Cow::Owned(path)) => find(&path),
+            (found, _) => Ok(found),
+        }
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
-        let path = &*names::nfc(path);
-        self.answer(|own| own.hinted_dim(path), |full| full.find_dim(path))
+        let find = |path: &str| self.answer(|own| own.hinted_dim(path), |full| full.find_dim(path));
+        // As given first: other programs may have renamed it to what is not in NFC.
+        match (find(path)?, names::nfc(path)) {
+            (None, Cow::Owned(path)) => find(&path),
+            (found, _) => Ok(found),
+        }
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
         self.answer(|own| own.vars_from(from, limit), |full| full.vars(from, limit))
