@@ -84,7 +84,7 @@ def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
     file.def_dims(dims, lengths)
     file.def_many(names=names, dtypes="f4", dims=over)
     defined = time.perf_counter()
-    report = file.enddef()
+    file.enddef()
     ended, cpu = time.perf_counter(), time.process_time() - cpu
     after = _peak()
     file.close()
@@ -96,11 +96,20 @@ def rank(strategy: str, variables: int, path: str, limit: int = 0) -> None:
         "cpu": cpu,
         "peak": after,
         "growth": after - before,
-        "report": report.as_dict(),
+        "report": facts(file.report),
     }
     everybody = comm.gather(own) if comm else [own]
     if number == 0:
         print(json.dumps(_largest(everybody)))
+
+
+def facts(report: Any) -> dict[str, float]:
+    """A report as flat numbers: counts, and of each phase its seconds and bytes."""
+    numbers = {f"most {key}": value for key, value in vars(report).items() if key != "phases"}
+    for phase in report.phases:
+        numbers.setdefault(phase.name, phase.seconds)
+        numbers[f"{phase.name} bytes"] = phase.peak_bytes
+    return numbers
 
 
 def _peak() -> int:
@@ -149,12 +158,12 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
 def _flat(result: dict[str, Any]) -> Result:
     """Numbers alone; of the ranks' reports the largest, and how evenly the header's bytes are spread."""
     numbers = {key: value for key, value in result.items() if isinstance(value, int | float)}
+    if "before" in numbers:
+        numbers["growth"] = numbers["peak"] - numbers["before"]
     reports = result.get("reports", [])
-    for report in reports:
-        for key, value in report.items():
-            if isinstance(value, int | float):
-                numbers[f"most {key}"] = max(numbers.get(f"most {key}", 0), value)
-    written = [report["header_bytes"] for report in reports if "header_bytes" in report]
+    for key in {key for report in reports for key in report} - numbers.keys():
+        numbers[key] = max(report.get(key, 0) for report in reports)
+    written = [report["most header_bytes_written"] for report in reports]
     if written and min(written):
         numbers["spread"] = max(written) / min(written)
     return numbers

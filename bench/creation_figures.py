@@ -24,15 +24,21 @@ _ROWS = (
     Row("seconds", "first definition to the end of enddef, ms", _MS),
     Row("per_variable", "per variable, µs", 1e-6, 2),
     Row("cpu", "CPU of the busiest rank, ms", _MS),
-    Row("definition", "of it definition, ms", _MS),
-    Row("close", "close, ms", _MS),
+    *(
+        Row(phase, f"{phase}, ms", _MS)
+        for phase in ("definition", "exchange", "check", "header write", "close")
+    ),
+    *(
+        Row(f"{phase} bytes", f"memory held in {phase} at most, MiB (ours: counted)", _MIB)
+        for phase in ("definition", "exchange", "check", "header write", "close")
+    ),
     Row("peak", "peak memory of the largest rank, MiB", _MIB),
     Row("growth", "of it since the file was created, MiB", _MIB),
     Row("root", "growth of rank 0 over that of the largest other", 1, 2),
     Row("most comparisons", "names compared, most of one rank"),
     Row("most names_held", "names held, most of one rank"),
     Row("most messages", "messages sent, most of one rank"),
-    Row("most sent", "bytes sent, most of one rank, MiB", _MIB, 1),
+    Row("most bytes_sent", "bytes sent, most of one rank, MiB", _MIB, 1),
     Row("spread", "header bytes written, most over least of a rank", 1, 3),
     Row("length", "file, MiB", _MIB, 1),
 )

@@ -45,6 +45,19 @@ def check_small(variables):
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_the_report_tells_of_every_phase(tmp_path, format):
+    f = container.create(tmp_path / "a.nc", format=format)
+    f.def_dims(["x", "y"], [2, 3])
+    f.def_many(names=["u", "v"], dtypes="f4", dims=[("x",), ("y",)])
+    ended = [phase.name for phase in f.enddef().phases]
+    f.close()
+    phases = {phase.name: phase for phase in f.report.phases}
+    assert list(phases) == ["definition", "exchange", "check", "header write", "close"] == [*ended, "close"]
+    assert all(phase.seconds > 0 and phase.peak_bytes > 0 for phase in phases.values())
+    assert all(word in repr(f.report) for word in phases)
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_what_is_written_is_read_here(tmp_path, format):
     with container.open(small(tmp_path / "a.nc", format)) as f:
         check_small(f.vars)

@@ -165,6 +165,11 @@ class Container:
         """
         return _report(self._native.enddef())
 
+    @property
+    def report(self) -> EnddefReport:
+        """What creating the container took on this rank: the last `enddef`, and `close` once it is closed."""
+        return _report(self._native.report())
+
     def redef(self) -> None:
         """Returns to define mode. Collective. Data that must move make `enddef` write a new file."""
         self._native.redef()

@@ -20,7 +20,7 @@ class EnddefReport:
     """What `enddef` did on this rank."""
 
     phases: tuple[Phase, ...]
-    """Definition, exchange, check, header write: in the order in which they ran."""
+    """Definition (time within its calls), exchange, check, header write, and once it is closed, close."""
     comparisons: int
     """Pairs of names that were compared."""
     names_held: int

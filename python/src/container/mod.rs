@@ -197,6 +197,10 @@ impl PyContainer {
         report_of(py, &report)
     }
 
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        report_of(py, &self.file.container.report())
+    }
+
     fn redef(&self, py: Python<'_>) -> PyResult<()> {
         self.changing(py, Container::redef)
     }

@@ -55,6 +55,7 @@ mod state;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
@@ -88,6 +89,8 @@ pub struct Container {
     path: PathBuf,
     state: Mutex<State>,
     report: Mutex<Report>,
+    /// Nanoseconds that calls of define mode took since the last `enddef`.
+    defining: AtomicU64,
 }
 
 impl Container {
@@ -98,8 +101,7 @@ impl Container {
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
         let define = Define::create(&team, env, path, options)?;
-        let state = Mutex::new(State::Define(Box::new(define)));
-        Ok(Container { team, env: env.clone(), path: path.to_owned(), state, report: Mutex::default() })
+        Ok(Container::begin(team, env, path, State::Define(Box::new(define))))
     }
 
     /// Collective: opens a container, in data mode.
@@ -109,8 +111,18 @@ impl Container {
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
         let data = Data::open(&team, env, path, mode)?;
-        let state = Mutex::new(State::Data(Arc::new(data)));
-        Ok(Container { team, env: env.clone(), path: path.to_owned(), state, report: Mutex::default() })
+        Ok(Container::begin(team, env, path, State::Data(Arc::new(data))))
+    }
+
+    fn begin(team: Team, env: &Env, path: &Path, state: State) -> Container {
+        Container {
+            team,
+            env: env.clone(),
+            path: path.to_owned(),
+            state: Mutex::new(state),
+            report: Mutex::default(),
+            defining: AtomicU64::new(0),
+        }
     }
 
     /// The container's path.
@@ -140,7 +152,13 @@ impl Container {
 
     fn defining<T>(&self, what: &str, act: impl FnOnce(&mut Define) -> Result<T>) -> Result<T> {
         match &mut *self.state() {
-            State::Define(define) => act(define),
+            State::Define(define) => {
+                let since = self.env.clock.monotonic();
+                let done = act(define);
+                let spent = self.env.clock.monotonic().saturating_sub(since);
+                self.defining.fetch_add(spent, Ordering::Relaxed);
+                done
+            }
             State::Data(_) => Err(Error::invalid(format!("{what}: {} is in data mode", self.path.display()))
                 .with_hint("call redef first, on all ranks")),
             State::Ended(why) => Err(self.ended(what, why)),
@@ -237,17 +255,26 @@ impl Container {
     pub fn enddef(&self) -> Result<Report> {
         let mut state = self.state();
         let data = match &mut *state {
-            State::Define(define) => Arc::new(define.end(&self.team, &self.env)?),
+            State::Define(define) => Arc::new(self.end(define)?),
             State::Data(_) => {
                 let error = Error::invalid(format!("enddef: {} is in data mode", self.path.display()));
                 return self.team.agree("enddef", Err(error.with_hint("call redef first, on all ranks")));
             }
             State::Ended(why) => return Err(self.ended("enddef", why)),
         };
-        self.keep_report(&data.report);
-        let report = data.report.clone();
         *state = State::Data(data);
-        Ok(report)
+        Ok(self.report())
+    }
+
+    /// Ends define mode; the report begins with what definition took.
+    fn end(&self, define: &mut Define) -> Result<Data> {
+        let peak_bytes = define.definitions.memory();
+        let data = define.end(&self.team, &self.env)?;
+        let seconds = self.defining.swap(0, Ordering::Relaxed) as f64 / 1e9;
+        let mut report = data.report.clone();
+        report.phases.insert(0, Phase { name: "definition", seconds, peak_bytes });
+        self.keep_report(&report);
+        Ok(data)
     }
 
     /// Collective: back to define mode. Data and definitions stay.
@@ -319,7 +346,7 @@ impl Container {
         self.data("layout")?.whole_layout()
     }
 
-    /// What the last `enddef` of this rank took, and once it is closed, `close`.
+    /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.
     pub fn report(&self) -> Report {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -351,8 +378,7 @@ impl Container {
     pub fn close(&self) -> Result<()> {
         let mut state = self.state();
         if let State::Define(define) = &mut *state {
-            let data = define.end(&self.team, &self.env)?;
-            self.keep_report(&data.report);
+            let data = self.end(define)?;
             *state = State::Data(Arc::new(data));
         }
         if let State::Data(data) = &*state {
