@@ -18,7 +18,8 @@ import container_schemas as schemas
 import numpy as np
 import pytest
 from conftest import sample
-from container_judges import dumps, program, read_ours, tell, tool, verdict, write_netcdf4
+from container_judges import dumps, program, read_ours, same, tell, tool, verdict, write_netcdf4
+from fieldstone import container
 
 SEEDS = 2000
 
@@ -73,6 +74,34 @@ def test_real_files_are_printed_as_ncdump_prints_them(folder):
         seen += 1
         assert dumps(path) == []
     assert seen >= 2
+
+
+@pytest.mark.parametrize("folder", ["netcdf-classic", "mesh"])
+def test_real_files_are_read_value_for_value(folder):
+    import netCDF4
+
+    compared = 0
+    for path in sorted(sample(folder).iterdir()):
+        if not path.is_file() or path.open("rb").read(3) != b"CDF" or path.name.startswith("bad_"):
+            continue
+        with container.open(path) as ours, netCDF4.Dataset(path) as other:
+            other.set_auto_maskandscale(False)
+            other.set_auto_chartostring(False)
+            assert dict(ours.dims) == {name: dim.size for name, dim in other.dimensions.items()}, path
+            assert list(ours.vars) == list(other.variables), path
+            for mine, known in [(ours, other), *((ours[name], other[name]) for name in ours.vars)]:
+                attrs = {name: known.getncattr(name) for name in known.ncattrs()}
+                assert list(mine.attrs) == list(attrs), path
+                for name, value in attrs.items():
+                    found = mine.attrs[name]
+                    if isinstance(found, bytes):
+                        found = found.decode()
+                    equal = found == value if isinstance(value, str) else same(value, found)
+                    assert equal, f"{path}: {name}"
+            for name, var in other.variables.items():
+                assert same(var[...], ours[name].get()), f"{path}: {name}"
+                compared += 1
+    assert compared > 50
 
 
 def test_damaged_files_name_offset_and_rule():

@@ -267,14 +267,17 @@ fn what_is_not_written_reads_as_the_fill_value_where_that_is_asked_for() {
     put_ints(&container, "r", &[2], &[7], false).unwrap();
     container.redef().unwrap();
     container.def_var("late", NcType::Int, &["x"]).unwrap();
+    container.def_var("late_r", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
     put_ints(&container, "r", &[3], &[8], false).unwrap();
+    put_ints(&container, "late_r", &[1], &[3], false).unwrap();
     container.close().unwrap();
     let container = open(&env, Mode::Read).unwrap();
     let fill = -2147483647;
     assert_eq!(ints(&container, "a"), [fill, 5, fill, fill]);
     assert_eq!(ints(&container, "late"), [fill; 4]);
     assert_eq!(ints(&container, "r"), [fill, fill, 7, 8]);
+    assert_eq!(ints(&container, "late_r"), [fill, 3, fill, fill], "also in the records that were there");
     assert_eq!(ints(&container, "s"), [9; 4]);
 }
 

@@ -71,7 +71,7 @@ impl FillVar {
     }
 
     /// The records from `from` to `to`, or only their padding where the rest is about to be written.
-    pub(super) fn jobs(&self, from: u64, to: u64, is_covered: bool) -> Option<Job> {
+    pub(crate) fn jobs(&self, from: u64, to: u64, is_covered: bool) -> Option<Job> {
         let skip = if is_covered { self.bytes } else { 0 };
         let mut pattern = self.pattern;
         pattern.rotate_left((skip % 8) as usize);

@@ -239,8 +239,8 @@ impl Data {
         var.ok_or_else(|| Error::not_found(format!("the container has no variable number {handle}")))
     }
 
-    /// Collective: writes the fill value into all new fixed variables, from local number `first` on, where
-    /// that is asked for, and says which record variables this rank fills from now on.
+    /// Collective: writes the fill value into all new variables, from local number `first` on, where that is
+    /// asked for, and says which record variables this rank fills from now on.
     pub fn filled_from(mut self, first: usize) -> Result<Data> {
         if !self.options.fill {
             return Ok(self);
@@ -268,6 +268,9 @@ impl Data {
             let info = var_info(header, var.id(), self.layout.record_size, 0);
             let fill = FillVar::of(&info)?;
             if header.is_record(var) {
+                // In records that are there already a new variable has nothing yet.
+                let there = if var.id() >= first { self.records.get() } else { 0 };
+                jobs.extend(fill.jobs(0, there, false));
                 filled.push(fill);
             } else if var.id() >= first {
                 jobs.extend(fill.job());
