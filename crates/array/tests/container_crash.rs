@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::enddef::Indexing;
-use fieldstone_array::container::{Container, CreateOptions, Mode};
+use fieldstone_array::container::validate::validate;
+use fieldstone_array::container::{Container, CreateOptions, Format, Mode};
 use fieldstone_core::env::comm::Comm;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::threads::{self, Faults};
@@ -33,10 +34,25 @@ enum Job {
     Further,
     /// The old container, opened and defined further, so that data move.
     FurtherMove,
+    /// A container with the partitioned header, closed.
+    Partitioned,
+    /// The same, synced and then closed.
+    PartitionedSync,
 }
 
 impl Job {
-    const ALL: [Job; 5] = [Job::Create, Job::Sync, Job::Move, Job::Further, Job::FurtherMove];
+    const ALL: [Job; 7] = [
+        Job::Create,
+        Job::Sync,
+        Job::Move,
+        Job::Further,
+        Job::FurtherMove,
+        Job::Partitioned,
+        Job::PartitionedSync,
+    ];
+    fn is_partitioned(self) -> bool {
+        matches!(self, Job::Partitioned | Job::PartitionedSync)
+    }
     fn needs_old(self) -> bool {
         matches!(self, Job::Further | Job::FurtherMove)
     }
@@ -95,7 +111,8 @@ fn act(job: Job, comm: Arc<dyn Comm>, env: &Env) -> Result<()> {
         put(&container, "late", &[0], if rank == 0 { &[5, 6] } else { &[] })?;
         return container.close();
     }
-    let options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
+    let format = if job.is_partitioned() { Format::Partitioned } else { CreateOptions::default().format };
+    let options = CreateOptions { indexing: Indexing::Always, format, ..CreateOptions::default() };
     let container = Container::create(path, comm, env, &options)?;
     define(&container, rank)?;
     if job == Job::Move {
@@ -105,7 +122,7 @@ fn act(job: Job, comm: Arc<dyn Comm>, env: &Env) -> Result<()> {
         container.enddef()?;
         put(&container, &format!("late_{rank}"), &[0], &[3])?;
     }
-    if job == Job::Sync {
+    if matches!(job, Job::Sync | Job::PartitionedSync) {
         container.sync()?;
     }
     container.close()
@@ -169,7 +186,10 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> Found 
     };
     match open(world) {
         Ok(_) if Some(&found[..]) == old => Found::Old,
-        Ok(_) if found == new => Found::New,
+        Ok(_) if found == new => {
+            assert!(validate(&found).unwrap().ok, "{what}");
+            Found::New
+        }
         Ok(container) => {
             // Synced, and on the way to its index; or with what was left of the old one's.
             let found = dump(&container);
@@ -184,8 +204,18 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> Found 
             // The magic is four bytes in one write; the simulated disk tears it nevertheless, and a power cut
             // may leave zeros.
             let refused = |((found, a), b): ((&u8, &u8), &u8)| [*a, *b, 0].contains(found);
-            let torn = found.iter().zip(b"CDF").zip(b"FSU").all(refused);
-            assert!(torn, "{what}: {error}");
+            let torn = |magic: &[u8; 3]| found.iter().zip(magic).zip(b"FSU").all(refused);
+            assert!(torn(b"CDF") || torn(b"FSP"), "{what}: {error}");
+            let report = validate(&found).unwrap();
+            assert!(!report.ok, "{what}: validate takes an unfinished file for a finished one");
+            if found.starts_with(b"FSU") {
+                let told = report.findings[0].message.as_str();
+                assert!(told.contains("never finished"), "{what}: {told}");
+                if found.starts_with(b"FSUP") {
+                    let stages = ["during definition", "in enddef", "while data were written"];
+                    assert!(stages.iter().any(|stage| told.contains(stage)), "{what}: {told}");
+                }
+            }
             Found::Unfinished
         }
     }
@@ -288,7 +318,8 @@ fn a_power_cut_takes_nothing_that_was_synced_or_replaced() {
     let mut cuts = 0;
     for (job, with_old, size) in cases() {
         // A container under a free path is durable after `sync` alone; what is written in place is not.
-        if !(job == Job::Sync || with_old && job != Job::Further) {
+        let synced = matches!(job, Job::Sync | Job::PartitionedSync);
+        if !(synced || with_old && job != Job::Further) {
             continue;
         }
         let new = finished(job, with_old, size);
@@ -301,7 +332,7 @@ fn a_power_cut_takes_nothing_that_was_synced_or_replaced() {
                 let after = world.power_cut(seed);
                 let what = format!("{job:?} by {size}, power cut {seed} at call {n}");
                 let found = judge(&after, old.as_deref(), &new, &what);
-                assert!(!done || job != Job::Sync || found == Found::New, "{what}: {found:?}");
+                assert!(!done || !synced || found == Found::New, "{what}: {found:?}");
                 cuts += 1;
             }
             if done {
@@ -314,7 +345,8 @@ fn a_power_cut_takes_nothing_that_was_synced_or_replaced() {
 
 #[test]
 fn a_full_disk_is_an_error_and_the_old_container_stays() {
-    for (job, size) in [(Job::Create, 1), (Job::Create, RANKS), (Job::FurtherMove, RANKS)] {
+    let jobs = [(Job::Create, 1), (Job::Create, RANKS), (Job::FurtherMove, RANKS)];
+    for (job, size) in jobs.into_iter().chain([(Job::Partitioned, 1), (Job::Partitioned, RANKS)]) {
         let new = finished(job, true, size);
         let mut failures = 0;
         for room in (0..new.len() as u64).step_by(97) {

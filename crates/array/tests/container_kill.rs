@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone_array::container::access::Selection;
-use fieldstone_array::container::{Container, CreateOptions, Mode};
+use fieldstone_array::container::validate::validate;
+use fieldstone_array::container::{Container, CreateOptions, Format, Mode};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Comm;
 use fieldstone_core::env::comm::threads::{self, Faults};
@@ -15,6 +16,7 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::netcdf::NcType;
 
 const PLACE: &str = "FIELDSTONE_TEST_KILLED";
+const FORMAT: &str = "FIELDSTONE_TEST_KILLED_PARTITIONED";
 const VARS: usize = 600;
 const RANKS: usize = 2;
 
@@ -25,9 +27,10 @@ fn value(container: &Container, name: &str) -> Result<i32> {
     Ok(i32::from_ne_bytes(data))
 }
 
-fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32) -> Result<()> {
+fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32, format: Format) -> Result<()> {
     let rank = comm.rank();
-    let container = Container::create(path, comm, env, &CreateOptions::default())?;
+    let options = CreateOptions { format, ..CreateOptions::default() };
+    let container = Container::create(path, comm, env, &options)?;
     container.def_dim("x", Some(1))?;
     let names = (0..VARS).map(|i| format!("rank_{rank}/v{i}"));
     let put = |name: &str| -> Result<()> {
@@ -39,7 +42,7 @@ fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32) -> Result
     }
     container.enddef()?;
     names.clone().try_for_each(|name| put(&name))?;
-    if generation % 3 == 0 {
+    if generation % 3 == 0 && format != Format::Partitioned {
         container.redef()?;
         container.put_att(None, "note", NcType::Char, &[b'n'; 2000])?;
         container.enddef()?;
@@ -52,10 +55,12 @@ fn write(path: &Path, comm: Arc<dyn Comm>, env: &Env, generation: i32) -> Result
 fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(PLACE) else { return };
     let env = Env::real();
+    let partitioned = std::env::var_os(FORMAT).is_some();
+    let format = if partitioned { Format::Partitioned } else { CreateOptions::default().format };
     for generation in 1.. {
         let path = Path::new(&path);
         let results = threads::run(RANKS, None, env.disk.clone(), Faults::none(), |comm| {
-            write(path, comm, &env, generation)
+            write(path, comm, &env, generation, format)
         });
         results.into_iter().for_each(|result| result.unwrap());
     }
@@ -63,12 +68,25 @@ fn writes_until_it_is_killed() {
 
 #[test]
 fn a_killed_process_leaves_a_whole_container_or_an_unfinished_one() {
+    killed(CreateOptions::default().format);
+}
+
+#[test]
+fn a_killed_process_leaves_a_whole_partitioned_container_or_an_unfinished_one() {
+    killed(Format::Partitioned);
+}
+
+fn killed(format: Format) {
     let folder = tempfile::tempdir().unwrap();
     let env = Env::real();
     let (mut whole, mut unfinished, mut newest) = (0, 0, 0);
     for round in 0..40u64 {
         let path = folder.path().join(format!("t{}.nc", round % 20));
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        if format == Format::Partitioned {
+            child.env(FORMAT, "1");
+        }
+        let mut child = child
             .args(["writes_until_it_is_killed", "--exact", "--test-threads=1"])
             .env(PLACE, &path)
             .stdout(Stdio::null())
@@ -82,6 +100,7 @@ fn a_killed_process_leaves_a_whole_container_or_an_unfinished_one() {
             continue;
         }
         let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
+        let report = validate(&std::fs::read(&path).unwrap()).unwrap();
         match Container::open(&path, Mode::Read, comm, &env) {
             Ok(container) => {
                 let first = value(&container, "rank_0/v0").unwrap();
@@ -90,6 +109,7 @@ fn a_killed_process_leaves_a_whole_container_or_an_unfinished_one() {
                         assert_eq!(value(&container, &format!("rank_{rank}/v{i}")).unwrap(), first);
                     }
                 }
+                assert!(report.ok, "{:?}", report.findings);
                 whole += 1;
                 newest = newest.max(first);
             }
@@ -97,12 +117,14 @@ fn a_killed_process_leaves_a_whole_container_or_an_unfinished_one() {
                 assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
                 let bytes = std::fs::read(&path).unwrap();
                 assert!(bytes.is_empty() || bytes.starts_with(b"FSU"), "{error}");
+                let told = &report.findings[0].message;
+                assert!(bytes.is_empty() || told.contains("never finished"), "{told}");
                 assert!(round < 20, "an old container was lost: {error}");
                 unfinished += 1;
                 // The next process begins with a container that is whole.
                 std::fs::remove_file(&path).unwrap();
                 let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
-                write(&path, comm.clone(), &env, 0).unwrap();
+                write(&path, comm.clone(), &env, 0, CreateOptions::default().format).unwrap();
                 let container = Container::open(&path, Mode::Append, comm, &env).unwrap();
                 container.redef().unwrap();
                 container.def_dim("y", Some(1)).unwrap();
