@@ -181,6 +181,7 @@ pub fn mend(bytes: &mut [u8]) {
     }
     let mut parts = || -> Option<()> {
         let (table, len) = (u64_at(bytes, 88)?, u64_at(bytes, 96)?);
+        bytes.get(table..)?;
         let (blocks, writers) = (u32_at(bytes, 108)?, u32_at(bytes, 112)?);
         let (paths_at, paths) = (u64_at(bytes, 120)?, u64_at(bytes, 128)?);
         pages(bytes, paths_at, paths);

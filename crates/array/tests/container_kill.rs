@@ -104,6 +104,7 @@ fn killed(format: Format) {
         match Container::open(&path, Mode::Read, comm, &env) {
             Ok(container) => {
                 let first = value(&container, "rank_0/v0").unwrap();
+                assert!(first > 0, "finished, and nothing is in it");
                 for rank in 0..RANKS {
                     for i in 0..VARS {
                         assert_eq!(value(&container, &format!("rank_{rank}/v{i}")).unwrap(), first);
@@ -124,7 +125,7 @@ fn killed(format: Format) {
                 // The next process begins with a container that is whole.
                 std::fs::remove_file(&path).unwrap();
                 let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
-                write(&path, comm.clone(), &env, 0, CreateOptions::default().format).unwrap();
+                write(&path, comm.clone(), &env, 3, CreateOptions::default().format).unwrap();
                 let container = Container::open(&path, Mode::Append, comm, &env).unwrap();
                 container.redef().unwrap();
                 container.def_dim("y", Some(1)).unwrap();
