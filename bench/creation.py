@@ -46,9 +46,9 @@ def columns(
         event = f"event_{i // 8:07}"
         own = []
         for k in range(1 + i % 2):
-            own.append(f"{event}/dim_{k}.{mix(i):016x}.pad" if paths else f"dim_{i:08}_{k}.{mix(i):016x}.pad")
+            own.append(f"dim_{i:08}_{k}.{mix(i):016x}.pad")
             lengths.append(4 + mix(2 * i + k) % 61)
-        dims += own
+        dims += [f"{event}/{name}" for name in own] if paths else own
         names.append(f"{event}{'/' if paths else '.'}node.{PARTS[i % 8]}.{mix(i + 7) & 0xFFFFFF:06x}")
         over.append(tuple(own))
     return dims, lengths, names, over

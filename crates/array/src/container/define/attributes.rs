@@ -3,7 +3,7 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names, NcType, Version, layout, names, paths};
 
-use super::{Definitions, check_room, check_type, checked, hash_of};
+use super::{Definitions, check_room, check_type, checked};
 
 impl Definitions {
     /// Gives a variable (by local number), or with `None` the container, an attribute; one of that name is
@@ -48,7 +48,7 @@ impl Definitions {
         }
         check_type(self.header.version, "global attribute", &name, ty)?;
         check_value(self.header.version, &format!("global attribute `{name}`"), ty, value)?;
-        match self.attrs.find(&self.header.attrs.names, &name, hash_of(&name)) {
+        match self.attrs.find(&self.header.attrs.names, &name) {
             Some(id) => self.replace_global(id, ty, value),
             None => {
                 check_room("global attributes", self.header.attrs.len(), 1)?;

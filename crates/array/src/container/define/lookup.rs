@@ -4,8 +4,11 @@
 //! only once somebody asks by name, an open-addressing table over them. A million objects defined in
 //! columns and referred to by number are hashed once, at `enddef`, and need no table.
 //!
+//! Variables mostly name dimensions in the order of their definition. So the name that was found last and
+//! the one after it are compared first: where that is all that is asked, there is never a table.
+//!
 //! Invariants: `hashes` covers the first objects of the kind, in order; the table holds the first
-//! `in_table` of them and is at most half full; of equal names it finds the first.
+//! `in_table` of them and is at most half full. Of equal names any may be found: `enddef` refuses them.
 
 use fieldstone_format::netcdf::Names;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,6 +20,8 @@ pub(crate) struct Lookup {
     /// Upper half of a hash, then the object's number plus one; 0 where a slot is free.
     slots: Vec<u64>,
     in_table: usize,
+    /// The object that was found last.
+    last: usize,
 }
 
 /// The hash of a path, the same on every rank.
@@ -35,8 +40,20 @@ impl Lookup {
         &self.hashes
     }
 
-    /// Number of the first object called `path`, whose hash is `hash`.
-    pub fn find(&mut self, names: &Names, path: &str, hash: u64) -> Option<u32> {
+    /// Number of the object called `path`.
+    pub fn find(&mut self, names: &Names, path: &str) -> Option<u32> {
+        let near = self.last..names.len().min(self.last + 2);
+        let found = near.clone().find(|i| names.get(*i) == path);
+        let found = found.map(|i| i as u32).or_else(|| self.search(names, path));
+        if let Some(found) = found {
+            self.last = found as usize;
+        }
+        found
+    }
+
+    /// Number of the first object called `path`, also where a foreign file has several.
+    pub fn search(&mut self, names: &Names, path: &str) -> Option<u32> {
+        let hash = hash_of(path);
         self.bring_up(names);
         if self.slots.is_empty() {
             return None;
@@ -89,18 +106,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_in_order_need_no_table() {
+        let mut names = Names::default();
+        (0..100).for_each(|i| names.push(&format!("x{i}")));
+        let mut lookup = Lookup::default();
+        for i in 0..200 {
+            assert_eq!(lookup.find(&names, &format!("x{}", i / 2)), Some(i / 2));
+        }
+        assert_eq!(lookup.memory(), 0);
+        names.push("x7");
+        assert_eq!(lookup.search(&names, "x7"), Some(7));
+    }
+
+    #[test]
     fn finds_every_name_and_no_other() {
         let mut names = Names::default();
         let mut lookup = Lookup::default();
         for i in 0..5000 {
             let name = format!("event_{i}/x");
-            assert_eq!(lookup.find(&names, &name, hash_of(&name)), None);
+            assert_eq!(lookup.find(&names, &name), None);
             names.push(&name);
-            assert_eq!(lookup.find(&names, &name, hash_of(&name)), Some(i));
+            assert_eq!(lookup.find(&names, &name), Some(i));
         }
         for i in (0..5000).step_by(7) {
             let name = format!("event_{i}/x");
-            assert_eq!(lookup.find(&names, &name, hash_of(&name)), Some(i));
+            assert_eq!(lookup.find(&names, &name), Some(i));
+        }
+        for i in 0..4990 {
+            let name = format!("event_{}/x", i + i % 10);
+            assert_eq!(lookup.find(&names, &name), Some(i + i % 10));
+            assert_eq!(lookup.find(&names, &name[1..]), None);
         }
         assert_eq!(lookup.hashes(&names).len(), 5000);
     }

@@ -36,7 +36,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Header, Names, NcType, Version, layout, names, paths};
 
 pub use columns::{DimColumn, Types, VarColumns};
-use lookup::{Lookup, hash_of};
+use lookup::Lookup;
 
 use super::model::{Counts, Format};
 pub use redefine::Change;
@@ -116,7 +116,7 @@ impl Definitions {
     /// another record dimension.
     pub fn def_dim(&mut self, path: &str, len: Option<u64>) -> Result<u32> {
         let path = checked("dimension", path)?;
-        if self.dims.find(&self.header.dims.names, &path, hash_of(&path)).is_some() {
+        if self.dims.find(&self.header.dims.names, &path).is_some() {
             return Err(taken("dimension", &path));
         }
         check_room("dimensions", self.header.dims.len(), 1)?;
@@ -152,7 +152,7 @@ impl Definitions {
         let path = checked("variable", path)?;
         check_type(self.header.version, "variable", &path, ty)?;
         self.check_dims(&path, dims)?;
-        if self.vars.find(&self.header.vars.names, &path, hash_of(&path)).is_some() {
+        if self.vars.find(&self.header.vars.names, &path).is_some() {
             return Err(taken("variable", &path));
         }
         check_room("variables", self.header.vars.len(), 1)?;
@@ -170,7 +170,7 @@ impl Definitions {
                 self.scratch.push('/');
             }
             self.scratch.push_str(&dim);
-            let found = self.dims.find(&self.header.dims.names, &self.scratch, hash_of(&self.scratch));
+            let found = self.dims.find(&self.header.dims.names, &self.scratch);
             if let Some(id) = found {
                 return Ok(id);
             }
@@ -190,13 +190,13 @@ impl Definitions {
     /// Local number of the dimension with this path.
     pub fn find_dim(&mut self, path: &str) -> Option<u32> {
         let path = names::nfc(path);
-        self.dims.find(&self.header.dims.names, &path, hash_of(&path))
+        self.dims.find(&self.header.dims.names, &path)
     }
 
     /// Local number of the variable with this path.
     pub fn find_var(&mut self, path: &str) -> Option<u32> {
         let path = names::nfc(path);
-        self.vars.find(&self.header.vars.names, &path, hash_of(&path))
+        self.vars.find(&self.header.vars.names, &path)
     }
 
     fn check_dims(&self, path: &str, dims: &[u32]) -> Result<()> {

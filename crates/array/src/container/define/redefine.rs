@@ -7,7 +7,7 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Header, NcType};
 
-use super::{Definitions, checked, hash_of, taken};
+use super::{Definitions, checked, taken};
 use crate::container::model::{Counts, Format};
 
 /// A change of an object of the base. Numbers are those of the base.
@@ -88,7 +88,7 @@ impl Definitions {
             return Ok(());
         }
         let names = &self.header.attrs.names;
-        let i = self.attrs.find(names, &name, hash_of(&name)).ok_or_else(missing)?;
+        let i = self.attrs.find(names, &name).ok_or_else(missing)?;
         self.header.attrs = self.header.attrs.without(i as usize);
         self.attrs.clear();
         if u64::from(i) < self.base.attrs {
@@ -113,8 +113,7 @@ impl Definitions {
                 Ok(())
             }
             Change::PutGlobal(name, ty, value) => self.put_att(None, &name, ty, &value),
-            Change::DelGlobal(name) => match self.attrs.find(&self.header.attrs.names, &name, hash_of(&name))
-            {
+            Change::DelGlobal(name) => match self.attrs.find(&self.header.attrs.names, &name) {
                 Some(_) => self.del_att(None, &name),
                 None => Ok(()),
             },

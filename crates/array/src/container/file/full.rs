@@ -12,7 +12,7 @@ use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
 
 use crate::container::access::Records;
-use crate::container::define::lookup::{Lookup, hash_of};
+use crate::container::define::lookup::Lookup;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
 
 /// See the module's text.
@@ -124,7 +124,7 @@ impl Full {
 
     fn find(&self, lookup: &Mutex<Lookup>, names: &Names, path: &str) -> Option<usize> {
         let mut lookup = lookup.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut find = |path: &str| lookup.find(names, path, hash_of(path)).map(|id| id as usize);
+        let mut find = |path: &str| lookup.search(names, path).map(|id| id as usize);
         // Other writers may have left a name as it was given: it is listed so, and so it is found.
         find(path).or_else(|| match names::nfc(path) {
             Cow::Owned(path) => find(&path),
