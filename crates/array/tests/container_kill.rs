@@ -82,6 +82,8 @@ fn killed(format: Format) {
     let (mut whole, mut unfinished, mut newest) = (0, 0, 0);
     for round in 0..40u64 {
         let path = folder.path().join(format!("t{}.nc", round % 20));
+        // What is left under a path is whole when the next process begins.
+        let had_one = path.exists();
         let mut child = Command::new(std::env::current_exe().unwrap());
         if format == Format::Partitioned {
             child.env(FORMAT, "1");
@@ -93,7 +95,9 @@ fn killed(format: Format) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(2_000 + round * 7_919 % 90_000));
+        // Half of them early, while the first container is made.
+        let wait = if round % 2 == 0 { 500 + round * 997 % 9_000 } else { 2_000 + round * 7_919 % 90_000 };
+        std::thread::sleep(Duration::from_micros(wait));
         child.kill().unwrap();
         child.wait().unwrap();
         if !path.exists() {
@@ -104,7 +108,8 @@ fn killed(format: Format) {
         match Container::open(&path, Mode::Read, comm, &env) {
             Ok(container) => {
                 let first = value(&container, "rank_0/v0").unwrap();
-                assert!(first > 0, "finished, and nothing is in it");
+                // Where nothing was before, the first generation is the least that may be found.
+                assert!(first > 0 || had_one, "finished, and nothing is in it");
                 for rank in 0..RANKS {
                     for i in 0..VARS {
                         assert_eq!(value(&container, &format!("rank_{rank}/v{i}")).unwrap(), first);
@@ -120,12 +125,12 @@ fn killed(format: Format) {
                 assert!(bytes.is_empty() || bytes.starts_with(b"FSU"), "{error}");
                 let told = &report.findings[0].message;
                 assert!(bytes.is_empty() || told.contains("never finished"), "{told}");
-                assert!(round < 20, "an old container was lost: {error}");
+                assert!(!had_one, "an old container was lost: {error}");
                 unfinished += 1;
                 // The next process begins with a container that is whole.
                 std::fs::remove_file(&path).unwrap();
                 let comm = Arc::new(fieldstone_core::env::comm::single::SingleComm::new(env.disk.clone()));
-                write(&path, comm.clone(), &env, 3, CreateOptions::default().format).unwrap();
+                write(&path, comm.clone(), &env, 0, CreateOptions::default().format).unwrap();
                 let container = Container::open(&path, Mode::Append, comm, &env).unwrap();
                 container.redef().unwrap();
                 container.def_dim("y", Some(1)).unwrap();
@@ -137,5 +142,5 @@ fn killed(format: Format) {
         }
     }
     println!("{whole} whole, {unfinished} unfinished, generation {newest}");
-    assert!(whole >= 20, "{whole} whole, {unfinished} unfinished");
+    assert!(whole >= 10, "{whole} whole, {unfinished} unfinished");
 }

@@ -300,6 +300,9 @@ fn absent<T>(found: Result<T>) -> Result<Option<T>> {
 
 /// Every path that holds a dimension, a variable or an attribute, by one pass over all names.
 fn paths(file: &Container) -> Result<BTreeSet<String>> {
+    if !file.is_defining() {
+        return Ok(file.metadata()?.below("")?.into_keys().collect());
+    }
     let mut found = BTreeSet::new();
     let mut add = |name: &str| {
         let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);

@@ -1,6 +1,7 @@
 //! Words shared by all of [`container`](super): formats, strategies, and what a reader is told of a
 //! dimension or a variable, whichever way the file's header is kept.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use fieldstone_core::Result;
@@ -89,6 +90,20 @@ pub struct Counts {
     pub vars: u64,
 }
 
+/// An object as a pass over all of them sees it.
+#[derive(Debug, Clone, Copy)]
+pub enum Object<'a> {
+    /// A dimension, by its path.
+    Dim(&'a str),
+    /// A global attribute, by its path.
+    Attr(&'a str),
+    /// A variable.
+    Var(&'a VarInfo),
+}
+
+/// Objects that are asked for at once in a pass over all.
+const BATCH: usize = 256;
+
 /// What a container's header says, however it is kept: all in memory, found through a name index, or in
 /// metadata blocks. Reads what it needs, when it needs it.
 ///
@@ -110,6 +125,64 @@ pub trait Metadata: Send + Sync + fmt::Debug {
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>>;
     /// Global attributes. The one that states how paths are spelled is not among them.
     fn attrs(&self) -> Result<Attrs>;
+    /// Calls `see` with every object, those of a kind in their order. Each part of the header is read once.
+    fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
+        let mut from = 0;
+        loop {
+            let dims = self.dims(from, BATCH)?;
+            if dims.is_empty() {
+                break;
+            }
+            from += dims.len() as u64;
+            dims.iter().try_for_each(|dim| see(Object::Dim(&dim.name)))?;
+        }
+        self.attrs()?.iter().try_for_each(|attr| see(Object::Attr(attr.name)))?;
+        from = 0;
+        loop {
+            let vars = self.vars(from, BATCH)?;
+            if vars.is_empty() {
+                return Ok(());
+            }
+            from += vars.len() as u64;
+            vars.iter().try_for_each(|var| see(Object::Var(var)))?;
+        }
+    }
+    /// The paths that are `path` or stand below it, sorted, with what stands directly under each; all paths for
+    /// an empty one. With the partitioned header, metadata blocks without such paths are not read.
+    fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
+        let mut found = BTreeMap::new();
+        self.each(&mut |object| {
+            let name = match &object {
+                Object::Dim(name) | Object::Attr(name) => name,
+                Object::Var(var) => var.name.as_str(),
+            };
+            count_below(&mut found, path, name.rsplit_once('/').map_or("", |(above, _)| above), &object);
+            Ok(())
+        })?;
+        Ok(found)
+    }
     /// Bytes of memory it holds.
     fn memory(&self) -> u64;
+}
+
+/// Whether `path` is `top` or stands below it.
+pub(super) fn is_below(path: &str, top: &str) -> bool {
+    top.is_empty() || path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Counts an object that stands directly under `path`, where that is `top` or below it.
+fn count_below(found: &mut BTreeMap<String, Counts>, top: &str, path: &str, object: &Object<'_>) {
+    if !is_below(path, top) {
+        return;
+    }
+    if !found.contains_key(path) {
+        found.insert(path.to_owned(), Counts::default());
+    }
+    if let Some(counts) = found.get_mut(path) {
+        match object {
+            Object::Dim(_) => counts.dims += 1,
+            Object::Attr(_) => counts.attrs += 1,
+            Object::Var(_) => counts.vars += 1,
+        }
+    }
 }

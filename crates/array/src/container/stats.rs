@@ -1,6 +1,6 @@
 //! How many objects a container has, in all and below each path, and how many bytes they are.
 //!
-//! Invariants: one pass over the dimensions and variables, asked for in batches; memory grows with the number
+//! Invariants: one pass over all objects, in which each part of the header is read once; memory grows with the number
 //! of paths that are told apart, not with the objects below them.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
-use super::{Counts, Metadata, VarInfo};
-
-/// Objects asked for at once.
-const BATCH: usize = 256;
+use super::{Counts, Metadata, Object, VarInfo};
 
 /// Objects below one path. Its own text is empty for those that stand in none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,39 +45,29 @@ pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
     let mut stats = Stats { counts: metadata.counts()?, numrecs: metadata.numrecs()?, ..Stats::default() };
     let mut paths: BTreeMap<String, (Counts, u64)> = BTreeMap::new();
     let mut types: BTreeMap<NcType, (u64, u64)> = BTreeMap::new();
-    let mut from = 0;
-    loop {
-        let dims = metadata.dims(from, BATCH)?;
-        if dims.is_empty() {
-            break;
-        }
-        from += dims.len() as u64;
-        for dim in &dims {
-            at(&mut paths, &dim.name, depth).0.dims += 1;
-        }
-    }
-    for attr in metadata.attrs()?.iter() {
-        at(&mut paths, attr.name, depth).0.attrs += 1;
-    }
-    let mut from = 0;
-    loop {
-        let vars = metadata.vars(from, BATCH)?;
-        if vars.is_empty() {
-            break;
-        }
-        from += vars.len() as u64;
-        for var in &vars {
-            let bytes = bytes(var)?;
-            let place = at(&mut paths, &var.name, depth);
-            place.0.vars += 1;
-            place.1 = add(var, place.1, bytes)?;
-            let of_type = types.entry(var.ty).or_default();
-            of_type.0 += 1;
-            of_type.1 = add(var, of_type.1, bytes)?;
-            stats.bytes = add(var, stats.bytes, bytes)?;
-            stats.var_attrs += var.attrs.len() as u64;
-        }
-    }
+    metadata.each(&mut |object| {
+        let var = match object {
+            Object::Dim(name) => {
+                at(&mut paths, name, depth).0.dims += 1;
+                return Ok(());
+            }
+            Object::Attr(name) => {
+                at(&mut paths, name, depth).0.attrs += 1;
+                return Ok(());
+            }
+            Object::Var(var) => var,
+        };
+        let bytes = bytes(var)?;
+        let place = at(&mut paths, &var.name, depth);
+        place.0.vars += 1;
+        place.1 = add(var, place.1, bytes)?;
+        let of_type = types.entry(var.ty).or_default();
+        of_type.0 += 1;
+        of_type.1 = add(var, of_type.1, bytes)?;
+        stats.bytes = add(var, stats.bytes, bytes)?;
+        stats.var_attrs += var.attrs.len() as u64;
+        Ok(())
+    })?;
     stats.types = types.into_iter().map(|(ty, (vars, bytes))| (ty, vars, bytes)).collect();
     stats.paths =
         paths.into_iter().map(|(path, (counts, bytes))| PathStats { path, counts, bytes }).collect();

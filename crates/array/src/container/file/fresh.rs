@@ -3,6 +3,7 @@
 //! What this rank defined, and placed, is answered from memory. The rest is read from the file once somebody
 //! asks for it, so that no rank holds what others defined unless it wants to know.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fieldstone_core::env::comm::TeamFile;
@@ -14,7 +15,7 @@ use super::full::{Full, Read, dim_info, var_info};
 use super::source::Unfinished;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, VarInfo};
 use crate::container::partitioned::Reader;
 
 /// See the module's text.
@@ -136,6 +137,12 @@ impl Metadata for Fresh {
     }
     fn attrs(&self) -> Result<Attrs> {
         self.whole()?.attrs()
+    }
+    fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
+        self.whole()?.each(see)
+    }
+    fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
+        self.whole()?.below(path)
     }
     fn memory(&self) -> u64 {
         let ids = self.var_ids.capacity() + self.dim_ids.capacity();

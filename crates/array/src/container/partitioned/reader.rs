@@ -7,7 +7,7 @@
 //! there decides; a damaged name index only makes finding slower, because its writer's blocks are searched
 //! instead; "there is none" is said only after everything that could hold it was read.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, 
 use fieldstone_format::partitioned::{Block, Head, Page, Table, name_key, path_hash};
 
 use crate::container::access::Records;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, VarInfo, is_below};
 
 /// Decoded blocks that are kept, in bytes.
 const BLOCKS_KEPT: usize = 4 << 20;
@@ -446,6 +446,56 @@ impl Metadata for Reader {
             }
         }
         Ok(attrs)
+    }
+    fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
+        for number in 0..self.table.blocks.len() {
+            let (block, first) = (self.block(number)?, self.table.first_of_block(number)[2]);
+            let named = |(above, last): (&str, &str)| match above {
+                "" => last.to_owned(),
+                _ => format!("{above}/{last}"),
+            };
+            for slot in 0..block.dims() {
+                let name = block.dim_name(slot).map_err(|error| self.in_block(number, error))?;
+                see(Object::Dim(&named(name)))?;
+            }
+            for slot in 0..block.attrs() {
+                let name = block.attr_name(slot).map_err(|error| self.in_block(number, error))?;
+                see(Object::Attr(&named(name)))?;
+            }
+            for slot in 0..block.vars() {
+                see(Object::Var(&self.var(first + slot as u64)?))?;
+            }
+        }
+        Ok(())
+    }
+    fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
+        let path = names::nfc(path);
+        // Those below a path stand together in the order of bytes: `0` follows `/`.
+        let (from, to) = (format!("{path}/"), format!("{path}0"));
+        let mut found: BTreeMap<String, Counts> = BTreeMap::new();
+        for number in 0..self.table.blocks.len() {
+            let (least, greatest) = self.table.path_range(number);
+            let itself = least <= &*path && &*path <= greatest;
+            if !(path.is_empty() || itself || (least < to.as_str() && greatest >= from.as_str())) {
+                continue;
+            }
+            let block = self.block(number)?;
+            let mut add = |name: Result<(&str, &str)>, one: fn(&mut Counts)| -> Result<()> {
+                let (above, _) = name.map_err(|error| self.in_block(number, error))?;
+                if !is_below(above, &path) {
+                    return Ok(());
+                }
+                if !found.contains_key(above) {
+                    found.insert(above.to_owned(), Counts::default());
+                }
+                found.get_mut(above).into_iter().for_each(one);
+                Ok(())
+            };
+            (0..block.dims()).try_for_each(|slot| add(block.dim_name(slot), |counts| counts.dims += 1))?;
+            (0..block.attrs()).try_for_each(|slot| add(block.attr_name(slot), |counts| counts.attrs += 1))?;
+            (0..block.vars()).try_for_each(|slot| add(block.var_name(slot), |counts| counts.vars += 1))?;
+        }
+        Ok(found)
     }
     fn memory(&self) -> u64 {
         let kept = self.kept();

@@ -15,7 +15,7 @@ use super::finished;
 use super::reader::Reader;
 use crate::container::define::Definitions;
 use crate::container::enddef::{Defined, EnddefOptions, enddef};
-use crate::container::model::{Format, Metadata, Strategy, VarInfo};
+use crate::container::model::{Format, Metadata, Object, Strategy, VarInfo};
 
 const FILE: &str = "/c.fsp";
 
@@ -494,4 +494,51 @@ fn random_definitions_come_back() {
             assert_eq!(found.len, if dim.is_record { 3 } else { dim.len });
         }
     }
+}
+
+/// Ranges of paths in the index table tell which blocks can be passed over; a pass over all reads each once.
+#[test]
+fn paths_below_one_are_listed_without_the_blocks_of_others() {
+    let disk = SimWorld::memory().disk;
+    file_of(&disk, 4, 12_000);
+    let reader = open(&disk).unwrap();
+    let blocks = reader.table().blocks.len() as u64;
+    assert!(blocks >= 12, "{blocks}");
+    let before = reader.reads();
+    let mut passed = (0, 0, 0);
+    reader
+        .each(&mut |object| {
+            match object {
+                Object::Dim(_) => passed.0 += 1,
+                Object::Attr(_) => passed.1 += 1,
+                Object::Var(_) => passed.2 += 1,
+            }
+            Ok(())
+        })
+        .unwrap();
+    let counts = reader.counts().unwrap();
+    assert_eq!(passed, (counts.dims, counts.attrs, counts.vars));
+    assert_eq!(reader.reads() - before, blocks, "a block was read twice");
+    let all = reader.below("").unwrap();
+    assert_eq!(all.len() as u64, reader.head().paths);
+    for event in [0, 7, 4_444, 11_999] {
+        let fresh = open(&disk).unwrap();
+        let path = format!("event_{event}");
+        let wanted: Vec<_> = ["", "/u", "/v", "/y"].iter().map(|below| format!("{path}{below}")).collect();
+        let found = fresh.below(&path).unwrap();
+        assert_eq!(found.keys().cloned().collect::<Vec<_>>(), wanted);
+        assert_eq!(found.values().map(|counts| counts.vars).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        assert!(fresh.reads() <= 2 + blocks / 2, "{} reads for {path}, {blocks} blocks", fresh.reads());
+        assert_eq!(fresh.below(&format!("{path}/u")).unwrap().len(), 1);
+        assert!(fresh.below(&format!("{path}/none")).unwrap().is_empty());
+    }
+    // How many objects stand in all, and directly under a path: head and table, then one read of the path index.
+    let mut most = 0;
+    for event in (0..12_000).step_by(501) {
+        let fresh = open(&disk).unwrap();
+        let totals = fresh.totals(&format!("event_{event}")).unwrap();
+        assert_eq!((totals.dims, totals.attrs, totals.vars), (1, 1, 1));
+        most = most.max(fresh.reads());
+    }
+    assert!(most <= 4, "{most} reads");
 }
