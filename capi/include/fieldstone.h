@@ -224,7 +224,7 @@ typedef struct fs_comm {
    */
   int (*file_sync)(void *file);
   /*
-   Collective: closes the file.
+   Collective: closes the file, which no call names after it.
    */
   int (*file_close)(void *file);
 } fs_comm;

@@ -151,8 +151,9 @@ static inline int fs_mpi_set_length(void *file, uint64_t length) {
 static inline int fs_mpi_sync(void *file) { return fs_mpi_errno(MPI_File_sync(*(MPI_File *)file)); }
 
 static inline int fs_mpi_close(void *file) {
-  if (*(MPI_File *)file == MPI_FILE_NULL) return EBADF;
-  return fs_mpi_errno(MPI_File_close((MPI_File *)file));
+  int failed = fs_mpi_errno(MPI_File_close((MPI_File *)file));
+  free(file);
+  return failed;
 }
 
 /* Fills `comm` from a communicator. Collective. FS_OK or FS_UNAVAILABLE. */

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
@@ -125,7 +125,7 @@ pub struct fs_comm {
     pub file_set_length: Option<unsafe extern "C" fn(file: *mut c_void, length: u64) -> c_int>,
     /// Collective: makes durable what any rank wrote.
     pub file_sync: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
-    /// Collective: closes the file.
+    /// Collective: closes the file, which no call names after it.
     pub file_close: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
 }
 
@@ -382,7 +382,7 @@ impl Comm for TableComm {
         let mut file = std::ptr::null_mut();
         ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file)).map_err(failed)?;
         let comm = TableComm { table: self.table, rank: self.rank, size: self.size };
-        Ok(Arc::new(TableFile { comm, file: Address(file), path: path.to_owned() }))
+        Ok(Arc::new(TableFile { comm, file: Address(file), path: path.to_owned(), open: RwLock::new(true) }))
     }
 }
 
@@ -401,11 +401,28 @@ struct TableFile {
     comm: TableComm,
     file: Address,
     path: PathBuf,
+    /// Held to read in every call, so that none is made with an address that was given back.
+    open: RwLock<bool>,
 }
 
 impl TableFile {
     fn failed(&self, action: &str, cause: io::Error) -> Error {
         Error::io(action, &self.path, cause)
+    }
+
+    fn length(&self) -> Result<u64> {
+        let mut length = 0;
+        ask!(self.comm.table, file_length(self.file.0, &mut length))
+            .map_err(|cause| self.failed("stat", cause))?;
+        Ok(length)
+    }
+
+    fn using(&self) -> Result<RwLockReadGuard<'_, bool>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        match *open {
+            true => Ok(open),
+            false => Err(Error::invalid(format!("{} was closed", self.path.display()))),
+        }
     }
 }
 
@@ -418,6 +435,7 @@ fn listed(round: &[Piece], offset_of: impl Fn(usize) -> u64) -> (Vec<u64>, Vec<c
 
 impl CommFile for TableFile {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        let _using = self.using()?;
         for (n, part) in data.chunks(ROUND).enumerate() {
             let at = offset.saturating_add((n * ROUND) as u64);
             let (start, length) = (part.as_ptr().cast(), int(part.len()));
@@ -428,6 +446,7 @@ impl CommFile for TableFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let _using = self.using()?;
         let mut total = 0;
         for part in buffer.chunks_mut(ROUND) {
             let (start, length) = (part.as_mut_ptr().cast(), int(part.len()));
@@ -445,6 +464,7 @@ impl CommFile for TableFile {
     }
 
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let _using = self.using()?;
         let own = rounds(parts.iter().map(|(_, data)| data.len()), FILE_ROUND, FILE_PARTS);
         in_rounds(&self.comm, &own, |round, several| {
             let (offsets, lengths, _) = listed(round, |part| parts[part].0);
@@ -466,9 +486,10 @@ impl CommFile for TableFile {
     }
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let _using = self.using()?;
         // MPI does not say reliably how much of a view was there.
         let end = parts.iter().map(|(offset, part)| offset.saturating_add(part.len() as u64)).max();
-        let there = self.len().and_then(|len| match end.is_some_and(|end| end > len) {
+        let there = self.length().and_then(|len| match end.is_some_and(|end| end > len) {
             true => Err(self.failed("read", io::ErrorKind::UnexpectedEof.into())),
             false => Ok(()),
         });
@@ -501,18 +522,18 @@ impl CommFile for TableFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let mut length = 0;
-        ask!(self.comm.table, file_length(self.file.0, &mut length))
-            .map_err(|cause| self.failed("stat", cause))?;
-        Ok(length)
+        let _using = self.using()?;
+        self.length()
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
+        let _using = self.using()?;
         ask!(self.comm.table, file_set_length(self.file.0, len))
             .map_err(|cause| self.failed("set the length of", cause))
     }
 
     fn sync(&self) -> Result<()> {
+        let _using = self.using()?;
         let synced =
             ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause));
         // It ends on each rank when its own bytes are there: all must have ended before anyone reads.
@@ -520,6 +541,8 @@ impl CommFile for TableFile {
     }
 
     fn close(&self) -> Result<()> {
+        drop(self.using()?);
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = false;
         ask!(self.comm.table, file_close(self.file.0)).map_err(|cause| self.failed("close", cause))
     }
 }

@@ -296,7 +296,14 @@ pub extern "C" fn fs_container_sync(container: *mut fs_container) -> c_int {
 /// Collective: finishes and closes. The handle is gone also where this fails. Null is nothing to close.
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_container_close(container: *mut fs_container) -> c_int {
-    call(|| if container.is_null() { Ok(()) } else { take(container)?.close() })
+    call(|| {
+        if container.is_null() {
+            return Ok(());
+        }
+        let container = take(container)?;
+        // Nobody can name it any more: where it is still in define mode, all ranks give it up.
+        container.close().inspect_err(|error| container.abort(Some(error.replicate())))
+    })
 }
 
 /// What this rank refused: in a collective call all ranks learn of it.

@@ -249,3 +249,61 @@ def test_the_example_of_a_detector(tmp_path):
         printed[format] = done.stdout
     assert re.fullmatch(r"50 events in 7 batches: \d+ hits, \d+ edges\n", printed["cdf5"])
     assert printed["partitioned"] == printed["cdf5"]
+
+
+def test_containers_leave_no_file_open_however_they_end(tmp_path):
+    script = """
+    import os
+
+    def ends(n):
+        with container.create("a.nc", comm) as f:  # in turn a new one and one beside the old
+            f.def_dim("x", 4)
+            f.def_var(f"rank_{rank}/v", "f4", "x")
+            f.enddef()
+        with container.open("a.nc", "a", comm=comm) as f:
+            f.redef()
+            f.put_att("long", "x" * 4000)  # moves the data to another file
+            f.enddef()
+        with container.open("a.nc", comm=comm) as f:
+            assert len(f.attrs["long"]) == 4000
+        for failing in (conflict, raises, beyond, refused):
+            try:
+                failing(n)
+            except (fst.Error, RuntimeError):
+                continue
+            raise AssertionError(failing)
+        if n % 2:
+            comm.barrier()
+            if rank == 0:
+                os.unlink("a.nc")
+            comm.barrier()
+
+    def conflict(n):
+        with container.create("b.nc", comm) as f:
+            f.def_dim("x", 4 + rank)
+
+    def raises(n):
+        with container.create("b.nc", comm) as f:
+            f.def_dim("x", 4)
+            if rank == n % size:
+                raise RuntimeError("out of coffee")
+            f.enddef()
+
+    def beyond(n):
+        with container.open("a.nc", "a", comm=comm) as f:
+            f["rank_0/v"].put(np.zeros(9, "f4"))
+
+    def refused(n):
+        with container.open(sys.argv[1], comm=comm):
+            pass
+
+    counts = []
+    for n in range(300):
+        ends(n)
+        counts.append(len(os.listdir("/proc/self/fd")))
+    say(300 * 7, counts[10] == counts[-1], counts[10], counts[-1], len(os.listdir(".")))
+    """
+    (tmp_path / "text").write_text("no container")
+    lines = job(tmp_path, 2, script, str(tmp_path / "text"))
+    assert [line.split()[:2] for line in lines] == [["2100", "True"]] * 2, lines
+    assert not list(tmp_path.glob(".*.part"))

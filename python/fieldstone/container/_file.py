@@ -260,7 +260,12 @@ class Container:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            self.close()
+            try:
+                self.close()
+            except Error as failed:
+                if not self.closed:  # what was defined cannot be written; nobody will ask again
+                    self._native.abort(type(failed).kind, failed.message)
+                raise
         elif not self.closed:
             name = type(error).kind if isinstance(error, Error) else None
             message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"

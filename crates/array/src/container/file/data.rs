@@ -74,12 +74,13 @@ impl Data {
     pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Data::read(file, Place::of(env, path), mode);
-        let data = team.agree("open", data.map_err(|error| error.context(path.display())))?;
+        let data = Data::read(file.clone(), Place::of(env, path), mode);
+        let data = team.agree("open", data.map_err(|error| error.context(path.display())));
+        let data = data.inspect_err(|_| file.give_up())?;
         if data.writable && data.options.indexing == Indexing::Always && data.layout.record_size > 0 {
             // Records grow over the index: it is written again at the end.
             let end = data.data_end(data.records.get());
-            data.file.set_len("open", end)?;
+            data.file.set_len("open", end).inspect_err(|_| data.file.give_up())?;
         }
         Ok(data)
     }

@@ -383,7 +383,14 @@ impl Container {
         }
         if let State::Data(data) = &*state {
             let before = self.env.clock.monotonic();
-            let closed = data.clone().finish(&self.team, false, true);
+            let closed = data.finish(&self.team, false, true);
+            let closed = match closed {
+                Ok(()) => data.file.close("close", Ok(())),
+                Err(error) => {
+                    data.file.give_up();
+                    Err(error)
+                }
+            };
             let seconds = self.env.clock.monotonic().saturating_sub(before) as f64 / 1e9;
             let mut report = self.report();
             report.phases.push(Phase { name: "close", seconds, peak_bytes: data.memory() });
@@ -411,10 +418,8 @@ impl Container {
         if matches!(*state, State::Ended(_)) {
             return;
         }
-        if self.team.size() > 1 {
-            let error = error.unwrap_or_else(|| Error::invalid("the container was given up"));
-            let _ = self.team.leave(error);
-        }
+        let error = error.unwrap_or_else(|| Error::invalid("the container was given up"));
+        let _ = self.team.leave(error);
         if self.team.rank() == 0 {
             state.discard();
         }

@@ -56,7 +56,7 @@ impl Place {
         let place = Place { env: env.clone(), path: path.to_owned(), written };
         let file = team.open("create", &place.written, FileMode::CreateNew).map_err(taken)?;
         let marked = if team.rank() == 0 { mark(&file, fourth) } else { Ok(()) };
-        team.agree("create", marked)?;
+        team.agree("create", marked).inspect_err(|_| file.give_up())?;
         Ok((place, file))
     }
 

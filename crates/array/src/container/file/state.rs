@@ -200,6 +200,7 @@ impl Define {
         if let (Some(old), None) = (self.old.take(), in_place) {
             let headers = old.header().and_then(|from| Ok((from, data.header()?)));
             moving::copy(&old.file, &data.file, headers, numrecs)?;
+            old.file.close("move data", Ok(()))?;
             if team.rank() == 0 {
                 old.discard_beside();
             }

@@ -106,7 +106,8 @@ pub trait CommFile: Send + Sync + fmt::Debug {
         false
     }
     /// Collective: gives back what the file holds. No rank uses it afterwards. MPI closes a file on all ranks
-    /// together, therefore dropping one does not; one that was never closed is closed with the process.
+    /// together, therefore dropping one does not; one that was never closed is closed with the process. Calls
+    /// after it fail, but where the file belongs to one process alone.
     fn close(&self) -> Result<()> {
         Ok(())
     }

@@ -16,8 +16,8 @@
 //! ```
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -63,6 +63,10 @@ pub struct Team {
     counting: Arc<Counting>,
     /// The rank that left, and why: from then on nobody waits for anybody.
     left: Arc<OnceLock<(usize, Vec<u8>)>>,
+    /// The files that were opened and not yet closed, in the same order on all ranks.
+    open: Arc<Mutex<Vec<Arc<dyn CommFile>>>>,
+    /// Whether the last step failed, and all ranks were in it.
+    failed_together: Arc<AtomicBool>,
 }
 
 /// Beside the rank that failed: it takes part in nothing more.
@@ -71,7 +75,8 @@ const LEAVES: u64 = 1 << 32;
 impl Team {
     /// A team of all ranks of `comm`.
     pub fn new(comm: Arc<dyn Comm>) -> Team {
-        Team { comm, counting: Arc::default(), left: Arc::default() }
+        let (counting, left) = (Arc::default(), Arc::default());
+        Team { comm, counting, left, open: Arc::default(), failed_together: Arc::default() }
     }
 
     /// This rank's number.
@@ -106,7 +111,8 @@ impl Team {
     }
 
     /// Takes part in the step that the other ranks are in, or come to, as failed, and in nothing after it: from
-    /// then on every step fails on every rank, with this error, and without waiting. Gives the error back.
+    /// then on every step fails on every rank, with this error, and without waiting. The team's files are closed.
+    /// Gives the error back.
     pub fn leave(&self, error: Error) -> Error {
         match self.decide::<()>("leave", Err(error), true) {
             Err(error) => error,
@@ -117,8 +123,13 @@ impl Team {
     fn decide<T>(&self, step: &'static str, local: Result<T>, leaves: bool) -> Result<T> {
         let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
         if self.size() == 1 {
+            self.failed_together.store(local.is_err(), Ordering::Release);
+            if leaves {
+                self.close_all();
+            }
             return local;
         }
+        self.failed_together.store(false, Ordering::Release);
         if let Some((rank, told)) = self.left.get() {
             return Err(unpack(told).context(format_args!("rank {rank}")));
         }
@@ -140,6 +151,10 @@ impl Team {
         let told = self.comm.broadcast(loser, told)?;
         if head[0] & LEAVES != 0 {
             let _ = self.left.set((loser, told.clone()));
+            // Files are closed by all ranks together, and never again will they be in one step.
+            self.close_all();
+        } else {
+            self.failed_together.store(head[1] == !head[2], Ordering::Release);
         }
         match local {
             Err(own) if loser == self.rank() => Err(own.context(format_args!("rank {loser}"))),
@@ -154,6 +169,15 @@ impl Team {
         let (rank, other) = other.map_or((0, step.into()), |(rank, s)| (rank, String::from_utf8_lossy(s)));
         Ok(Error::conflict(format!("rank 0 is in `{own}`, rank {rank} in `{other}`"))
             .with_hint("all ranks make the same collective calls in the same order"))
+    }
+
+    fn open_files(&self) -> MutexGuard<'_, Vec<Arc<dyn CommFile>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close_all(&self) {
+        // What cannot be closed is closed with the process.
+        std::mem::take(&mut *self.open_files()).iter().for_each(|file| drop(file.close()));
     }
 
     /// Returns when all ranks are here, with the error of any that failed.
@@ -241,6 +265,7 @@ impl Team {
     pub fn open(&self, step: &'static str, path: &Path, mode: FileMode) -> Result<TeamFile> {
         self.agree(step, Ok(()))?;
         let file = self.agree(step, self.comm.open(path, mode))?;
+        self.open_files().push(file.clone());
         Ok(TeamFile { team: self.clone(), file })
     }
 
@@ -327,11 +352,30 @@ impl TeamFile {
         self.team.agree(step, self.file.sync())
     }
 
-    /// Collective: see [`CommFile::close`]. All ranks close the file, also where one of them has failed.
+    /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks
+    /// are in different steps none does.
     pub fn close(&self, step: &'static str, local: Result<()>) -> Result<()> {
-        let agreed = self.team.agree(step, local);
-        let closed = self.team.agree(step, self.file.close());
-        agreed.and(closed)
+        if let Err(error) = self.team.agree(step, local) {
+            self.give_up();
+            return Err(error);
+        }
+        self.forget();
+        self.team.agree(step, self.file.close())
+    }
+
+    /// Closes the file where the team's last step failed with all ranks in it; else it stays open. All that
+    /// took part in that step call this next.
+    pub fn give_up(&self) {
+        if self.team.failed_together.load(Ordering::Acquire) && self.forget() {
+            let _ = self.file.close();
+        }
+    }
+
+    /// Whether it was open.
+    fn forget(&self) -> bool {
+        let mut open = self.team.open_files();
+        let place = open.iter().position(|other| Arc::ptr_eq(other, &self.file));
+        place.map(|place| open.remove(place)).is_some()
     }
 }
 
