@@ -238,3 +238,23 @@ def test_names_are_stored_in_nfc_and_equal_ones_refused(tmp_path):
         assert file.dims[decomposed] == 3
         assert file.attrs[decomposed] == "drink"
         assert file[composed].attrs[decomposed] == 2
+
+
+def test_a_sparse_file_that_moves_stays_sparse(tmp_path):
+    path = tmp_path / "sparse.nc"
+    length = 64 << 20
+    with container.create(path) as file:
+        file.def_dim("x", length)
+        file.def_var("v", "i1", ("x",)).attrs["units"] = "K"
+        file.enddef()
+        file["v"].put(TAIL, (length - 16,), (16,))
+    with container.open(path, "a") as file:
+        begin = file["v"]._native.place[0]
+        file.redef()
+        file.put_att("history", "x" * 5000)
+        file.enddef()
+        assert file["v"]._native.place[0] > begin, "it has moved"
+    assert path.stat().st_size > length and path.stat().st_blocks * 512 < 8 << 20
+    with container.open(path) as file:
+        assert (file["v"][-16:] == TAIL).all() and not file["v"][: 1 << 20].any()
+    assert validated(path) == []

@@ -141,3 +141,27 @@ fn the_partitioned_header_is_whole_without_data() {
     let reader = open(&env, Mode::Read);
     assert_eq!((ints(&reader, "r"), ints(&reader, "s")), (vec![0, 0], vec![7, 8]));
 }
+
+#[test]
+fn a_name_index_does_not_show_through_new_variables() {
+    let env = SimWorld::memory();
+    let mut options = CreateOptions { indexing: Indexing::Always, ..CreateOptions::default() };
+    options.alignment.h_minfree = 4096;
+    let container = Container::create(Path::new(PATH), single(&env), &env, &options).unwrap();
+    container.def_dim("x", Some(3)).unwrap();
+    container.def_dim("y", Some(500)).unwrap();
+    container.def_var("a", NcType::Int, &["x"]).unwrap();
+    container.enddef().unwrap();
+    put(&container, "a", 0, &[1, 2, 3]).unwrap();
+    container.close().unwrap();
+    let writer = open(&env, Mode::Append);
+    let before = writer.layout().unwrap();
+    writer.redef().unwrap();
+    writer.def_var("g", NcType::Int, &["y"]).unwrap();
+    writer.enddef().unwrap();
+    assert_eq!(writer.layout().unwrap().data_begin, before.data_begin, "in place");
+    assert_eq!(ints(&writer, "g"), [0; 500]);
+    writer.close().unwrap();
+    let reader = open(&env, Mode::Read);
+    assert_eq!((ints(&reader, "a"), ints(&reader, "g")), (vec![1, 2, 3], vec![0; 500]));
+}

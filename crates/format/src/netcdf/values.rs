@@ -172,7 +172,7 @@ pub fn turn_into(size: usize, from: &[u8], to: &mut [u8]) {
 }
 
 /// A numeric type of `N` bytes.
-trait Number<const N: usize>: Copy + std::fmt::Display {
+trait Number<const N: usize>: Copy + Text {
     fn from_be(bytes: [u8; N]) -> Self;
     fn from_ne(bytes: [u8; N]) -> Self;
     fn be(self) -> [u8; N];
@@ -255,7 +255,19 @@ impl Fit<f32> for f64 {
     }
 }
 
-fn convert<S: Fit<T> + Copy + std::fmt::Display, T: Copy, const N: usize, const M: usize>(
+/// What numbers can be written as.
+trait Text: std::fmt::Display + std::fmt::LowerExp {}
+
+impl<T: std::fmt::Display + std::fmt::LowerExp> Text for T {}
+
+/// A number for people: 1e300 rather than 301 digits.
+fn shown(value: impl Text) -> String {
+    let text = value.to_string();
+    // No integer takes more.
+    if text.len() > "-9223372036854775808".len() { format!("{value:e}") } else { text }
+}
+
+fn convert<S: Fit<T> + Copy + Text, T: Copy, const N: usize, const M: usize>(
     (from, to): (&[u8], &mut [u8]),
     (read, write): (impl Fn([u8; N]) -> S, impl Fn(T) -> [u8; M]),
     fill: T,
@@ -268,7 +280,7 @@ fn convert<S: Fit<T> + Copy + std::fmt::Display, T: Copy, const N: usize, const 
             fill
         }));
     }
-    first.map(|(index, value)| Misfit { index: index as u64, value: value.to_string() })
+    first.map(|(index, value)| Misfit { index: index as u64, value: shown(value) })
 }
 
 /// `fill` as a number; zero where it has not the size of one, which no caller of ours gives.

@@ -288,7 +288,7 @@ impl Data {
         }
     }
 
-    fn data_end(&self, numrecs: u64) -> Result<u64> {
+    pub(super) fn data_end(&self, numrecs: u64) -> Result<u64> {
         self.layout.file_len(numrecs).ok_or_else(|| {
             Error::invalid(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
         })

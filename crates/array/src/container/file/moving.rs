@@ -1,7 +1,7 @@
 //! Copying data to where a redefinition places them.
 //!
 //! Invariants: all ranks share the work, each about the same number of bytes; at most [`PIECE`] bytes of it are
-//! in memory on a rank; what the old file lacks at its end stays a hole in the new one.
+//! in memory on a rank; what the old file lacks at its end, and pieces of zeros, stay holes in the new one.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
@@ -108,7 +108,10 @@ fn part(from: &TeamFile, to: &TeamFile, at: u64, goes: u64, len: u64, buffer: &m
         if read == 0 {
             return Ok(());
         }
-        to.write_at(&buffer[..read], goes + done)?;
+        // The new file reads as zeros already: so a sparse file stays one.
+        if buffer[..read].iter().any(|byte| *byte != 0) {
+            to.write_at(&buffer[..read], goes + done)?;
+        }
         done += read as u64;
     }
     Ok(())

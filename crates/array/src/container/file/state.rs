@@ -152,6 +152,8 @@ impl Define {
                 let root = team.rank() == 0;
                 let mark = unfinished_mark(self.options.format);
                 team.agree("enddef", if root { place::mark(&old.file, mark) } else { Ok(()) })?;
+                // A name index, or whatever else follows the data, is not to show through new variables.
+                old.file.set_len("enddef", old.data_end(numrecs))?;
                 old.finished.store(false, Ordering::Release);
                 (old.place().clone(), old.file.clone())
             }

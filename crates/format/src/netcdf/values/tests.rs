@@ -174,3 +174,13 @@ fn turning_in_place_and_from_slice_to_slice_agree_and_undo_themselves() {
         assert_eq!(turned, bytes, "{size}");
     }
 }
+
+#[test]
+fn values_that_do_not_fit_are_told_in_few_digits() {
+    assert_eq!(shown(1e300), "1e300");
+    assert_eq!(shown(-1.5e-300), "-1.5e-300");
+    assert_eq!(shown(1e9), "1000000000");
+    assert_eq!(shown(f64::NAN), "NaN");
+    assert_eq!(shown(u64::MAX), "18446744073709551615");
+    assert_eq!(shown(i64::MIN), "-9223372036854775808");
+}
