@@ -135,8 +135,12 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
     variables = fig.data.get("variables", VARIABLES) // (50 if at.quick else 1)
     ranks, path = fig.data["ranks"], root / "made.nc"
     kind, _, how = ("fieldstone-scalable" if peer == OURS else peer).partition("-")
+    if how == "alone":
+        ranks, how = 1, "scalable"
     if kind == "pnetcdf":
         command = [str(pnetcdf_program(at.work)), str(variables), how, str(path)]
+    elif how == "columns":
+        command = [str(example("creation")), "--variables", str(variables), "--file", str(path)]
     else:
         command = [sys.executable, str(BENCH / "creation.py"), how, str(variables), str(path)]
         command.append(str(fig.data.get("limit", 0)))
@@ -148,16 +152,19 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
         return {"finished": 0}
     if done.returncode:
         raise SystemExit(f"bench: {peer} on {ranks} ranks failed:\n{done.stderr[-3000:]}")
-    result = json.loads(done.stdout.strip().splitlines()[-1])
+    result = _flat(json.loads(done.stdout.strip().splitlines()[-1]))
     size = path.stat().st_size
     shutil.rmtree(root)
-    per = {"per_variable": result["seconds"] / variables, "length": size}
-    return {**_flat(result), **per, "finished": 1}
+    return {**result, "per_variable": result["seconds"] / variables, "length": size, "finished": 1}
 
 
 def _flat(result: dict[str, Any]) -> Result:
     """Numbers alone; of the ranks' reports the largest, and how evenly the header's bytes are spread."""
     numbers = {key: value for key, value in result.items() if isinstance(value, int | float)}
+    for phase in result.get("phases", []):
+        numbers[phase["name"]] = phase["seconds"]
+        numbers[f"{phase['name']} bytes"] = phase["peak_bytes"]
+        numbers["seconds"] = numbers.get("seconds", 0) + phase["seconds"]
     if "before" in numbers:
         numbers["growth"] = numbers["peak"] - numbers["before"]
     reports = result.get("reports", [])
@@ -167,6 +174,14 @@ def _flat(result: dict[str, Any]) -> Result:
     if written and min(written):
         numbers["spread"] = max(written) / min(written)
     return numbers
+
+
+def example(name: str) -> Path:
+    """An example of the sources that `bench/run.sh` has compiled."""
+    program = BENCH.parent / "target" / "release" / "examples" / name
+    if not program.exists():
+        raise SystemExit(f"bench: {program} is missing: start by bench/run.sh")
+    return program
 
 
 def mpiexec() -> str:

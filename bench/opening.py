@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PARTITIONED, NETCDF4, HDF5, PNETCDF = "fieldstone-partitioned", "netcdf4-python", "h5py", "pnetcdf"
 PEERS = (OURS, PARTITIONED, NETCDF4, HDF5, PNETCDF)
+ALL = (OURS, PARTITIONED, PNETCDF)
 
 
 # ---- in the child
@@ -88,7 +89,7 @@ def setup(fig: Figure, at: Sitting, peer: str) -> Result:
     root = at.fresh(fig.name, peer)
     (root / "made").mkdir(parents=True)
     (root / "alone").mkdir()
-    variables = VARIABLES // (50 if at.quick else 1)
+    variables = fig.data.get("variables", VARIABLES) // (50 if at.quick else 1)
     made, paths = root / "made" / "a.nc", peer == PARTITIONED
     dims, lengths, names, over = creation.columns(0, variables, paths)
     if peer == HDF5:
@@ -134,6 +135,22 @@ def read(fig: Figure, at: Sitting, peer: str) -> Result:
     if result.pop("value") != 3.5:
         raise SystemExit(f"bench: {peer} read a wrong value")
     return result
+
+
+def read_all(fig: Figure, at: Sitting, peer: str) -> Result:
+    """Ranks that each read every object of the header; the slowest counts."""
+    path = at.root(fig.name, peer) / "alone" / "b.nc"
+    if peer == PNETCDF:
+        name = _variable(fig.data["variables"] // (50 if at.quick else 1), False)
+        command = [str(creation.pnetcdf_program(at.work, "pnetcdf_open")), str(path), name]
+    else:
+        command = [str(creation.example("reading")), str(path)]
+    command = [creation.mpiexec(), "-n", str(fig.data["ranks"]), *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"bench: {peer} failed:\n{done.stderr[-3000:]}")
+    ranks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {"seconds": max(rank.get("opened", rank["seconds"]) for rank in ranks)}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import FIGURES
-from steps import OURS, Figure, Row, Target
+from steps import Figure, Row, Target
 
 BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- bench: end -->"
 NAMES = {
@@ -24,6 +24,8 @@ NAMES = {
     "hits_hdf5": "HDF5, arrays",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
+    "fieldstone-columns": "columns in Rust",
+    "fieldstone-alone": "one rank alone",
     "fieldstone-library-hash:256": "library-hash, 256",
     "fieldstone-library-hash:16384": "library-hash, 16,384",
     "fieldstone-library-hash:1048576": "library-hash, 1,048,576",
@@ -57,15 +59,15 @@ def _cell(kept: dict[str, Any], peer: str, row: Row) -> str:
 
 def outcome(kept: dict[str, Any], target: Target) -> tuple[float, bool] | None:
     """What was measured for a target and whether it is met; None when one of the two was not measured."""
-    ours = kept["runs"].get(OURS, [])
+    ours = kept["runs"].get(target.of, [])
     if isinstance(target.than, tuple):
         return _beside_best(kept, target, target.than)
     if target.than:
         theirs = kept["runs"].get(target.than, [])
         ratios = [a[target.key] / b[target.key] for a, b in zip(ours, theirs, strict=False)]
         values = ratios
-    elif target.key in kept["counts"].get(OURS, {}):
-        values = [kept["counts"][OURS][target.key]]
+    elif target.key in kept["counts"].get(target.of, {}):
+        values = [kept["counts"][target.of][target.key]]
     else:
         values = [r[target.key] for r in ours]
     if not values:
@@ -78,19 +80,19 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
     """The median of ours over the least median of the others."""
     medians = {
         peer: statistics.median(r[target.key] for r in kept["runs"][peer])
-        for peer in (OURS, *peers)
+        for peer in (target.of, *peers)
         if kept["runs"].get(peer)
     }
-    if OURS not in medians or len(medians) < 2:
+    if target.of not in medians or len(medians) < 2:
         return None
-    ours = medians.pop(OURS)
+    ours = medians.pop(target.of)
     best = min(medians.values())
     return ours / best, ours <= max(target.limit * best, best + target.slack)
 
 
 def _show(value: float, target: Target, figure: Figure) -> str:
     if isinstance(target.than, tuple):
-        return f"{value:.1f} times the best of {', '.join(NAMES[p] for p in target.than)}"
+        return f"{value:.2f} times the best of {', '.join(NAMES[p] for p in target.than)}"
     if target.than:
         return (
             f"{value:.0%} of {NAMES[target.than]}" if value < 2 else f"{value:.1f} times {NAMES[target.than]}"

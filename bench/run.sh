@@ -25,5 +25,6 @@ else
     echo "bench: run 'make build' first to measure Fieldstone" >&2
 fi
 
+cargo build --release --quiet --locked -p fieldstone-array --examples
 cargo build --release --quiet --locked --manifest-path bench/floor/Cargo.toml --target-dir bench/floor/target
 exec "$venv/bin/python" bench/run.py "$@"

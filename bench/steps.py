@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Target:
-    """`key` of ours, alone or over the same of `than`, is to be at least or at most `limit`.
+    """`key` of `of`, alone or over the same of `than`, is to be at least or at most `limit`.
 
     Of several in `than` the best is taken; what exceeds it by no more than `slack` is well too.
     """
@@ -73,6 +73,7 @@ class Target:
     than: str | tuple[str, ...] | None = None
     least: bool = False
     slack: float = 0.0
+    of: str = OURS
 
 
 @dataclass(frozen=True)
