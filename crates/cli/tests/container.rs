@@ -126,6 +126,26 @@ fn validate_says_what_is_wrong_and_ends_with_5() {
 }
 
 #[test]
+fn validate_knows_partitioned_containers() {
+    let t = with_file();
+    t.run(["container", "convert", "small.nc", "small.fsp", "--format", "partitioned"]).ok();
+    let sound = t.run(["container", "validate", "small.fsp"]).ok().out();
+    assert!(sound.contains("small.fsp: partitioned, sound: "), "{sound}");
+    let mut file = std::fs::read(t.file("small.fsp")).unwrap();
+    file[170] ^= 1;
+    std::fs::write(t.file("damaged.fsp"), &file).unwrap();
+    let told = t.run(["container", "validate", "damaged.fsp"]).code(5).out();
+    assert!(told.contains("error: offset 160: metadata block 0"), "{told}");
+    file[170] ^= 1;
+    file[..4].copy_from_slice(b"FSUP");
+    std::fs::write(t.file("unfinished.fsp"), &file).unwrap();
+    let json = t.run(["container", "validate", "unfinished.fsp", "--json"]).code(5).json();
+    let told = json["files"][0]["findings"][0]["message"].as_str().unwrap();
+    assert!(told.contains("stopped while data were written"), "{told}");
+    assert!(json["files"][0]["format"].is_null());
+}
+
+#[test]
 fn converted_there_and_back_a_file_says_the_same() {
     let t = with_file();
     t.run(["container", "convert", "small.nc", "small.fsp", "--format", "partitioned"]).ok();
