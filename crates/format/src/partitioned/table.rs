@@ -342,5 +342,10 @@ mod tests {
             spoil(&mut other);
             assert!(Table::decode(&bytes, &other).is_err());
         }
+        // Sums of blocks beyond 32 bits are an error like any other.
+        let mut wild = table.clone();
+        wild.writers.iter_mut().for_each(|writer| writer.blocks = u32::MAX);
+        let bytes = wild.encode();
+        assert!(Table::decode(&bytes, &Head { table_crc: crate::crc(&bytes), ..head }).is_err());
     }
 }
