@@ -258,3 +258,24 @@ def test_a_sparse_file_that_moves_stays_sparse(tmp_path):
     with container.open(path) as file:
         assert (file["v"][-16:] == TAIL).all() and not file["v"][: 1 << 20].any()
     assert validated(path) == []
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_links_to_it(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    real, link = folder / "real.nc", tmp_path / "link.nc"
+    link.symlink_to(real.relative_to(tmp_path))
+    with container.create(real) as file:
+        file.def_dim("x", 3)
+    real.chmod(0o600)
+    with container.create(link) as file:
+        file.def_dim("y", 3)
+        file.def_var("v", "i4", ("y",))
+    with container.open(link, "a") as file:
+        file.redef()
+        file.put_att("history", "x" * 5000)
+        file.enddef()
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o600
+    with container.open(real) as file:
+        assert dict(file.dims) == {"y": 3} and len(file.attrs["history"]) == 5000
+    assert [path.name for path in folder.iterdir()] == ["real.nc"]

@@ -128,6 +128,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Lets the file `to` be read and written by whom `from` may be.
+    fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Free space of the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
     /// A stable, absolute form of `path` (links resolved where it exists).

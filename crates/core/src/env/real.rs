@@ -342,6 +342,10 @@ impl Disk for RealDisk {
         Ok(rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
     }
 
+    fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
+    }
+
     fn space(&self, path: &Path) -> io::Result<Space> {
         let s = retry_on_intr(|| rustix::fs::statvfs(path))?;
         // File systems that make inodes as they need them report a total of none.

@@ -2,7 +2,8 @@
 //!
 //! A container whose path is free is written in place, and the first four bytes of the file say that it is
 //! unfinished ([`UNFINISHED`]). One whose path is taken is written beside it, under a name that begins with a
-//! dot and ends in `.part`, and replaces it by a rename. In both cases the magic of the format is the last
+//! dot and ends in `.part`, and replaces it by a rename; where the path is a link, the file that it leads to. The
+//! new one has the old one's permissions. In both cases the magic of the format is the last
 //! that is written of a file, after all data of all ranks. So whatever happens to the writers, a reader
 //! finds the old container, the new one, or a file that says that it was never finished.
 //!
@@ -24,6 +25,8 @@ pub struct Place {
     env: Env,
     path: PathBuf,
     written: PathBuf,
+    /// What a file written beside the path is renamed to: the path, or where its link leads.
+    takes: PathBuf,
 }
 
 impl Place {
@@ -51,18 +54,30 @@ impl Place {
             ))
             .with_hint("give the same path on all ranks"))
         };
-        team.agree("create", same)?;
-        let written = if beside.is_empty() { path.to_owned() } else { path.with_file_name(&*beside) };
-        let place = Place { env: env.clone(), path: path.to_owned(), written };
+        let takes = same.and_then(|()| match beside.is_empty() {
+            true => Ok(path.to_owned()),
+            false => env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause)),
+        });
+        let takes = team.agree("create", takes)?;
+        let written = if beside.is_empty() { path.to_owned() } else { takes.with_file_name(&*beside) };
+        let place = Place { env: env.clone(), path: path.to_owned(), written, takes };
         let file = team.open("create", &place.written, FileMode::CreateNew).map_err(taken)?;
-        let marked = if team.rank() == 0 { mark(&file, fourth) } else { Ok(()) };
+        let marked = if team.rank() == 0 { place.begin(&file, fourth) } else { Ok(()) };
         team.agree("create", marked).inspect_err(|_| file.give_up())?;
         Ok((place, file))
     }
 
+    fn begin(&self, file: &TeamFile, fourth: u8) -> Result<()> {
+        if self.is_beside() {
+            let copied = self.env.disk.copy_permissions(&self.takes, &self.written);
+            copied.map_err(|cause| Error::io("give permissions to", &self.written, cause))?;
+        }
+        mark(file, fourth)
+    }
+
     /// A finished container's place.
     pub fn of(env: &Env, path: &Path) -> Place {
-        Place { env: env.clone(), path: path.to_owned(), written: path.to_owned() }
+        Place { env: env.clone(), path: path.to_owned(), written: path.to_owned(), takes: path.to_owned() }
     }
 
     /// The container's path.
@@ -101,11 +116,11 @@ impl Place {
     fn take_name(&self, durable: bool) -> Result<()> {
         let disk = &self.env.disk;
         if self.written != self.path {
-            disk.rename(&self.written, &self.path)
-                .map_err(|cause| Error::io("rename to", &self.path, cause))?;
+            disk.rename(&self.written, &self.takes)
+                .map_err(|cause| Error::io("rename to", &self.takes, cause))?;
         }
         if durable {
-            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = self.takes.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
             disk.sync_dir(folder).map_err(|cause| Error::io("sync the folder", folder, cause))?;
         }

@@ -395,6 +395,11 @@ impl Disk for SimDisk {
         })
     }
 
+    /// Files here have an owner and no permissions.
+    fn copy_permissions(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         self.0.path_call(OpKind::Absolute, path, None, |_, _| {
             Ok(Path::new("/").join(names(path)?.iter().collect::<PathBuf>()))
