@@ -534,10 +534,12 @@ impl CommFile for TableFile {
 
     fn sync(&self) -> Result<()> {
         let _using = self.using()?;
-        let synced =
-            ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause));
-        // It ends on each rank when its own bytes are there: all must have ended before anyone reads.
-        synced.and(self.comm.barrier())
+        let sync =
+            || ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause));
+        // The first hands over what this rank wrote; once all have done so, the second takes what others did.
+        let handed = sync();
+        let met = self.comm.barrier();
+        handed.and(met).and(sync())
     }
 
     fn close(&self) -> Result<()> {

@@ -204,8 +204,10 @@ class File:
         self.file.Set_size(length)
 
     def sync(self) -> None:
+        # The first hands over what this rank wrote; once all have done so, the second takes what others did.
         self.file.Sync()
         self.communicator.barrier()
+        self.file.Sync()
 
     def close(self) -> None:
         self.file.Close()

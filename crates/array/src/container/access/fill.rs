@@ -164,7 +164,8 @@ pub fn write_shared(file: &TeamFile, jobs: Result<Vec<Job>>) -> Result<()> {
     }
     let parts = team.alltoallv(STEP, Ok(parts))?;
     let jobs: Vec<Job> = parts.iter().flat_map(|part| part.as_chunks().0).map(Job::unpack).collect();
-    team.agree(STEP, write(file, &jobs))
+    // The ranks that write the elements are others than those that have filled them.
+    file.settle(STEP, write(file, &jobs))
 }
 
 /// Writes jobs; this rank alone. Neighbours become one write.

@@ -119,6 +119,8 @@ impl Define {
     pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
         team.agree("redef", data.may_define())?;
         let numrecs = data.records.agree(team, "redef")?;
+        // The ranks that will write the header again, or move the data, are others than those that wrote them.
+        data.file.settle("redef", Ok(()))?;
         let header = team.agree("redef", data.header())?;
         let mut header = header.clone();
         header.numrecs = Some(numrecs);

@@ -100,6 +100,12 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     fn set_len(&self, len: u64) -> Result<()>;
     /// Collective: what any rank wrote is durable, and seen by all ranks.
     fn sync(&self) -> Result<()>;
+    /// Collective: what any rank wrote is seen by all ranks, and overtakes nothing that they write from now on.
+    /// Without it MPI promises neither of bytes that one rank writes and another then reads or writes. A file
+    /// whose ranks share one handle has nothing to do.
+    fn settle(&self) -> Result<()> {
+        self.sync()
+    }
     /// Whether several threads of this rank may call [`read_at`](CommFile::read_at) and
     /// [`write_at`](CommFile::write_at) at the same time.
     fn is_concurrent(&self) -> bool {

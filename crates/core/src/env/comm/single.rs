@@ -109,6 +109,9 @@ impl CommFile for DiskCommFile {
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|cause| self.failed("sync", cause))
     }
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
     fn is_concurrent(&self) -> bool {
         true
     }

@@ -352,6 +352,15 @@ impl TeamFile {
         self.team.agree(step, self.file.sync())
     }
 
+    /// Collective: see [`CommFile::settle`].
+    pub fn settle(&self, step: &'static str, local: Result<()>) -> Result<()> {
+        self.team.agree(step, local)?;
+        if self.team.size() == 1 {
+            return Ok(());
+        }
+        self.team.agree(step, self.file.settle())
+    }
+
     /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks
     /// are in different steps none does.
     pub fn close(&self, step: &'static str, local: Result<()>) -> Result<()> {

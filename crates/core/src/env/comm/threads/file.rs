@@ -79,6 +79,10 @@ impl CommFile for ThreadFile {
         self.by_first(Call::SetLen { file: self.number, len }, |file| file.set_len(len))
     }
 
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn sync(&self) -> Result<()> {
         self.by_first(Call::Sync { file: self.number }, |file| file.sync())
     }
