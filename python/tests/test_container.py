@@ -452,3 +452,16 @@ def test_threads_read_one_container(tmp_path):
         [t.start() for t in threads]
         [t.join() for t in threads]
     assert not wrong
+
+
+def test_room_is_left_after_fixed_data(tmp_path):
+    ends = []
+    for free in (0, 4096):
+        with container.create(tmp_path / "a.nc", v_minfree=free) as f:
+            f.def_dim("t", None)
+            f.def_var("fixed", "f8", ())
+            f.def_var("grows", "f8", ("t",))
+            f.enddef()
+            f["grows"][0:2] = [1, 2]
+        ends.append((tmp_path / "a.nc").stat().st_size)
+    assert ends[1] - ends[0] == 4096

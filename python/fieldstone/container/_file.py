@@ -38,6 +38,7 @@ def create(
     v_align: int | None = None,
     r_align: int | None = None,
     h_minfree: int = 0,
+    v_minfree: int = 0,
 ) -> Container:
     """Creates a container, in define mode. Until it is complete, a file that was at `path` stays.
 
@@ -47,7 +48,8 @@ def create(
     ``library-hash`` (with `hash_size` slots), ``library-sort``, or ``partitioned`` for that format. `index`
     says whether a name index follows the last byte: from 1,000 objects on, ``always`` or ``never``. With
     `fill` variables begin with their fill values. `v_align` and `r_align` are the boundaries, in bytes, on
-    which fixed data and records begin, and `h_minfree` the bytes that are left free after the header.
+    which fixed data and records begin, `h_minfree` and `v_minfree` the bytes that are left free after the
+    header and after fixed data.
     """
     options = {
         "format": format,
@@ -58,6 +60,7 @@ def create(
         "v_align": v_align,
         "r_align": r_align,
         "h_minfree": h_minfree,
+        "v_minfree": v_minfree,
     }
     return Container(_native._container_create(os.fspath(path), comm, options), comm is None)
 

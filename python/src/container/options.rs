@@ -48,7 +48,7 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
             v_align: number("v_align")?.unwrap_or(default.v_align),
             r_align: number("r_align")?.unwrap_or(default.r_align),
             h_minfree: number("h_minfree")?.unwrap_or(default.h_minfree),
-            ..default
+            v_minfree: number("v_minfree")?.unwrap_or(default.v_minfree),
         },
     })
 }
