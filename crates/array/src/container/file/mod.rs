@@ -251,30 +251,44 @@ impl Container {
     /// Collective: ends define mode. All ranks agree about the container's header and write it.
     ///
     /// Errors: `Conflict` that names objects, differences and ranks where definitions of one name differ; the
-    /// container is then still in define mode.
+    /// container is then still in define mode. Where the file cannot be written the container
+    /// is given up, and an old one stays.
     pub fn enddef(&self) -> Result<Report> {
         let mut state = self.state();
-        let data = match &mut *state {
-            State::Define(define) => Arc::new(self.end(define)?),
+        match &*state {
+            State::Define(_) => self.end(&mut state)?,
             State::Data(_) => {
                 let error = Error::invalid(format!("enddef: {} is in data mode", self.path.display()));
-                return self.team.agree("enddef", Err(error.with_hint("call redef first, on all ranks")));
+                self.team.agree("enddef", Err(error.with_hint("call redef first, on all ranks")))?;
             }
             State::Ended(why) => return Err(self.ended("enddef", why)),
-        };
-        *state = State::Data(data);
+        }
         Ok(self.report())
     }
 
-    /// Ends define mode; the report begins with what definition took.
-    fn end(&self, define: &mut Define) -> Result<Data> {
+    /// From define mode to data mode. The report begins with what definition took. Where definitions are refused
+    /// it is still define mode; where writing fails the container is given up.
+    fn end(&self, state: &mut State) -> Result<()> {
+        let State::Define(define) = state else { return Ok(()) };
         let peak_bytes = define.definitions.memory();
-        let data = define.end(&self.team, &self.env)?;
+        let data = match define.end(&self.team, &self.env) {
+            Ok(data) => data,
+            Err(error) if !define.writing => return Err(error),
+            Err(error) => {
+                define.give_up();
+                if self.team.rank() == 0 {
+                    state.discard();
+                }
+                *state = State::Ended("given up when enddef failed");
+                return Err(error);
+            }
+        };
         let seconds = self.defining.swap(0, Ordering::Relaxed) as f64 / 1e9;
         let mut report = data.report.clone();
         report.phases.insert(0, Phase { name: "definition", seconds, peak_bytes });
         self.keep_report(&report);
-        Ok(data)
+        *state = State::Data(Arc::new(data));
+        Ok(())
     }
 
     /// Collective: back to define mode. Data and definitions stay.
@@ -377,10 +391,7 @@ impl Container {
     /// aborted stays so.
     pub fn close(&self) -> Result<()> {
         let mut state = self.state();
-        if let State::Define(define) = &mut *state {
-            let data = self.end(define)?;
-            *state = State::Data(Arc::new(data));
-        }
+        self.end(&mut state)?;
         if let State::Data(data) = &*state {
             let before = self.env.clock.monotonic();
             let closed = data.finish(&self.team, false, true);

@@ -35,11 +35,14 @@ impl State {
     /// Removes what was never finished.
     pub fn discard(&self) {
         match self {
-            State::Define(define) => match (&define.target, &define.old) {
-                (Some((place, _)), _) => place.discard(),
-                (None, Some(old)) => old.discard(),
-                (None, None) => {}
-            },
+            State::Define(define) => {
+                if let Some((place, _)) = &define.target {
+                    place.discard();
+                }
+                if let Some(old) = &define.old {
+                    old.discard();
+                }
+            }
             State::Data(data) => data.discard(),
             State::Ended(_) => {}
         }
@@ -51,12 +54,15 @@ impl State {
 pub(super) struct Define {
     pub definitions: Definitions,
     options: CreateOptions,
-    /// The file of a new container.
+    /// The file of a new container, or the one to which data move.
     target: Option<(Place, TeamFile)>,
     /// What is defined further.
     old: Option<Arc<Data>>,
     pub vars: Handles,
     pub dims: Handles,
+    /// Whether the definitions were agreed upon and `enddef` went on to write: after an error there is no way
+    /// back.
+    pub writing: bool,
 }
 
 /// From the numbers that callers hold to those of the definitions at hand. They are the same but where this
@@ -110,6 +116,7 @@ impl Define {
             old: None,
             vars: Handles::default(),
             dims: Handles::default(),
+            writing: false,
         })
     }
 
@@ -126,7 +133,18 @@ impl Define {
         header.numrecs = Some(numrecs);
         let (vars, dims) = data.handles();
         let definitions = Definitions::from_header(data.metadata.format(), header);
-        Ok(Define { definitions, options: data.options, target: None, old: Some(data), vars, dims })
+        let (options, old) = (data.options, Some(data));
+        Ok(Define { definitions, options, target: None, old, vars, dims, writing: false })
+    }
+
+    /// After a step that failed with all ranks in it: closes the files.
+    pub fn give_up(&self) {
+        if let Some((_, file)) = &self.target {
+            file.give_up();
+        }
+        if let Some(old) = &self.old {
+            old.file.give_up();
+        }
     }
 
     /// Collective: on to data mode.
@@ -143,6 +161,7 @@ impl Define {
             clock: &*env.clock,
         };
         let planned = enddef::plan(team, &mut self.definitions, &options)?;
+        self.writing = true;
         let in_place = self.old.as_ref().filter(|_| !planned.moves()).cloned();
         let (place, file) = match (&self.target, &self.old, &in_place) {
             (Some((place, file)), _, _) => (place.clone(), file.clone()),
@@ -161,6 +180,9 @@ impl Define {
             }
             (None, None, None) => return Err(Error::internal("define mode without a file to write to")),
         };
+        if in_place.is_none() {
+            self.target = Some((place.clone(), file.clone()));
+        }
         let defined = planned.write(&file, &mut self.definitions, &options)?;
         let first = self.definitions.base().vars as usize;
         let version = self.definitions.header().version;
@@ -201,7 +223,7 @@ impl Define {
             vars: std::mem::take(&mut self.vars),
             dims: std::mem::take(&mut self.dims),
         };
-        if let (Some(old), None) = (self.old.take(), in_place) {
+        if let (Some(old), None) = (&self.old, in_place) {
             let headers = old.header().and_then(|from| Ok((from, data.header()?)));
             moving::copy(&old.file, &data.file, headers, numrecs)?;
             old.file.close("move data", Ok(()))?;
