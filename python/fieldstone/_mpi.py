@@ -4,6 +4,9 @@ Bytes in, bytes out, and no pickling. Every transfer goes in rounds of at most `
 counts and displacements of MPI are 32-bit integers in most builds of it. Ranks agree on the number of rounds
 before the first. MPI calls release the interpreter's lock while they wait.
 
+Memory for a large transfer is taken before ranks begin with it, and they agree that all have it: a rank that
+has none must not leave the others in the middle.
+
 The communicator that a user gives is duplicated once and kept with it, so that no message of theirs is taken
 for one of ours.
 """
@@ -20,6 +23,9 @@ from .errors import Invalid
 
 ROUND = 1 << 30
 """The most bytes that one call of MPI moves to or from one rank."""
+
+LARGE = 1 << 20
+"""Transfers of more bytes than this are agreed upon first."""
 
 _keyval: Any = None
 
@@ -64,11 +70,28 @@ class Communicator:
     def barrier(self) -> None:
         self.comm.Barrier()
 
+    def _buffers(self, bound: int, lengths: list[int]) -> list[bytearray]:
+        """Buffers of these lengths. Collective where `bound`, the same on all ranks, is large."""
+        if bound <= LARGE:
+            return [bytearray(length) for length in lengths]
+        buffers, lacks = [], 0
+        try:
+            buffers = [bytearray(length) for length in lengths]
+        except MemoryError:
+            lacks = self.rank + 1
+        most = array("q", [lacks])
+        self.comm.Allreduce(self.mpi.IN_PLACE, [most, self.mpi.INT64_T], self.mpi.MAX)
+        if most[0]:
+            raise MemoryError(f"rank {most[0] - 1} has no memory for a transfer of {bound} bytes")
+        return buffers
+
     def broadcast(self, root: int, data: bytes) -> bytearray:
         length = array("Q", [len(data)])
         self.comm.Bcast([length, self.mpi.UINT64_T], root)
-        buffer = bytearray(data) if self.rank == root else bytearray(length[0])
+        (buffer,) = self._buffers(length[0], [length[0]])
         view = memoryview(buffer)
+        if self.rank == root:
+            view[:] = data
         for begin in range(0, length[0], ROUND):
             part = view[begin : begin + ROUND]
             self.comm.Bcast([part, len(part), self.mpi.BYTE], root)
@@ -87,20 +110,20 @@ class Communicator:
         self.comm.Allgather(own, [known, self.mpi.UINT64_T])
         lengths = list(known)
         receives = root is None or root == self.rank
-        parts = [bytearray() for _ in range(self.size)] if receives else []
         chunk = max(1, ROUND // self.size)
+        first, _ = _chunks(lengths, 0, chunk)
+        buffer, *parts = self._buffers(sum(lengths), [sum(first), *lengths] if receives else [0])
         for begin in range(0, max(lengths), chunk):
             counts, places = _chunks(lengths, begin, chunk)
             here = memoryview(data)[begin : begin + counts[self.rank]]
             send = [here, len(here), self.mpi.BYTE]
-            buffer = bytearray(sum(counts) if receives else 0)
             receive = [buffer, counts, places, self.mpi.BYTE] if receives else None
             if root is None:
                 self.comm.Allgatherv(send, receive)
             else:
                 self.comm.Gatherv(send, receive, root)
             for part, count, place in zip(parts, counts, places, strict=False):
-                part += memoryview(buffer)[place : place + count]
+                part[begin : begin + count] = memoryview(buffer)[place : place + count]
         return parts
 
     def alltoallv(self, parts: list[bytes]) -> list[bytearray]:
@@ -109,18 +132,21 @@ class Communicator:
         self.comm.Alltoall([array("Q", lengths), self.mpi.UINT64_T], [incoming, self.mpi.UINT64_T])
         longest = array("Q", [max(lengths)])
         self.comm.Allreduce(self.mpi.IN_PLACE, [longest, self.mpi.UINT64_T], self.mpi.MAX)
-        received = [bytearray() for _ in range(self.size)]
         chunk = max(1, ROUND // self.size)
+        first, _ = _chunks(list(incoming), 0, chunk)
+        sent, _ = _chunks(lengths, 0, chunk)
+        sizes = [sum(sent), sum(first), *incoming]
+        outgoing, buffer, *received = self._buffers(longest[0] * self.size, sizes)
         for begin in range(0, longest[0], chunk):
             sent, send_places = _chunks(lengths, begin, chunk)
             counts, places = _chunks(list(incoming), begin, chunk)
-            outgoing = b"".join(memoryview(part)[begin : begin + chunk] for part in parts)
-            buffer = bytearray(sum(counts))
+            for part, count, place in zip(parts, sent, send_places, strict=True):
+                outgoing[place : place + count] = memoryview(part)[begin : begin + count]
             self.comm.Alltoallv(
                 [outgoing, sent, send_places, self.mpi.BYTE], [buffer, counts, places, self.mpi.BYTE]
             )
             for part, count, place in zip(received, counts, places, strict=True):
-                part += memoryview(buffer)[place : place + count]
+                part[begin : begin + count] = memoryview(buffer)[place : place + count]
         return received
 
     def exscan(self, values: bytes) -> bytearray:

@@ -221,6 +221,34 @@ def test_a_killed_rank_ends_the_job_and_leaves_no_finished_file(tmp_path):
     assert not (tmp_path / "a.nc").read_bytes().startswith(b"CDF")
 
 
+def test_a_rank_without_memory_for_a_transfer_is_named_on_all(tmp_path):
+    script = """
+    import resource
+    from fieldstone import _mpi
+    ours = _mpi.communicator(comm)
+    data = bytes(48 << 20)
+    with open("/proc/self/statm") as facts:
+        held = int(facts.read().split()[0]) * resource.getpagesize()
+    if rank == 1:
+        resource.setrlimit(resource.RLIMIT_AS, (held + (16 << 20), -1))
+    small = bytes(10)
+    for call in (
+        lambda: ours.allgather(data),
+        lambda: ours.gather(1, data),
+        lambda: ours.alltoallv([data, data, data]),
+        lambda: ours.broadcast(0, data if rank == 0 else b""),
+    ):
+        try:
+            call()
+            say("no error")
+        except MemoryError as error:
+            say(error)
+        assert ours.allgather(small) == [small] * size  # the ranks go on together
+    """
+    lines = job(tmp_path, 3, script)
+    assert len(lines) == 12 and all(line.startswith("rank 1 has no memory") for line in lines), lines
+
+
 def test_something_else_than_a_communicator_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"communicator|mpi4py"):
         container.create(tmp_path / "a.nc", comm=object())
