@@ -18,14 +18,14 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::write::{self, List};
 use fieldstone_format::netcdf::{Attrs, Version, names, parse, paths, trailer};
-use fieldstone_format::partitioned::{Block, Head, Page, Table};
+use fieldstone_format::partitioned::{Block, Head, Page, PathList, Table, path_list};
 
 const VERSIONS: [Version; 3] = [Version::Cdf1, Version::Cdf2, Version::Cdf5];
 
 /// Runs the parser that the first byte chooses over the others.
 pub fn check(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
-    match choice % 9 {
+    match choice % 10 {
         0 | 1 => header(bytes),
         2 => entries(bytes),
         3 => text(bytes),
@@ -33,7 +33,8 @@ pub fn check(data: &[u8]) {
         5 => block(bytes),
         6 => table(bytes),
         7 => page(bytes),
-        _ => partitioned(bytes),
+        8 => partitioned(bytes),
+        _ => list(bytes),
     }
 }
 
@@ -164,6 +165,20 @@ fn page(bytes: &[u8]) {
     }
 }
 
+fn list(bytes: &[u8]) {
+    let mut list = PathList::new(bytes, 7);
+    let mut found = Vec::new();
+    let whole = loop {
+        match list.next_path() {
+            Ok(Some(listed)) => found.push(listed),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    let written = path_list(&found).expect("what is read is written");
+    assert!(bytes.starts_with(&written) && (!whole || bytes == written));
+}
+
 /// Mends all checksums of a file with a partitioned header, as far as its numbers lead to them.
 pub fn mend(bytes: &mut [u8]) {
     fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
@@ -194,9 +209,18 @@ pub fn mend(bytes: &mut [u8]) {
             }
         }
         for i in 0..writers.min(1_000) {
-            let entry = table.checked_add(blocks.checked_mul(44)?)?.checked_add(i * 20)?;
+            let entry = table.checked_add(blocks.checked_mul(44)?)?.checked_add(i * 32)?;
             let (at, names) = (u64_at(bytes, entry + 4)?, u64_at(bytes, entry + 12)?);
             pages(bytes, at, names.div_ceil(511));
+        }
+        // The last list ends where the table begins.
+        let mut end = table;
+        for i in (0..writers.min(1_000)).rev() {
+            let entry = table.checked_add(blocks.checked_mul(44)?)?.checked_add(i * 32)?;
+            let Some(begin) = end.checked_sub(u64_at(bytes, entry + 20)?) else { break };
+            let sum = crc(bytes.get(begin..end)?);
+            bytes.get_mut(entry + 28..entry + 32)?.copy_from_slice(&sum);
+            end = begin;
         }
         let sum = crc(bytes.get(table..table.checked_add(len)?)?);
         bytes[104..108].copy_from_slice(&sum);
@@ -242,5 +266,6 @@ fn read(bytes: &[u8]) -> Result<()> {
         }
     }
     assert_eq!(reader.attrs()?.len() as u64, counts.attrs);
+    reader.each_path("", &mut |_, _| Ok(()))?;
     reader.find_var("event_1/absent").map(drop)
 }

@@ -61,8 +61,9 @@ class Container:
         check(crc == crc32c(data[table : table + length]), "index table")
         self.blocks = [struct.unpack_from(">Q6IQ2H", data, table + 44 * i) for i in range(blocks)]
         at = table + 44 * blocks
-        self.writers = [struct.unpack_from(">I2Q", data, at + 20 * i) for i in range(writers)]
-        at += 20 * writers
+        self.writers = [struct.unpack_from(">I3QI", data, at + 32 * i) for i in range(writers)]
+        at += 32 * writers
+        self.table_at = table
         self.ranges = []
         for block in self.blocks:
             least, greatest = block[8:]
@@ -149,7 +150,7 @@ class Container:
         check(len({entry[:16] for entry in index}) == self.paths, "number of paths")
         counts = [struct.unpack(">4I", entry[16:]) for entry in index]
         before = 0
-        for writer, (blocks, offset, entries) in enumerate(self.writers):
+        for writer, (blocks, offset, entries, *_) in enumerate(self.writers):
             own = [block[3:6] for block in self.blocks[before : before + blocks]]
             before += blocks
             dims, attrs, variables = (sum(block[kind] for block in own) for kind in range(3))
@@ -158,6 +159,35 @@ class Container:
             found = self.pages(offset, 8, -(-entries // 511))
             numbers = sorted(struct.unpack(">I", entry[4:])[0] for entry in found)
             check(numbers == [*range(dims), *(1 << 31 | i for i in range(variables))], f"names of {writer}")
+
+    def path_lists(self) -> list[dict[str, tuple[int, ...]]]:  # 8
+        """For each writer, path → counts by kind, first and last block, bytes, bytes a record."""
+        lists = []
+        at = self.table_at - sum(writer[3] for writer in self.writers)
+        for number, (blocks, _, _, length, crc) in enumerate(self.writers):
+            data, at = self.data[at : at + length], at + length
+            check(crc == crc32c(data), f"path list {number}")
+            paths: dict[str, tuple[int, ...]] = {}
+            before = None
+            while data:
+                long, *numbers = struct.unpack_from(">H5I2Q", data)
+                path, data = data[38 : 38 + long], data[38 + long :]
+                check(len(path) == long and any(numbers[:3]), f"path list {number}")
+                check(before is None or before < path, f"order of path list {number}")
+                check(numbers[3] <= numbers[4] < blocks, f"blocks in path list {number}")
+                paths[path.decode()] = tuple(numbers)
+                before = path
+            lists.append(paths)
+        return lists
+
+    def path_totals(self) -> dict[str, list[int]]:  # 8
+        """Path → dimensions, attributes, variables, bytes of data. Only the path lists are looked at."""
+        found: dict[str, list[int]] = {}
+        for paths in self.path_lists():
+            for path, (*counts, _, _, fixed, record) in paths.items():
+                own = [*counts, fixed + record * self.numrecs]
+                found[path] = [a + b for a, b in zip(found.get(path, [0] * 4), own, strict=True)]
+        return found
 
     def describe(self) -> dict:
         """Everything but the data, as plain values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,36 @@ def test_the_kept_file_holds_what_three_ranks_wrote() -> None:
         assert container.get(f"event_{event}/energy") == [5 + 7 * i for i in range(20)]
 
 
-@pytest.mark.parametrize("part", ["head", "block", "names", "paths", "table"])
+def test_path_lists_tell_what_the_objects_do() -> None:
+    container = reader.Container(KEPT)
+    wanted: dict[str, list[int]] = {}
+    objects = [(0, name, 0) for name, _ in container.dims] + [(1, name, 0) for name in container.attrs]
+    for var in container.vars:
+        lengths = [container.dims[dim][1] for dim in var["dims"]]
+        count = prod(container.numrecs if length is None else length for length in lengths)
+        objects.append((2, var["name"], count * reader.SIZES[var["type"]]))
+    for kind, name, size in objects:
+        total = wanted.setdefault("/".join(name.split("/")[:-1]), [0] * 4)
+        total[kind] += 1
+        total[3] += size
+    assert len(wanted) == container.paths == 19
+    assert container.path_totals() == wanted
+    assert [len(paths) for paths in container.path_lists()] == [7, 6, 6]
+
+
+@pytest.mark.parametrize("part", ["head", "block", "names", "paths", "list", "table"])
 def test_damage_is_seen(part: str, tmp_path: Path) -> None:
     data = bytearray(KEPT.read_bytes())
     sound = reader.Container(KEPT)
     table = int.from_bytes(data[88:96], "big")
     places = {"head": 30, "block": sound.blocks[1][0] + 20, "names": sound.writers[2][1] + 9}
-    at = (places | {"paths": sound.paths_at + 9, "table": table + 3})[part]
+    at = (places | {"paths": sound.paths_at + 9, "list": table - 1, "table": table + 3})[part]
     data[at] ^= 1
     (tmp_path / "damaged").write_bytes(data)
     with pytest.raises(reader.Damage):
-        reader.Container(tmp_path / "damaged").check_indexes()
+        damaged = reader.Container(tmp_path / "damaged")
+        damaged.check_indexes()
+        damaged.path_totals()
 
 
 def test_an_unfinished_file_is_refused(tmp_path: Path) -> None:

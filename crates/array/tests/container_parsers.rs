@@ -13,7 +13,9 @@ use fieldstone_core::env::read_exact_at;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::layout::{Alignment, lay_out};
 use fieldstone_format::netcdf::{Attr, Header, NcType, Version, trailer, write};
-use fieldstone_format::partitioned::{BlockBuilder, BlockEntry, Head, Table, WriterEntry, pages};
+use fieldstone_format::partitioned::{
+    BlockBuilder, BlockEntry, Head, ListedPath, Table, WriterEntry, pages, path_list,
+};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds")
@@ -97,8 +99,8 @@ fn file(ranks: usize) -> Vec<u8> {
     bytes
 }
 
-/// Seeds of the partitioned header: a block, head and index table, a page of an index.
-fn partitioned() -> [(String, Vec<u8>); 3] {
+/// Seeds of the partitioned header: a block, head and index table, a page of an index, a path list.
+fn partitioned() -> [(String, Vec<u8>); 4] {
     let mut block = BlockBuilder::default();
     block.dim("event_1/x", 5, false).unwrap();
     block.dim("time", 0, true).unwrap();
@@ -111,7 +113,7 @@ fn partitioned() -> [(String, Vec<u8>); 3] {
     let mut table = Table::default();
     let entry = BlockEntry { offset: 200, len: 50, dims: 2, vars: 3, ..BlockEntry::default() };
     table.push(entry, "a", "event_1/u");
-    table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5 });
+    table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5, list_len: 99, list_crc: 7 });
     table.count();
     let encoded = table.encode();
     let head = Head {
@@ -132,7 +134,13 @@ fn partitioned() -> [(String, Vec<u8>); 3] {
     let mut page = vec![7];
     pages::write(&[pages::name_entry(pages::name_key("event_1/v"), true, 0)], &mut page);
     page.truncate(1 + 64); // The rest is zero, and is added again.
-    [("block".into(), bytes), ("table".into(), with_head), ("page".into(), page)]
+
+    let first =
+        ListedPath { path: "event_1", dims: 1, vars: 2, last_block: 3, data: 40, ..ListedPath::default() };
+    let second = ListedPath { path: "event_1/u", record_data: 8, ..first };
+    let mut list = vec![9];
+    list.extend(path_list(&[first, second]).unwrap());
+    [("block".into(), bytes), ("table".into(), with_head), ("page".into(), page), ("path-list".into(), list)]
 }
 
 #[test]

@@ -8,6 +8,7 @@ use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::convert::convert;
 use fieldstone_array::container::enddef::Indexing;
 use fieldstone_array::container::merge::merge;
+use fieldstone_array::container::stats;
 use fieldstone_array::container::validate::validate;
 use fieldstone_array::container::{Container, CreateOptions, Format, Mode};
 use fieldstone_core::env::Env;
@@ -105,6 +106,16 @@ fn ranks_write_and_anybody_reads() {
         job(&env, "p", ranks, Format::Partitioned);
         job(&env, "c", ranks, CDF5);
         assert_eq!(contents(&env, "p"), contents(&env, "c"), "{ranks} ranks");
+        for depth in 0..3 {
+            let [p, c] = ["p", "c"].map(|path| {
+                let container = open(&env, path).unwrap();
+                stats::totals(&*container.metadata().unwrap(), depth).unwrap()
+            });
+            assert_eq!(p, c, "{ranks} ranks");
+            assert_eq!((p.numrecs, p.counts.vars), (4, 1 + 6 * ranks as u64));
+            let paths = [1, 1 + 3 * ranks, 1 + 6 * ranks][depth];
+            assert_eq!((p.paths.len(), p.paths[0].bytes > 0), (paths, true));
+        }
         let again = SimWorld::memory();
         job(&again, "p", ranks, Format::Partitioned);
         assert_eq!(bytes(&env, "p"), bytes(&again, "p"), "the same ranks write the same bytes");

@@ -7,17 +7,19 @@
 mod checks;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::validate::{Report, Severity, validate};
-use fieldstone_array::container::{Container, CreateOptions, Format};
+use fieldstone_array::container::{Container, CreateOptions, Format, Mode, stats};
 use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::read_exact_at;
 use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::{read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
-use fieldstone_format::partitioned::{Block, Head, Table};
+use fieldstone_format::partitioned::{Block, Head, PathList, Table};
 
 const PATH: &str = "/c.fsp";
 
@@ -168,6 +170,25 @@ fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
+/// Where the entry of a path begins in the path list of the only writer.
+fn list(bytes: &[u8], path: &str) -> usize {
+    let (head, table) = parts(bytes);
+    let (begin, len) = table.lists(&head);
+    let mut list = PathList::new(&bytes[begin as usize..][..len as usize], table.writers[0].blocks);
+    loop {
+        let at = begin as usize + list.at();
+        if list.next_path().unwrap().unwrap().path == path {
+            return at;
+        }
+    }
+}
+
+/// A byte of that entry.
+fn at<'b>(bytes: &'b mut [u8], path: &str, byte: usize) -> &'b mut u8 {
+    let at = list(bytes, path) + byte;
+    &mut bytes[at]
+}
+
 type Spoil = fn(&mut Vec<u8>);
 
 /// Behind checksums that match, each rule is looked at.
@@ -175,7 +196,7 @@ type Spoil = fn(&mut Vec<u8>);
 fn each_rule_is_named_where_it_is_broken() {
     // Variables of the only block: grid, event_0/u/charge, event_0/energy, event_1/u/charge, event_1/energy;
     // dimensions: time, x, event_0/hits, event_1/hits.
-    let cases: [(&str, Spoil); 30] = [
+    let cases: [(&str, Spoil); 39] = [
         ("the version is 0", |b| b[3] = 7),
         ("what the head says of places fits together", |b| put_u64(b, 72, 100)),
         ("unused bytes are zero", |b| b[140] = 1),
@@ -279,6 +300,48 @@ fn each_rule_is_named_where_it_is_broken() {
             let at = get_u64(b, 120) as usize + 4;
             b[at..at + 4].fill(0);
         }),
+        ("the table agrees with itself and the head", |b| {
+            // The length of the writer's path list; it ends where the table begins.
+            let table = get_u64(b, 88) as usize;
+            put_u64(b, table + 44 + 20, 1 << 60);
+        }),
+        ("entries of a path list ascend", |b| {
+            let at = list(b, "event_1");
+            b[at + 38..at + 45].copy_from_slice(b"event_0");
+        }),
+        ("entries of a path list ascend", |b| {
+            let at = list(b, "event_0/u");
+            b[at + 2..at + 14].fill(0);
+        }),
+        ("entries of a path list ascend", |b| {
+            let at = list(b, "event_0/u");
+            b[at + 21] = 9;
+        }),
+        ("what the writer's blocks hold under each path", |b| {
+            let at = list(b, "event_1");
+            b[at + 5] += 1;
+        }),
+        ("what the writer's blocks hold under each path", |b| {
+            let at = list(b, "event_1/u");
+            b[at + 29] ^= 1;
+        }),
+        ("what the writer's blocks hold under each path", |b| {
+            let at = list(b, "event_1");
+            b[at + 37] ^= 1;
+        }),
+        ("`event_0/t` has no object in the writer's blocks", |b| {
+            let at = list(b, "event_0/u");
+            b[at + 46] = b't';
+        }),
+        ("`event_1/u` is missing", |b| {
+            let at = list(b, "event_1/u");
+            let table = get_u64(b, 88) as usize;
+            // A gap opens before the list, which is shorter.
+            let len = get_u64(b, table + 44 + 20);
+            let begin = table - len as usize;
+            b.copy_within(begin..at, begin + 47);
+            put_u64(b, table + 44 + 20, len - 47);
+        }),
     ];
     let sound = written(1, 3);
     for (i, (rule, spoil)) in cases.into_iter().enumerate() {
@@ -291,6 +354,41 @@ fn each_rule_is_named_where_it_is_broken() {
             rule.replace("the record dimension is that of the head", "one dimension is the record dimension");
         assert!(said(&report).contains(&rule), "case {i}, {rule}: {}", said(&report));
         assert_eq!(report.ok, rule.contains("unused"), "case {i}");
+    }
+}
+
+/// Behind checksums that match, a list that contradicts the index table is passed over for the blocks.
+#[test]
+fn what_a_wrong_list_says_is_not_told() {
+    let totals = |bytes: &[u8]| {
+        let env = SimWorld::memory();
+        write_all_at(&*env.disk.create_new(Path::new(PATH)).unwrap(), bytes, 0).unwrap();
+        let comm = Arc::new(SingleComm::new(env.disk.clone()));
+        let container = Container::open(Path::new(PATH), Mode::Read, comm, &env).unwrap();
+        let metadata = container.metadata().unwrap();
+        (stats::totals(&*metadata, 9).unwrap(), metadata.below("").unwrap())
+    };
+    let sound = written(1, 3);
+    let wanted = totals(&sound);
+    assert_eq!(wanted.0.bytes, 12 + 2 * (1 + 2) + 2 * (2 * 3 * 4));
+    // A dimension more, an attribute more, a variable less, another number of bytes, paths out of order, no list.
+    let spoils: [Spoil; 6] = [
+        |b| *at(b, "event_1", 5) += 1,
+        |b| *at(b, "event_1", 9) += 1,
+        |b| *at(b, "event_1/u", 13) -= 1,
+        |b| *at(b, "event_1", 37) += 8,
+        |b| *at(b, "event_1", 38) = b'a',
+        |b| {
+            let table = get_u64(b, 88) as usize;
+            put_u64(b, table + 44 + 20, 0);
+        },
+    ];
+    for (i, spoil) in spoils.into_iter().enumerate() {
+        let mut bytes = sound.clone();
+        spoil(&mut bytes);
+        checks::mend(&mut bytes);
+        assert!(bytes != sound && !check(&bytes).ok, "case {i}");
+        assert_eq!(totals(&bytes), wanted, "case {i}");
     }
 }
 
@@ -311,12 +409,13 @@ fn an_unfinished_file_says_how_far_its_writer_came() {
         }
         // In enddef: some part of the header is not yet there.
         let whole = written(ranks, 1);
-        let (_, table) = {
+        let (head, table) = {
             let mut finished = whole.clone();
             finished[..4].copy_from_slice(b"FSP\0");
             parts(&finished)
         };
-        for at in [30, table.blocks[0].offset + 9, table.writers[ranks - 1].names_offset + 2] {
+        let list = table.lists(&head).0 + table.list_of_writer(ranks - 1);
+        for at in [30, table.blocks[0].offset + 9, table.writers[ranks - 1].names_offset + 2, list + 3] {
             let mut bytes = whole.clone();
             bytes[at as usize..at as usize + 9].fill(0);
             assert!(said(&check(&bytes)).contains("stopped in enddef"), "{}", said(&check(&bytes)));

@@ -298,7 +298,8 @@ fn absent<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Every path that holds a dimension, a variable or an attribute, by one pass over all names.
+/// Every path that holds a dimension, a variable or an attribute: from the path lists of a partitioned header,
+/// or by one pass over all names.
 fn paths(file: &Container) -> Result<BTreeSet<String>> {
     if !file.is_defining() {
         return Ok(file.metadata()?.below("")?.into_keys().collect());

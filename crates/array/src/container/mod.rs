@@ -31,4 +31,4 @@ pub mod stats;
 pub mod validate;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
-pub use model::{Counts, DimInfo, Format, Metadata, Object, Strategy, VarInfo};
+pub use model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, Strategy, VarInfo};

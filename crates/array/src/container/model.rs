@@ -90,6 +90,24 @@ pub struct Counts {
     pub vars: u64,
 }
 
+impl Counts {
+    /// Adds those of another part of the same container.
+    pub(super) fn add(&mut self, other: &Counts) {
+        self.dims = self.dims.saturating_add(other.dims);
+        self.attrs = self.attrs.saturating_add(other.attrs);
+        self.vars = self.vars.saturating_add(other.vars);
+    }
+}
+
+/// What a container has under a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathTotals {
+    /// Objects.
+    pub counts: Counts,
+    /// Bytes of its variables' elements, all records included.
+    pub bytes: u64,
+}
+
 /// An object as a pass over all of them sees it.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
@@ -147,16 +165,24 @@ pub trait Metadata: Send + Sync + fmt::Debug {
             vars.iter().try_for_each(|var| see(Object::Var(var)))?;
         }
     }
-    /// The paths that are `path` or stand below it, sorted, with what stands directly under each; all paths for
-    /// an empty one. With the partitioned header, metadata blocks without such paths are not read.
-    fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
-        let mut found = BTreeMap::new();
+    /// Calls `see` with paths that are `path` or stand below it (with all for an empty one) and what stands
+    /// directly under them. A path may come more than once: its totals are the sum. With the partitioned header
+    /// no metadata block is read for all paths.
+    fn each_path(&self, path: &str, see: &mut dyn FnMut(&str, PathTotals) -> Result<()>) -> Result<()> {
         self.each(&mut |object| {
-            let name = match &object {
-                Object::Dim(name) | Object::Attr(name) => name,
-                Object::Var(var) => var.name.as_str(),
-            };
-            count_below(&mut found, path, name.rsplit_once('/').map_or("", |(above, _)| above), &object);
+            let (above, totals) = total_of(&object)?;
+            if is_below(above, path) { see(above, totals) } else { Ok(()) }
+        })
+    }
+    /// The paths that are `path` or stand below it, sorted, with what stands directly under each; all paths for
+    /// an empty one. Reads what [`each_path`](Metadata::each_path) reads.
+    fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
+        let mut found: BTreeMap<String, Counts> = BTreeMap::new();
+        self.each_path(path, &mut |path, totals| {
+            match found.get_mut(path) {
+                Some(counts) => counts.add(&totals.counts),
+                None => drop(found.insert(path.to_owned(), totals.counts)),
+            }
             Ok(())
         })?;
         Ok(found)
@@ -170,19 +196,23 @@ pub(super) fn is_below(path: &str, top: &str) -> bool {
     top.is_empty() || path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Counts an object that stands directly under `path`, where that is `top` or below it.
-fn count_below(found: &mut BTreeMap<String, Counts>, top: &str, path: &str, object: &Object<'_>) {
-    if !is_below(path, top) {
-        return;
-    }
-    if !found.contains_key(path) {
-        found.insert(path.to_owned(), Counts::default());
-    }
-    if let Some(counts) = found.get_mut(path) {
-        match object {
-            Object::Dim(_) => counts.dims += 1,
-            Object::Attr(_) => counts.attrs += 1,
-            Object::Var(_) => counts.vars += 1,
+/// The path that an object stands directly under, and the object as that path's totals.
+pub(super) fn total_of<'a>(object: &Object<'a>) -> Result<(&'a str, PathTotals)> {
+    let mut totals = PathTotals::default();
+    let name = match *object {
+        Object::Dim(name) => {
+            totals.counts.dims = 1;
+            name
         }
-    }
+        Object::Attr(name) => {
+            totals.counts.attrs = 1;
+            name
+        }
+        Object::Var(var) => {
+            totals.counts.vars = 1;
+            totals.bytes = super::stats::bytes(var)?;
+            &var.name
+        }
+    };
+    Ok((name.rsplit_once('/').map_or("", |(above, _)| above), totals))
 }

@@ -1,6 +1,7 @@
 //! How many objects a container has, in all and below each path, and how many bytes they are.
 //!
-//! Invariants: one pass over all objects, in which each part of the header is read once; memory grows with the number
+//! Invariants: counts and bytes by path come from where the header keeps them, types and attributes of variables
+//! from one pass over all objects, in which each part of the header is read once; memory grows with the number
 //! of paths that are told apart, not with the objects below them.
 
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::collections::BTreeMap;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
-use super::{Counts, Metadata, Object, VarInfo};
+use super::model::total_of;
+use super::{Counts, Metadata, Object, PathTotals, VarInfo};
 
 /// Objects below one path. Its own text is empty for those that stand in none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,57 +23,101 @@ pub struct PathStats {
     pub bytes: u64,
 }
 
-/// What a container holds.
+/// What a container holds, in all and by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct Totals {
     /// All objects. Attributes of variables are not among them.
     pub counts: Counts,
-    /// Attributes of all variables.
-    pub var_attrs: u64,
     /// Records.
     pub numrecs: u64,
     /// Bytes of all elements.
     pub bytes: u64,
-    /// Variables of each type that there is, and their bytes.
-    pub types: Vec<(NcType, u64, u64)>,
     /// By path, in their order.
     pub paths: Vec<PathStats>,
 }
 
-/// Counts, with paths told apart down to `depth` parts.
+/// What a container holds, its variables looked at one by one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// In all and by path.
+    pub totals: Totals,
+    /// Attributes of all variables.
+    pub var_attrs: u64,
+    /// Variables of each type that there is, and their bytes.
+    pub types: Vec<(NcType, u64, u64)>,
+}
+
+/// Counts, with paths told apart down to `depth` parts. Of a partitioned header no metadata block is read.
 ///
-/// Errors: those of [`Metadata`]; Corrupt where a variable has 2^64 bytes or more.
+/// Errors: those of [`Metadata`]; Corrupt where there are 2^64 bytes or more.
+pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
+    let mut sums = Sums::new(depth);
+    metadata.each_path("", &mut |path, totals| sums.add(path, &totals))?;
+    sums.finish(metadata)
+}
+
+/// As [`totals`], with what only the variables themselves tell.
 pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
-    let mut stats = Stats { counts: metadata.counts()?, numrecs: metadata.numrecs()?, ..Stats::default() };
-    let mut paths: BTreeMap<String, (Counts, u64)> = BTreeMap::new();
+    let mut sums = Sums::new(depth);
+    let mut var_attrs = 0;
     let mut types: BTreeMap<NcType, (u64, u64)> = BTreeMap::new();
     metadata.each(&mut |object| {
-        let var = match object {
-            Object::Dim(name) => {
-                at(&mut paths, name, depth).0.dims += 1;
-                return Ok(());
-            }
-            Object::Attr(name) => {
-                at(&mut paths, name, depth).0.attrs += 1;
-                return Ok(());
-            }
-            Object::Var(var) => var,
-        };
-        let bytes = bytes(var)?;
-        let place = at(&mut paths, &var.name, depth);
-        place.0.vars += 1;
-        place.1 = add(var, place.1, bytes)?;
-        let of_type = types.entry(var.ty).or_default();
-        of_type.0 += 1;
-        of_type.1 = add(var, of_type.1, bytes)?;
-        stats.bytes = add(var, stats.bytes, bytes)?;
-        stats.var_attrs += var.attrs.len() as u64;
+        let (path, totals) = total_of(&object)?;
+        // That all bytes are fewer than 2^64 is seen there, so those of a type are, too.
+        sums.add(path, &totals)?;
+        if let Object::Var(var) = object {
+            let of_type = types.entry(var.ty).or_default();
+            of_type.0 += 1;
+            of_type.1 += totals.bytes;
+            var_attrs += var.attrs.len() as u64;
+        }
         Ok(())
     })?;
-    stats.types = types.into_iter().map(|(ty, (vars, bytes))| (ty, vars, bytes)).collect();
-    stats.paths =
-        paths.into_iter().map(|(path, (counts, bytes))| PathStats { path, counts, bytes }).collect();
-    Ok(stats)
+    let types = types.into_iter().map(|(ty, (vars, bytes))| (ty, vars, bytes)).collect();
+    Ok(Stats { totals: sums.finish(metadata)?, var_attrs, types })
+}
+
+/// Totals that are being added up.
+#[derive(Debug, Default)]
+struct Sums {
+    depth: usize,
+    bytes: u64,
+    paths: BTreeMap<String, PathTotals>,
+}
+
+impl Sums {
+    fn new(depth: usize) -> Sums {
+        Sums { depth, ..Sums::default() }
+    }
+
+    /// Adds what stands directly under a path where that counts: the path cut to so many parts.
+    fn add(&mut self, path: &str, totals: &PathTotals) -> Result<()> {
+        self.bytes = self.bytes.checked_add(totals.bytes).ok_or_else(|| {
+            Error::corrupt(format!("path `{}`: with it there are 2^64 bytes or more", path.escape_debug()))
+        })?;
+        let end = match self.depth {
+            0 => 0,
+            _ => path.match_indices('/').nth(self.depth - 1).map_or(path.len(), |(at, _)| at),
+        };
+        match self.paths.get_mut(&path[..end]) {
+            Some(sum) => {
+                sum.counts.add(&totals.counts);
+                sum.bytes += totals.bytes; // Not above the sum of all.
+            }
+            None => drop(self.paths.insert(path[..end].to_owned(), *totals)),
+        }
+        Ok(())
+    }
+
+    fn finish(self, metadata: &dyn Metadata) -> Result<Totals> {
+        let one = |(path, PathTotals { counts, bytes })| PathStats { path, counts, bytes };
+        Ok(Totals {
+            counts: metadata.counts()?,
+            numrecs: metadata.numrecs()?,
+            bytes: self.bytes,
+            paths: self.paths.into_iter().map(one).collect(),
+        })
+    }
 }
 
 /// Bytes of a variable's elements; Corrupt where they are more than a number of 64 bits tells.
@@ -85,22 +131,8 @@ pub fn bytes(var: &VarInfo) -> Result<u64> {
     bytes.ok_or_else(|| too_large(var))
 }
 
-fn add(var: &VarInfo, sum: u64, bytes: u64) -> Result<u64> {
-    sum.checked_add(bytes).ok_or_else(|| too_large(var))
-}
-
 fn too_large(var: &VarInfo) -> Error {
-    Error::corrupt(format!("variable `{}`: with it there are 2^64 bytes or more", var.name))
-}
-
-/// Where an object counts: its enclosing path, cut to `depth` parts.
-fn at<'a>(paths: &'a mut BTreeMap<String, (Counts, u64)>, name: &str, depth: usize) -> &'a mut (Counts, u64) {
-    let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let end = match depth {
-        0 => 0,
-        _ => parent.match_indices('/').nth(depth - 1).map_or(parent.len(), |(at, _)| at),
-    };
-    paths.entry(parent[..end].to_owned()).or_default()
+    Error::corrupt(format!("variable `{}`: it has 2^64 bytes or more", var.name))
 }
 
 #[cfg(test)]
@@ -128,25 +160,26 @@ mod tests {
 
     #[test]
     fn objects_are_counted_in_all_and_below_each_path() {
-        let stats = stats(&events(), 1).unwrap();
-        assert_eq!(stats.counts, Counts { dims: 3, attrs: 2, vars: 3 });
-        assert_eq!((stats.numrecs, stats.var_attrs, stats.bytes), (4, 1, 40 + 24 + 8));
+        let Stats { totals: all, var_attrs, types } = stats(&events(), 1).unwrap();
+        assert_eq!(all, totals(&events(), 1).unwrap());
+        assert_eq!(all.counts, Counts { dims: 3, attrs: 2, vars: 3 });
+        assert_eq!((all.numrecs, var_attrs, all.bytes), (4, 1, 40 + 24 + 8));
         let of = |path: &str, dims, attrs, vars, bytes| PathStats {
             path: path.into(),
             counts: Counts { dims, attrs, vars },
             bytes,
         };
         let paths = [of("", 1, 1, 1, 8), of("event_1", 1, 1, 1, 40), of("event_2", 1, 0, 1, 24)];
-        assert_eq!(stats.paths, paths);
-        let types = [(NcType::Short, 1, 24), (NcType::Float, 1, 40), (NcType::Int64, 1, 8)];
-        assert_eq!(stats.types, types);
+        assert_eq!(all.paths, paths);
+        let wanted = [(NcType::Short, 1, 24), (NcType::Float, 1, 40), (NcType::Int64, 1, 8)];
+        assert_eq!(types, wanted);
     }
 
     #[test]
     fn paths_are_told_apart_down_to_the_depth() {
         let paths = |depth| {
-            let stats = stats(&events(), depth).unwrap();
-            stats.paths.into_iter().map(|place| place.path).collect::<Vec<_>>()
+            let totals = totals(&events(), depth).unwrap();
+            totals.paths.into_iter().map(|place| place.path).collect::<Vec<_>>()
         };
         assert_eq!(paths(0), [""]);
         assert_eq!(paths(2), ["", "event_1", "event_2/plane_u"]);

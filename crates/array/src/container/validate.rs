@@ -7,6 +7,7 @@
 //! | `partitioned` | head, index table, how the parts lie, the data; unfinished files |
 //! | `blocks` | metadata blocks and the objects in them |
 //! | `indexes` | the path index and the name indexes against what the blocks say |
+//! | `lists` | the path lists against what the blocks say |
 //!
 //! | what | as |
 //! |---|---|
@@ -27,6 +28,7 @@
 
 mod blocks;
 mod indexes;
+mod lists;
 mod partitioned;
 
 use fieldstone_core::Result;

@@ -6,9 +6,10 @@
 //! | [`head`] | the first bytes of the file: totals, places, number of records |
 //! | [`table`] | the index table: one entry a metadata block, one entry a writer |
 //! | [`block`] | a metadata block: dimensions, global attributes and variables that one writer defined |
+//! | [`list`] | a path list: what one writer defined under each of its paths |
 //! | [`pages`] | sorted entries in checksummed pages: the path index, and each writer's name index |
 //!
-//! A file is head, blocks, name indexes, path index, table, data part. The data part is that of a CDF-5
+//! A file is head, blocks, name indexes, path index, path lists, table, data part. The data part is that of a CDF-5
 //! file with the same definitions. The normative text is `spec/partitioned-header.md`.
 //!
 //! Invariants: integers are big-endian; every byte of the header but padding is covered by a CRC-32C; what
@@ -19,11 +20,13 @@ use fieldstone_core::{Error, Result};
 
 pub mod block;
 pub mod head;
+pub mod list;
 pub mod pages;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, BlockDim, BlockVar};
 pub use head::{Head, is_unfinished};
+pub use list::{ListedPath, PathList, path_list};
 pub use pages::{Page, name_entry, name_key, path_entry, path_hash};
 pub use table::{BlockEntry, Table, WriterEntry};
 

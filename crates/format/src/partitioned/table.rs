@@ -1,5 +1,5 @@
 //! The index table: all that every rank keeps of a file's header. One entry a metadata block, one entry a
-//! writer, and for each block the least and the greatest path in it.
+//! writer (its name index and its path list), and for each block the least and the greatest path in it.
 //!
 //! Numbers of objects in the file follow the blocks: the first dimension of the second block comes after
 //! the last of the first.
@@ -54,6 +54,10 @@ pub struct WriterEntry {
     pub names_offset: u64,
     /// Entries of its name index.
     pub names: u64,
+    /// Length of its path list in bytes. The lists stand one after another, the last before the table.
+    pub list_len: u64,
+    /// CRC-32C of its path list.
+    pub list_crc: u32,
 }
 
 /// The index table.
@@ -66,12 +70,13 @@ pub struct Table {
     paths: Names,
     first: Vec<[u64; 3]>,
     first_block: Vec<u32>,
+    first_list: Vec<u64>,
 }
 
 /// Bytes of a block's entry.
 const BLOCK: usize = 44;
 /// Bytes of a writer's entry.
-const WRITER: usize = 20;
+const WRITER: usize = 32;
 
 impl Table {
     /// Appends a block whose objects stand under paths from `least` to `greatest`.
@@ -98,6 +103,8 @@ impl Table {
             out.extend_from_slice(&writer.blocks.to_be_bytes());
             out.extend_from_slice(&writer.names_offset.to_be_bytes());
             out.extend_from_slice(&writer.names.to_be_bytes());
+            out.extend_from_slice(&writer.list_len.to_be_bytes());
+            out.extend_from_slice(&writer.list_crc.to_be_bytes());
         }
         out.extend_from_slice(self.paths.text().as_bytes());
         out
@@ -150,8 +157,13 @@ impl Table {
             lens.extend([cursor.u16()?, cursor.u16()?]);
         }
         for _ in 0..writers {
-            let (blocks, names_offset, names) = (cursor.u32()?, cursor.u64()?, cursor.u64()?);
-            self.writers.push(WriterEntry { blocks, names_offset, names });
+            self.writers.push(WriterEntry {
+                blocks: cursor.u32()?,
+                names_offset: cursor.u64()?,
+                names: cursor.u64()?,
+                list_len: cursor.u64()?,
+                list_crc: cursor.u32()?,
+            });
         }
         Ok(lens)
     }
@@ -183,6 +195,11 @@ impl Table {
                 return Err(wrong("name indexes stand before the data part"));
             }
         }
+        let room = head.table_offset.saturating_sub(Head::LEN as u64);
+        let lists = table.writers.iter().try_fold(0u64, |sum, writer| sum.checked_add(writer.list_len));
+        if lists.is_none_or(|lists| lists > room) {
+            return Err(wrong("path lists stand between head and table"));
+        }
         for len in lens {
             table.paths.push(cursor.text(usize::from(len))?);
         }
@@ -211,12 +228,27 @@ impl Table {
             }
             self.first.push(sums);
         }
-        let mut block = 0;
+        let (mut block, mut list) = (0, 0u64);
         self.first_block = vec![0];
+        self.first_list = vec![0];
         for writer in &self.writers {
             block += writer.blocks;
             self.first_block.push(block);
+            list = list.saturating_add(writer.list_len);
+            self.first_list.push(list);
         }
+    }
+
+    /// Where a writer's path list begins, counted from the first list; the length of all for the writer after
+    /// the last.
+    pub fn list_of_writer(&self, writer: usize) -> u64 {
+        self.first_list.get(writer).copied().unwrap_or_default()
+    }
+
+    /// Offset of the first path list in the file with this head, and length of all.
+    pub fn lists(&self, head: &Head) -> (u64, u64) {
+        let len = self.list_of_writer(self.writers.len());
+        (head.table_offset.saturating_sub(len), len)
     }
 
     fn block_of(&self, kind: usize, number: u64) -> Option<(usize, usize)> {
@@ -257,7 +289,18 @@ impl Table {
     pub fn memory(&self) -> u64 {
         let blocks = self.blocks.capacity() * size_of::<BlockEntry>();
         let writers = self.writers.capacity() * size_of::<WriterEntry>();
-        self.paths.memory() + (blocks + writers + self.first.capacity() * 24) as u64
+        self.paths.memory()
+            + (blocks + writers + self.first.capacity() * 24 + self.first_list.capacity() * 8) as u64
+    }
+}
+
+impl WriterEntry {
+    /// Whether these bytes are the writer's path list.
+    pub fn check_list(&self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() as u64 != self.list_len || crate::crc(bytes) != self.list_crc {
+            return Err(Error::corrupt("the path list does not match its checksum"));
+        }
+        Ok(())
     }
 }
 
@@ -287,9 +330,11 @@ mod tests {
             let block = BlockEntry { offset, len: 50, crc: 9, dims: 2, vars, ..BlockEntry::default() };
             table.push(block, "a", if i == 1 { "event_1/u" } else { "b" });
         }
-        table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5 });
+        let list_crc = crate::crc(b"list");
+        table.writers.push(WriterEntry { blocks: 1, names_offset: 4096, names: 5, list_len: 4, list_crc });
         table.writers.push(WriterEntry::default());
-        table.writers.push(WriterEntry { blocks: 2, names_offset: 8192, names: 8 });
+        let (list_len, names_offset) = (40, 8192);
+        table.writers.push(WriterEntry { blocks: 2, names_offset, names: 8, list_len, ..Default::default() });
         table.count();
         let bytes = table.encode();
         let head = Head {
@@ -319,6 +364,9 @@ mod tests {
         assert_eq!(places[..7], wanted);
         assert_eq!((places[7], read.block_of_dim(3)), (None, Some((1, 1))));
         assert_eq!((read.path_range(1), read.blocks_of_writer(2)), (("a", "event_1/u"), 1..3));
+        assert_eq!((read.lists(&head), [0, 1, 2].map(|i| read.list_of_writer(i))), ((456, 44), [0, 4, 4]));
+        assert!(read.writers[0].check_list(b"list").is_ok());
+        assert!(read.writers[0].check_list(b"lisu").is_err() && read.writers[0].check_list(b"").is_err());
     }
 
     #[test]
@@ -341,6 +389,14 @@ mod tests {
             let mut other = head.clone();
             spoil(&mut other);
             assert!(Table::decode(&bytes, &other).is_err());
+        }
+        for lens in [[341, 0, 0], [u64::MAX, 0, 1]] {
+            let mut other = table.clone();
+            other.writers.iter_mut().zip(lens).for_each(|(writer, len)| writer.list_len = len);
+            let bytes = other.encode();
+            let error =
+                Table::decode(&bytes, &Head { table_crc: crate::crc(&bytes), ..head.clone() }).unwrap_err();
+            assert!(error.message().contains("path lists stand between"), "{error}");
         }
         // Sums of blocks beyond 32 bits are an error like any other.
         let mut wild = table.clone();

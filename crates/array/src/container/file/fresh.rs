@@ -15,7 +15,7 @@ use super::full::{Full, Read, dim_info, var_info};
 use super::source::Unfinished;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 use crate::container::partitioned::Reader;
 
 /// See the module's text.
@@ -140,6 +140,9 @@ impl Metadata for Fresh {
     }
     fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
         self.whole()?.each(see)
+    }
+    fn each_path(&self, path: &str, see: &mut dyn FnMut(&str, PathTotals) -> Result<()>) -> Result<()> {
+        self.whole()?.each_path(path, see)
     }
     fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
         self.whole()?.below(path)

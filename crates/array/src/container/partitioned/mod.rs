@@ -4,6 +4,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`reader`] | metadata from head, index table and the blocks that are asked for |
+//! | `lists` | what the path lists say, without a block |
 //! | [`write`](mod@write) | the collective moment: blocks written in parallel, the table gathered |
 //!
 //! The bytes are those of `format::partitioned`; the normative text is `spec/partitioned-header.md`.
@@ -11,11 +12,12 @@
 //! Invariants: what every rank holds is the index table, never all blocks; a rank that defines paths of its
 //! own sends no name to anybody; what fails its checksum is named by block and path, and the rest is read.
 
+mod lists;
 pub(crate) mod own;
 pub mod reader;
 #[cfg(test)]
 mod tests;
 pub mod write;
 
-pub use reader::{PathTotals, Reader};
+pub use reader::Reader;
 pub use write::finished;

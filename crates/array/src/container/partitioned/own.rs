@@ -1,4 +1,5 @@
-//! What one rank prepares alone: which paths its objects stand under, its metadata blocks, its name index.
+//! What one rank prepares alone: which paths its objects stand under, its metadata blocks, its name index, its
+//! path list.
 //!
 //! Invariants: blocks hold a rank's objects in the order of its definitions; a dimension stands in the block
 //! of the first variable that needs it, or an earlier one; where blocks are cut depends on nothing but the
@@ -9,7 +10,9 @@ use std::collections::{HashMap, HashSet};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Header, Names, layout, paths};
 use fieldstone_format::partitioned::pages::{NAME_ENTRY, PathCounts};
-use fieldstone_format::partitioned::{BLOCK_TARGET, BlockBuilder, BlockEntry, Table, path_hash};
+use fieldstone_format::partitioned::{
+    BLOCK_TARGET, BlockBuilder, BlockEntry, ListedPath, Table, path_hash, path_list,
+};
 
 /// Dimensions, global attributes, variables: the order of all columns by kind.
 pub(super) const DIM: usize = 0;
@@ -162,6 +165,40 @@ impl Sizes {
     }
 }
 
+/// What a rank's blocks hold under each of its paths, by the paths' numbers.
+struct Listed<'a> {
+    paths: &'a Paths,
+    list: Vec<Option<ListedPath<'a>>>,
+}
+
+impl<'a> Listed<'a> {
+    /// Counts an object of a kind that was put into a block; gives its path's entry.
+    fn add(
+        &mut self,
+        header: &'a Header,
+        kind: usize,
+        i: usize,
+        block: usize,
+    ) -> Option<&mut ListedPath<'a>> {
+        let path = *self.paths.of[kind].get(i)? as usize;
+        let block = block as u32;
+        let listed = self.list.get_mut(path)?.get_or_insert_with(|| ListedPath {
+            path: paths::split(names_of(header)[kind].get(i)).0,
+            first_block: block,
+            ..ListedPath::default()
+        });
+        listed.last_block = block;
+        *[&mut listed.dims, &mut listed.attrs, &mut listed.vars][kind] += 1;
+        Some(listed)
+    }
+
+    fn encode(self) -> Result<Vec<u8>> {
+        let mut list: Vec<ListedPath<'_>> = self.list.into_iter().flatten().collect();
+        list.sort_unstable_by_key(|listed| listed.path);
+        path_list(&list)
+    }
+}
+
 /// A rank's metadata blocks, one after another.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
@@ -171,23 +208,34 @@ pub(super) struct Blocks {
     pub table: Table,
     /// Begin of each variable that was placed, relative to its part; `u64::MAX` for others.
     pub begins: Vec<u64>,
+    /// Its path list.
+    pub list: Vec<u8>,
 }
 
 impl Blocks {
     /// Writes blocks. `dim_ids` are numbers in the file of this rank's dimensions, `before` the sizes of
     /// the lower ranks.
-    pub fn build(header: &Header, keep: &Keep, dim_ids: &[u64], before: &Sizes) -> Result<Blocks> {
+    pub fn build<'a>(
+        header: &'a Header,
+        paths: &'a Paths,
+        keep: &Keep,
+        dim_ids: &[u64],
+        before: &Sizes,
+    ) -> Result<Blocks> {
+        let mut listed = Listed { paths, list: vec![None; paths.hashes.len()] };
         let mut blocks = Blocks { begins: vec![u64::MAX; header.vars.len()], ..Blocks::default() };
         let mut builder = BlockBuilder::default();
         let (mut fixed, mut record) = (before.fixed, before.record);
         let mut data = 0u64;
         for i in keep.iter(ATTR, header.attrs.len()) {
             builder.attr(header.attrs.get(i))?;
+            listed.add(header, ATTR, i, blocks.table.blocks.len());
             blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
         }
         let mut dims = keep.iter(DIM, header.dims.len()).peekable();
-        let put_dim = |builder: &mut BlockBuilder, i: usize| {
+        let put_dim = |builder: &mut BlockBuilder, listed: &mut Listed<'a>, i: usize, block: usize| {
             let dim = header.dims.get(i);
+            listed.add(header, DIM, i, block);
             builder.dim(dim.name, dim.len, dim.is_record)
         };
         let mut ids = Vec::new();
@@ -195,7 +243,7 @@ impl Blocks {
             let var = header.vars.get(i);
             let needs = var.dims().iter().max().map_or(0, |id| *id as usize + 1);
             while let Some(dim) = dims.next_if(|dim| *dim < needs) {
-                put_dim(&mut builder, dim)?;
+                put_dim(&mut builder, &mut listed, dim, blocks.table.blocks.len())?;
                 blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
             }
             let bytes = layout::bytes_of(header, var)?;
@@ -204,6 +252,10 @@ impl Blocks {
             let begin = *place;
             *place += bytes.next_multiple_of(4);
             data = data.saturating_add(bytes);
+            if let Some(listed) = listed.add(header, VAR, i, blocks.table.blocks.len()) {
+                let sum = if is_record { &mut listed.record_data } else { &mut listed.data };
+                *sum = sum.saturating_add(bytes);
+            }
             ids.clear();
             ids.extend(var.dims().iter().map(|id| dim_ids[*id as usize]));
             builder.var(var.name(), var.ty(), is_record, &ids, var.attrs(), begin)?;
@@ -211,10 +263,11 @@ impl Blocks {
             blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
         }
         for dim in dims {
-            put_dim(&mut builder, dim)?;
+            put_dim(&mut builder, &mut listed, dim, blocks.table.blocks.len())?;
             blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
         }
         blocks.close(&mut builder, &mut data, 0)?;
+        blocks.list = listed.encode()?;
         Ok(blocks)
     }
 

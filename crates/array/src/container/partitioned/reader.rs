@@ -1,11 +1,12 @@
 //! Reads a partitioned header on demand.
 //!
 //! Opening reads the head and the index table. Finding a name reads one or two pages of an index and one
-//! block, listing reads each block once, in order. A few decoded blocks and pages are kept.
+//! block, listing objects reads each block once, in order; what stands under paths is in the path lists, which
+//! nothing else reads. A few decoded blocks and pages are kept.
 //!
 //! Invariants: nothing is believed before its checksum matched; hashes lead to a slot, the name that stands
-//! there decides; a damaged name index only makes finding slower, because its writer's blocks are searched
-//! instead; "there is none" is said only after everything that could hold it was read.
+//! there decides; a damaged name index or path list only makes an answer slower, because its writer's blocks are
+//! searched instead; "there is none" is said only after everything that could hold it was read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, 
 use fieldstone_format::partitioned::{Block, Head, Page, Table, name_key, path_hash};
 
 use crate::container::access::Records;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, VarInfo, is_below};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 
 /// Decoded blocks that are kept, in bytes.
 const BLOCKS_KEPT: usize = 4 << 20;
@@ -32,17 +33,6 @@ struct Kept {
     blocks: VecDeque<(usize, Arc<Block>)>,
     bytes: usize,
     runs: VecDeque<(u64, Arc<Vec<u8>>)>,
-}
-
-/// What is defined under one path: by all ranks together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PathTotals {
-    /// Dimensions.
-    pub dims: u64,
-    /// Global attributes.
-    pub attrs: u64,
-    /// Variables.
-    pub vars: u64,
 }
 
 /// See the module's text.
@@ -115,8 +105,8 @@ impl Reader {
     }
 
     /// How many objects stand directly under `path`, from one read of the path index.
-    pub fn totals(&self, path: &str) -> Result<PathTotals> {
-        let mut totals = PathTotals::default();
+    pub fn totals(&self, path: &str) -> Result<Counts> {
+        let mut totals = Counts::default();
         for entry in self.writers_of(path)? {
             totals.dims += u64::from(entry.dims);
             totals.attrs += u64::from(entry.attrs);
@@ -164,7 +154,7 @@ impl Reader {
     }
 
     /// An error in a block, with what a user needs to know of the block.
-    fn in_block(&self, number: usize, error: Error) -> Error {
+    pub(super) fn in_block(&self, number: usize, error: Error) -> Error {
         let (least, greatest) = self.table.path_range(number);
         let offset = self.table.blocks.get(number).map_or(0, |block| block.offset);
         let paths = match (least, greatest) {
@@ -354,6 +344,37 @@ impl Reader {
         place.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
     }
 
+    /// Calls `see` with every object of a block.
+    pub(super) fn each_of_block(
+        &self,
+        number: usize,
+        see: &mut dyn FnMut(Object<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (block, first) = (self.block(number)?, self.table.first_of_block(number)[2]);
+        let named = |(above, last): (&str, &str)| match above {
+            "" => last.to_owned(),
+            _ => format!("{above}/{last}"),
+        };
+        for slot in 0..block.dims() {
+            let name = block.dim_name(slot).map_err(|error| self.in_block(number, error))?;
+            see(Object::Dim(&named(name)))?;
+        }
+        for slot in 0..block.attrs() {
+            let name = block.attr_name(slot).map_err(|error| self.in_block(number, error))?;
+            see(Object::Attr(&named(name)))?;
+        }
+        for slot in 0..block.vars() {
+            see(Object::Var(&self.var(first + slot as u64)?))?;
+        }
+        Ok(())
+    }
+
+    /// `len` bytes from `offset` on, as one read.
+    pub(super) fn part(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        exactly(&self.file, offset, len)
+    }
+
     fn dim(&self, number: u64) -> Result<DimInfo> {
         let (block, slot) = self.place(number, false)?;
         let dim = self.block(block)?.dim(slot).map_err(|error| self.in_block(block, error))?;
@@ -448,54 +469,13 @@ impl Metadata for Reader {
         Ok(attrs)
     }
     fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
-        for number in 0..self.table.blocks.len() {
-            let (block, first) = (self.block(number)?, self.table.first_of_block(number)[2]);
-            let named = |(above, last): (&str, &str)| match above {
-                "" => last.to_owned(),
-                _ => format!("{above}/{last}"),
-            };
-            for slot in 0..block.dims() {
-                let name = block.dim_name(slot).map_err(|error| self.in_block(number, error))?;
-                see(Object::Dim(&named(name)))?;
-            }
-            for slot in 0..block.attrs() {
-                let name = block.attr_name(slot).map_err(|error| self.in_block(number, error))?;
-                see(Object::Attr(&named(name)))?;
-            }
-            for slot in 0..block.vars() {
-                see(Object::Var(&self.var(first + slot as u64)?))?;
-            }
-        }
-        Ok(())
+        (0..self.table.blocks.len()).try_for_each(|number| self.each_of_block(number, see))
+    }
+    fn each_path(&self, path: &str, see: &mut dyn FnMut(&str, PathTotals) -> Result<()>) -> Result<()> {
+        self.totals_below(&names::nfc(path), see)
     }
     fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
-        let path = names::nfc(path);
-        // Those below a path stand together in the order of bytes: `0` follows `/`.
-        let (from, to) = (format!("{path}/"), format!("{path}0"));
-        let mut found: BTreeMap<String, Counts> = BTreeMap::new();
-        for number in 0..self.table.blocks.len() {
-            let (least, greatest) = self.table.path_range(number);
-            let itself = least <= &*path && &*path <= greatest;
-            if !(path.is_empty() || itself || (least < to.as_str() && greatest >= from.as_str())) {
-                continue;
-            }
-            let block = self.block(number)?;
-            let mut add = |name: Result<(&str, &str)>, one: fn(&mut Counts)| -> Result<()> {
-                let (above, _) = name.map_err(|error| self.in_block(number, error))?;
-                if !is_below(above, &path) {
-                    return Ok(());
-                }
-                if !found.contains_key(above) {
-                    found.insert(above.to_owned(), Counts::default());
-                }
-                found.get_mut(above).into_iter().for_each(one);
-                Ok(())
-            };
-            (0..block.dims()).try_for_each(|slot| add(block.dim_name(slot), |counts| counts.dims += 1))?;
-            (0..block.attrs()).try_for_each(|slot| add(block.attr_name(slot), |counts| counts.attrs += 1))?;
-            (0..block.vars()).try_for_each(|slot| add(block.var_name(slot), |counts| counts.vars += 1))?;
-        }
-        Ok(found)
+        self.counts_below(&names::nfc(path))
     }
     fn memory(&self) -> u64 {
         let kept = self.kept();

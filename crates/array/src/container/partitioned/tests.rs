@@ -1,5 +1,6 @@
 //! What ranks define apart is found in one file, whatever their number; damage is named, never believed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::finished;
 use super::reader::Reader;
 use crate::container::define::Definitions;
 use crate::container::enddef::{Defined, EnddefOptions, enddef};
-use crate::container::model::{Format, Metadata, Object, Strategy, VarInfo};
+use crate::container::model::{Counts, Format, Metadata, Object, PathTotals, Strategy, VarInfo, total_of};
 
 const FILE: &str = "/c.fsp";
 
@@ -493,6 +494,126 @@ fn random_definitions_come_back() {
             assert_eq!((found.name.as_str(), found.is_record), (dim.name, dim.is_record));
             assert_eq!(found.len, if dim.is_record { 3 } else { dim.len });
         }
+        assert_eq!(from_lists(&reader), from_blocks(&reader), "seed {seed}");
+    }
+}
+
+type Totals = BTreeMap<String, PathTotals>;
+
+/// What each object's own entry tells.
+fn from_blocks(reader: &Reader) -> Totals {
+    let mut found = Totals::new();
+    let mut add = |object: Object<'_>| {
+        let (path, totals) = total_of(&object)?;
+        let sum = found.entry(path.to_owned()).or_default();
+        sum.counts.add(&totals.counts);
+        sum.bytes += totals.bytes;
+        Ok(())
+    };
+    reader.each(&mut add).unwrap();
+    found
+}
+
+/// What path lists tell: in a file whose lists are whole, by one read.
+fn from_lists(reader: &Reader) -> Totals {
+    let mut found = Totals::new();
+    let mut add = |path: &str, totals: PathTotals| {
+        let sum = found.entry(path.to_owned()).or_default();
+        sum.counts.add(&totals.counts);
+        sum.bytes += totals.bytes;
+        Ok(())
+    };
+    reader.each_path("", &mut add).unwrap();
+    found
+}
+
+/// `ranks` ranks with paths that they share and paths of their own, and two records.
+fn shared_file(disk: &Arc<dyn Disk>, ranks: usize) {
+    let results = threads::run(ranks, None, disk.clone(), threads::Faults::none(), |comm| {
+        let team = Team::new(comm);
+        let file = team.open("create", Path::new(FILE), FileMode::CreateNew)?;
+        write_one(&file, &mut shared_definitions(team.rank(), None)?)?;
+        if team.rank() == 0 { publish(&file, 2) } else { Ok(()) }
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+}
+
+/// Counts and bytes under every path are known after one read, and no block is read for them.
+#[test]
+fn what_stands_under_all_paths_takes_one_read() {
+    for ranks in [1, 2, 5, 64] {
+        let disk = SimWorld::memory().disk;
+        shared_file(&disk, ranks);
+        let reader = open(&disk).unwrap();
+        let found = from_lists(&reader);
+        assert_eq!(reader.reads(), 3, "head, index table, lists");
+        assert_eq!(found, from_blocks(&reader));
+        let run = Counts { dims: 2, attrs: 1, vars: 1 + ranks as u64 };
+        // A grid of 2 records of 10 by 5, and 5 of each rank.
+        let bytes = 2 * 50 * 8 + ranks as u64 * 20;
+        assert_eq!(found["run"], PathTotals { counts: run, bytes });
+        assert_eq!(found.len() as u64, reader.head().paths);
+        let fresh = open(&disk).unwrap();
+        let counts: BTreeMap<_, _> =
+            found.iter().map(|(path, totals)| (path.clone(), totals.counts)).collect();
+        assert_eq!(fresh.below("").unwrap(), counts);
+        assert_eq!(fresh.reads(), 3);
+    }
+}
+
+/// A path's entries name the blocks between which its objects stand, of each writer.
+#[test]
+fn a_path_leads_to_its_blocks() {
+    let disk = SimWorld::memory().disk;
+    file_of(&disk, 4, 12_000);
+    let reader = open(&disk).unwrap();
+    let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for number in 0..reader.table().blocks.len() {
+        let block = reader.block(number).unwrap();
+        for path in (0..block.paths()).map(|i| block.path(i).unwrap()) {
+            wanted.entry(path.to_owned()).or_default().push(number);
+        }
+    }
+    assert!(wanted.values().any(|blocks| blocks.len() > 1), "no path in two blocks");
+    let in_several = wanted.iter().filter(|(_, blocks)| blocks.len() > 1).take(5);
+    for (path, blocks) in wanted.iter().step_by(4_001).chain(in_several) {
+        let found = reader.blocks_of(path).unwrap();
+        assert_eq!((found.first(), found.last()), (blocks.first(), blocks.last()), "{path}");
+    }
+    assert!(reader.blocks_of("event_1/none").unwrap().is_empty());
+}
+
+/// A damaged list makes counting slow, not wrong; nothing but counting looks at it.
+#[test]
+fn without_its_lists_a_file_tells_the_same() {
+    let world = SimWorld::new(5);
+    let disk = world.process("host").disk;
+    shared_file(&disk, 5);
+    let reader = open(&disk).unwrap();
+    let (wanted, below) = (from_lists(&reader), reader.below("rank_3").unwrap());
+    let vars = reader.vars(0, usize::MAX).unwrap();
+    let (begin, _) = reader.table().lists(reader.head());
+    for writers in [&[3][..], &[0, 1, 2, 3, 4]] {
+        for writer in writers {
+            let at = begin + reader.table().list_of_writer(*writer) + 3;
+            world.flip(Path::new(FILE), at, 0x40).unwrap();
+        }
+        let fresh = open(&disk).unwrap();
+        assert_eq!(from_lists(&fresh), wanted);
+        assert_eq!(
+            fresh.reads(),
+            3 + writers.len() as u64 + u64::from(writers.len() == 1),
+            "blocks of {writers:?}"
+        );
+        assert_eq!(fresh.below("").unwrap().len(), wanted.len());
+        assert_eq!(fresh.below("rank_3").unwrap(), below);
+        assert_eq!(fresh.blocks_of("rank_3").unwrap(), reader.blocks_of("rank_3").unwrap());
+        for var in &vars {
+            assert_eq!(fresh.find_var(&var.name).unwrap().as_ref(), Some(var));
+        }
+        if writers.len() == 1 {
+            world.flip(Path::new(FILE), begin + reader.table().list_of_writer(3) + 3, 0x40).unwrap();
+        }
     }
 }
 
@@ -521,6 +642,7 @@ fn paths_below_one_are_listed_without_the_blocks_of_others() {
     assert_eq!(reader.reads() - before, blocks, "a block was read twice");
     let all = reader.below("").unwrap();
     assert_eq!(all.len() as u64, reader.head().paths);
+    assert_eq!(reader.reads() - before, blocks + 1, "all paths are one read, of the lists");
     for event in [0, 7, 4_444, 11_999] {
         let fresh = open(&disk).unwrap();
         let path = format!("event_{event}");

@@ -3,8 +3,8 @@
 //! Ranks first learn which *paths* several of them define under (16 bytes a path to the rank that owns its
 //! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
 //! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
-//! builds its blocks, and sums again say where they go. Blocks, name indexes and the path index are written
-//! in parallel; the index table is gathered everywhere, and rank 0 writes it and the head.
+//! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
+//! written in parallel; the index table is gathered everywhere, and rank 0 writes it and the head.
 //!
 //! Invariants: every rank writes only what it owns; the file says that it is unfinished until
 //! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for
@@ -40,6 +40,7 @@ pub(crate) struct Ready {
     blocks: (u64, Vec<u8>),
     names: (u64, Vec<[u8; NAME_ENTRY]>),
     paths: (u64, Vec<[u8; PATH_ENTRY]>),
+    list: (u64, Vec<u8>),
 }
 
 /// What comes of comparing the objects under shared paths.
@@ -115,25 +116,33 @@ pub(crate) fn prepare(
     let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
     ownership.learn(team, &mut dim_ids, &mut var_ids)?;
     let names = own::name_index(&keep, hashes);
-    let built = Blocks::build(header, &keep, &dim_ids, &before);
+    let built = Blocks::build(header, paths, &keep, &dim_ids, &before);
     let entries = path_index(team, &built, paths, &keep)?;
     let mut built = team.agree("blocks", built)?;
     let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
     let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
     let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
-    let own_sizes = vec![built.bytes.len() as u64, name_pages, path_pages, distinct];
+    let own_sizes = vec![built.bytes.len() as u64, name_pages, path_pages, distinct, built.list.len() as u64];
     let places = team.sums("header sizes", Ok(own_sizes))?;
     let blocks_at = Head::LEN as u64 + places.before[0];
     let names_begin = Head::LEN as u64 + places.total[0];
     let names_at = names_begin + places.before[1] * PAGE as u64;
     let paths_begin = names_begin + places.total[1] * PAGE as u64;
     let paths_at = paths_begin + places.before[2] * PAGE as u64;
-    let table_offset = paths_begin + places.total[2] * PAGE as u64;
+    let lists_begin = paths_begin + places.total[2] * PAGE as u64;
+    let list_at = lists_begin + places.before[4];
+    let table_offset = lists_begin + places.total[4];
     for block in &mut built.table.blocks {
         block.offset += blocks_at;
     }
     let blocks = built.table.blocks.len() as u32;
-    built.table.writers.push(WriterEntry { blocks, names_offset: names_at, names: names.len() as u64 });
+    built.table.writers.push(WriterEntry {
+        blocks,
+        names_offset: names_at,
+        names: names.len() as u64,
+        list_len: built.list.len() as u64,
+        list_crc: fieldstone_format::crc(&built.list),
+    });
     let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
     let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
     let mut part = id.to_be_bytes().to_vec();
@@ -164,7 +173,8 @@ pub(crate) fn prepare(
     };
     let begins = begins(header, &built, &layout);
     let (blocks, names, paths) = ((blocks_at, built.bytes), (names_at, names), (paths_at, entries));
-    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, blocks, names, paths })
+    let list = (list_at, built.list);
+    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, blocks, names, paths, list })
 }
 
 impl Ready {
@@ -192,13 +202,15 @@ impl Ready {
         pages.clear();
         pages::write(&self.paths.1, &mut pages);
         put(&pages, self.paths.0)?;
+        put(&self.list.1, self.list.0)?;
         Ok(written)
     }
 
     /// Bytes of memory it holds.
     pub fn memory(&self) -> u64 {
         let ids = (self.dim_ids.len() + self.var_ids.len() + self.begins.len() + self.names.1.len()) * 8;
-        self.table.memory() + (self.blocks.1.len() + ids + self.paths.1.len() * PATH_ENTRY) as u64
+        self.table.memory()
+            + (self.blocks.1.len() + ids + self.paths.1.len() * PATH_ENTRY + self.list.1.len()) as u64
     }
 }
 

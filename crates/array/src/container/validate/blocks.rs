@@ -1,9 +1,11 @@
 //! Metadata blocks and the objects in them, against the index table, the head and one another.
 //!
 //! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
-//! in any block. At the end of each writer's blocks its name index is looked at, at the end of all the path index.
+//! in any block. At the end of each writer's blocks its name index is looked at, at the end of all the path index;
+//! in the second pass, at the end of each writer's blocks, its path list.
 //!
-//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more.
+//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, and
+//! the paths of one writer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +16,8 @@ use fieldstone_format::partitioned::pages::{PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, BlockVar, name_entry, name_key, path_entry, path_hash};
 
 use super::Ends;
-use super::indexes;
 use super::partitioned::File;
+use super::{indexes, lists};
 
 /// Dimensions, global attributes, variables.
 const KINDS: [&str; 3] = ["dimension", "attribute", "variable"];
@@ -292,42 +294,72 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     pub fn variables(&mut self) -> Result<()> {
         let mut data = Some(Data::default());
         let mut ends = Ends { file_len: self.file.len, ..Ends::default() };
-        for number in 0..self.file.table.blocks.len() {
-            let entry = self.file.table.blocks[number];
-            if self.lens.get(number).is_none_or(Option::is_none) {
-                data = None;
-                continue;
-            }
-            if entry.vars == 0 && entry.data == 0 {
-                continue;
-            }
-            let Some(block) = self.block(number)? else { continue };
-            let mut bytes_of_block = Some(0u64);
-            for slot in 0..block.vars() {
-                let at = entry.offset + block.var_at(slot) as u64;
-                let var = match block.var(slot) {
-                    Ok(var) => var,
-                    Err(error) => {
-                        self.unreadable(number, KINDS[2], slot, at, error.message());
-                        (data, bytes_of_block) = (None, None);
-                        continue;
-                    }
+        for writer in 0..self.file.table.writers.len() {
+            let mut held = Some(lists::Held::default());
+            for (number, of_writer) in self.file.table.blocks_of_writer(writer).zip(0..) {
+                let known = self.lens.get(number).is_some_and(Option::is_some);
+                let block = if known { self.block(number)? } else { None };
+                let Some(block) = block else {
+                    (data, held) = (None, None);
+                    continue;
                 };
-                self.attributes(&var, at);
-                let bytes = self.bytes_of(&var, at);
-                bytes_of_block = bytes_of_block.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes));
-                data =
-                    data.zip(bytes).and_then(|(data, bytes)| self.placed(data, &var, bytes, at, &mut ends));
+                if let Some(held) = &mut held {
+                    let dims = (0..block.dims()).map(|slot| (0, block.dim_name(slot)));
+                    let attrs = (0..block.attrs()).map(|slot| (1, block.attr_name(slot)));
+                    for (kind, name) in dims.chain(attrs) {
+                        // That names are readable was seen in the first pass.
+                        let Ok((path, _)) = name else { continue };
+                        held.add(path, kind, of_writer, 0, 0);
+                    }
+                }
+                self.variables_of(number, &block, of_writer, &mut data, &mut held, &mut ends);
             }
-            if bytes_of_block.is_some_and(|bytes| bytes != entry.data) {
-                let rule = "the table tells the bytes of data of a block's variables";
-                let message = format!("{}, its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
-                self.findings.push(Finding::error(entry.offset, named(self.file, number), rule, message));
-            }
+            lists::check(self.file, writer, held.as_ref(), self.findings)?;
         }
         ends.finish(self.findings);
         self.data = data;
         Ok(())
+    }
+
+    /// Variables of one block; `of_writer` is its number among those of its writer.
+    fn variables_of(
+        &mut self,
+        number: usize,
+        block: &Block,
+        of_writer: u32,
+        data: &mut Option<Data>,
+        held: &mut Option<lists::Held>,
+        ends: &mut Ends,
+    ) {
+        let entry = self.file.table.blocks[number];
+        let mut bytes_of_block = Some(0u64);
+        for slot in 0..block.vars() {
+            let at = entry.offset + block.var_at(slot) as u64;
+            let var = match block.var(slot) {
+                Ok(var) => var,
+                Err(error) => {
+                    self.unreadable(number, KINDS[2], slot, at, error.message());
+                    (*data, *held, bytes_of_block) = (None, None, None);
+                    continue;
+                }
+            };
+            self.attributes(&var, at);
+            let bytes = self.bytes_of(&var, at);
+            bytes_of_block = bytes_of_block.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes));
+            *data = data.zip(bytes).and_then(|(data, bytes)| self.placed(data, &var, bytes, at, ends));
+            match (held.as_mut(), bytes) {
+                (Some(held), Some(bytes)) => {
+                    let (fixed, record) = if var.is_record { (0, bytes) } else { (bytes, 0) };
+                    held.add(paths::split(&var.name).0, 2, of_writer, fixed, record);
+                }
+                _ => *held = None,
+            }
+        }
+        if bytes_of_block.is_some_and(|bytes| bytes != entry.data) {
+            let rule = "the table tells the bytes of data of a block's variables";
+            let message = format!("{}, its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
+            self.findings.push(Finding::error(entry.offset, named(self.file, number), rule, message));
+        }
     }
 
     /// Attributes of a variable: legal, different names.

@@ -249,7 +249,7 @@ fn parts(head: &Head, table: &Table, findings: &mut Findings) {
         if len == 0 {
             return;
         }
-        let rule = "blocks, name indexes, path index and table follow one another without gaps";
+        let rule = "blocks, name indexes, path index, path lists and table follow one another without gaps";
         if at < end {
             let message = format!("begins at {at}, what stands before it ends at {end}");
             findings.push(Finding::error(at, what, rule, message));
@@ -267,6 +267,8 @@ fn parts(head: &Head, table: &Table, findings: &mut Findings) {
         next(writer.names_offset, len, format!("name index of writer {i}"));
     }
     next(head.paths_offset, head.paths_pages.saturating_mul(PAGE as u64), "path index".to_owned());
+    let (lists, len) = table.lists(head);
+    next(lists, len, "path lists".to_owned());
     next(head.table_offset, head.table_len, "index table".to_owned());
 }
 

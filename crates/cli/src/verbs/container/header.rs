@@ -38,8 +38,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         }
         Ok::<(), fieldstone::Error>(())
     })?;
-    let counts = stats.counts;
-    let paths = stats.paths.iter().filter(|place| !place.path.is_empty()).count();
+    let totals = &stats.totals;
+    let counts = totals.counts;
+    let paths = totals.paths.iter().filter(|place| !place.path.is_empty()).count();
     if out.json() {
         let types = stats.types.iter();
         let types = types.map(|(ty, vars, bytes)| json!({"name": ty.name(), "vars": vars, "bytes": bytes}));
@@ -49,16 +50,16 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "attrs": counts.attrs,
             "vars": counts.vars,
             "var_attrs": stats.var_attrs,
-            "numrecs": stats.numrecs,
+            "numrecs": totals.numrecs,
             "record_dim": record,
             "header_bytes": file.header_bytes(),
-            "data_bytes": stats.bytes,
+            "data_bytes": totals.bytes,
             "file_bytes": file.bytes(),
             "paths": paths,
             "types": types.collect::<Vec<_>>(),
         }));
     }
-    let records = record.map_or_else(|| "none".to_owned(), |name| format!("{} along {name}", stats.numrecs));
+    let records = record.map_or_else(|| "none".to_owned(), |name| format!("{} along {name}", totals.numrecs));
     let lines = [
         ("format", object::format(metadata.format()).to_owned()),
         ("dimensions", counts.dims.to_string()),
@@ -67,7 +68,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ("records", records),
         ("paths", paths.to_string()),
         ("header", format!("{} bytes", file.header_bytes())),
-        ("data", format!("{} bytes", stats.bytes)),
+        ("data", format!("{} bytes", totals.bytes)),
         ("file", format!("{} bytes", file.bytes())),
     ];
     for (name, value) in lines {

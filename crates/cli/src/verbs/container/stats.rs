@@ -36,7 +36,7 @@ pub struct Arguments {
 /// Prints a line per path.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let file = look::open(&arguments.file, look::Names::Paths)?;
-    let stats = stats::stats(file.metadata(), arguments.depth)?;
+    let stats = stats::totals(file.metadata(), arguments.depth)?;
     let shown = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
     let paths = stats.paths.iter().map(|place| {
         let counts = place.counts;
