@@ -110,13 +110,13 @@ CREATION = (
     ),
     Figure(
         "create-limited",
-        "Create 568,480 variables, 4 ranks, each with 400 MiB",
-        "The same data set where each rank may have 400 MiB of memory of its own (RLIMIT_DATA), its lists of "
+        "Create 568,480 variables, 4 ranks, each with 300 MiB",
+        "The same data set where each rank may have 300 MiB of memory of its own (RLIMIT_DATA), its lists of "
         "names in Python included.",
         (OURS, PARTITIONED, "fieldstone-app", "fieldstone-library-hash:16384", "fieldstone-library-sort"),
         creation.create,
         (Row("finished", "finished (1) or out of memory (0)"), _ROWS[0], *_ROWS[5:7]),
-        data={"ranks": 4, "limit": 400 << 20},
+        data={"ranks": 4, "limit": 300 << 20},
         group="create",
         runs=1,
     ),
