@@ -31,6 +31,7 @@ NAMES = {
     "netcdf4-python": "netCDF4",
     "h5py": "h5py",
     "pnetcdf": "PnetCDF",
+    "pread-pwrite": "pread and pwrite",
     "pnetcdf-16384": "PnetCDF, hash 16,384",
     "pnetcdf-1048576": "PnetCDF, hash 1,048,576",
 }
