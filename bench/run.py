@@ -28,7 +28,7 @@ import container_data
 import hits
 import opening
 import report
-from creation_figures import PNETCDF, STRATEGIES
+from creation_figures import ALONE, COLUMNS, HASHES, PNETCDF, STRATEGIES
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Sitting
@@ -47,7 +47,10 @@ PEERS = {
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
     container_data.PLAIN: container_data.PLAIN,
-    **{name.removeprefix("fieldstone-"): name for name in (*STRATEGIES[1:], *PNETCDF, *opening.PEERS[2:])},
+    **{
+        name.removeprefix("fieldstone-"): name
+        for name in (*STRATEGIES[1:], *HASHES, COLUMNS, ALONE, *PNETCDF, *opening.PEERS[2:])
+    },
 }
 
 
