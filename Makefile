@@ -18,7 +18,7 @@ demo: build .venv/.test-tools
 	.venv/bin/python examples/demo.py
 
 test: lint build
-	cargo test --workspace --locked --quiet
+	cargo test --workspace --exclude fieldstone-python --locked --quiet
 	.venv/bin/python -m pytest
 
 lint: .venv/.test-tools
@@ -43,7 +43,7 @@ clean:
 # cargo runs first only so that its progress is seen: under pip it would be silent.
 .venv/.built: .venv/.tools $(SOURCES)
 	touch .venv/.building
-	cargo build --release --locked -p fieldstone-cli
+	cargo build --release --locked -p fieldstone-cli -p fieldstone-python --bin fieldstone
 	$(PIP) install --no-build-isolation .
 	mv .venv/.building $@
 

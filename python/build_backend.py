@@ -17,7 +17,9 @@ import maturin
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "wheel-data" / "scripts"
-COMMAND = ["build", "--release", "-p", "fieldstone-cli", "--message-format=json-render-diagnostics"]
+# Named beside the module's crate, so that both have their dependencies with the same features and share them.
+COMMAND = ["build", "--release", "-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
+COMMAND += ["--message-format=json-render-diagnostics"]
 
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_editable = maturin.get_requires_for_build_editable

@@ -28,8 +28,9 @@ pub fn capi() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder with the built `libfieldstone.so` and `libfieldstone.a`. Cargo builds no cdylib for
-/// integration tests, so it is asked to, with the profile and the target folder of this test.
+/// The folder with the built `libfieldstone.so` and `libfieldstone.a`. Cargo builds no cdylib for integration
+/// tests, so it is asked to, with the profile and target folder of this test; and for the packages and
+/// dev-dependencies of `make test`, so that what the tests are built from is not built again.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -45,8 +46,12 @@ pub fn library() -> &'static Path {
             "--quiet",
             "--offline",
             "--locked",
-            "-p",
-            "fieldstone-capi",
+            "--workspace",
+            "--exclude",
+            "fieldstone-python",
+            "--lib",
+            "--test",
+            "header",
             "--profile",
             profile,
         ]);

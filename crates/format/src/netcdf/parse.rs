@@ -258,11 +258,13 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             Err(Box::new(Finding::error(0, "", rule, message).with_hint(hint)).into())
         };
         let Some(magic) = bytes.get(..4) else {
-            let hint = match bytes.len() {
-                0 => "its writer was stopped as soon as it had made the file, or this is no netCDF file",
-                _ => "this is no netCDF file",
+            return match bytes.len() {
+                0 => stop(
+                    "the file is empty: its writer never finished it, or it is no netCDF file".to_string(),
+                    "if its writer was stopped, write it again",
+                ),
+                n => stop(format!("the file has only {n} bytes"), "this is no netCDF file"),
             };
-            return stop(format!("the file has only {} bytes", bytes.len()), hint);
         };
         if magic[..3] == MAGIC {
             if let Some(version) = Version::from_byte(magic[3]) {
@@ -278,6 +280,12 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             return stop(
                 "the file was never finished by its writer".to_string(),
                 "its writer was stopped before close or sync: write it again",
+            );
+        }
+        if magic[..4] == [0; 4] {
+            return stop(
+                "the file begins with zeros: its writer never finished it, or it is no netCDF file".to_string(),
+                "if its writer was stopped, write it again",
             );
         }
         if magic[..3] == partitioned::MAGIC[..3] {

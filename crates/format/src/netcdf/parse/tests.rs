@@ -91,6 +91,8 @@ fn files_of_other_kinds_are_named() {
         (&b"\x89HDF\r\n\x1a\n...."[..], "netCDF-4/HDF5"),
         (b"FSU\x05....", "never finished"),
         (b"FSUP....", "never finished"),
+        (b"", "never finished"),
+        (b"\0\0\0\0....", "never finished"),
         (b"FSP\0....", "partitioned header"),
         (b"CDF\x03....", "CDF and the byte 3"),
         (b"GRIB....", "begins with \"GRIB\""),
