@@ -17,6 +17,14 @@ const NAMES: &str = "give a list of texts, a numpy array of texts or an Arrow co
 const DIMS: &str = "give one tuple of names for all, a list with a tuple each, or a numpy array of numbers";
 const ATTRS: &str = "give a mapping, a list with a mapping each, or a mapping of columns";
 
+/// Names of dimensions that are looked up together: so few that their texts stay in the cache.
+const PIECE: usize = 8192;
+
+/// Finds dimensions by name: those of the variables from a number on, as [`Container::find_dims`] does.
+///
+/// [`Container::find_dims`]: fieldstone::container::Container::find_dims
+pub type Find<'a> = &'a mut dyn FnMut((&Names, usize), (&Names, &[u64]), &mut Vec<u32>) -> PyResult<bool>;
+
 /// Columns that own what they hold.
 pub struct Columns {
     names: Names,
@@ -43,12 +51,13 @@ impl Columns {
         types: &Bound<'_, PyAny>,
         dims: &Bound<'_, PyAny>,
         attrs: &Bound<'_, PyAny>,
+        find: Find<'_>,
     ) -> PyResult<Columns> {
         let names = texts(names, "names")?;
         let count = names.len();
         Ok(Columns {
             types: type_cells(types)?,
-            dims: dim_cells(dims, count)?,
+            dims: dim_cells(dims, &names, find)?,
             attrs: attr_cells(attrs, count)?,
             names,
         })
@@ -143,7 +152,7 @@ fn type_cells(column: &Bound<'_, PyAny>) -> PyResult<TypeCells> {
     Ok(TypeCells::Each(types))
 }
 
-fn dim_cells(column: &Bound<'_, PyAny>, count: usize) -> PyResult<DimCells> {
+fn dim_cells(column: &Bound<'_, PyAny>, vars: &Names, find: Find<'_>) -> PyResult<DimCells> {
     if let Ok(one) = column.cast::<PyString>() {
         let mut names = Names::default();
         names.push(one.to_str()?);
@@ -165,12 +174,19 @@ fn dim_cells(column: &Bound<'_, PyAny>, count: usize) -> PyResult<DimCells> {
         let kind = column.getattr("dtype")?.getattr("kind")?.extract::<String>()?;
         if kind == "i" || kind == "u" {
             let (ids, each) = numbers(column)?;
-            return Ok(DimCells::Ids(ids, (1..=count as u64).map(|row| row * each).collect()));
+            return Ok(DimCells::Ids(ids, (1..=vars.len() as u64).map(|row| row * each).collect()));
         }
     }
-    let mut names = Names::default();
-    let mut ends = Vec::with_capacity(count);
-    for (row, item) in list(column, "dims", DIMS)?.iter().enumerate() {
+    dim_rows(&list(column, "dims", DIMS)?, vars, find)
+}
+
+/// Dimensions of each variable by name, as numbers where `find` knows them.
+fn dim_rows(rows: &Bound<'_, PyList>, vars: &Names, find: Find<'_>) -> PyResult<DimCells> {
+    let (mut names, mut ends) = (Names::default(), Vec::with_capacity(rows.len()));
+    let (mut ids, mut first, mut here) = (Vec::new(), 0, Vec::new());
+    // Columns that do not fit one another, and names that change when they are kept, are left to `def_many`.
+    let mut in_pieces = rows.len() == vars.len() && vars.text().is_ascii();
+    for (row, item) in rows.iter().enumerate() {
         if let Ok(tuple) = item.cast::<PyTuple>() {
             for item in tuple.iter() {
                 names.push(text(&item, "dims", row, DIMS)?);
@@ -182,9 +198,24 @@ fn dim_cells(column: &Bound<'_, PyAny>, count: usize) -> PyResult<DimCells> {
         } else {
             names.push(text(&item, "dims", row, DIMS)?);
         }
-        ends.push(names.len() as u64);
+        ends.push((ids.len() + names.len()) as u64);
+        if !in_pieces || names.len() < PIECE && row + 1 < rows.len() {
+            continue;
+        }
+        here.clear();
+        here.extend(ends[first..].iter().map(|end| end - ids.len() as u64));
+        in_pieces = find((vars, first), (&names, &here), &mut ids)?;
+        if in_pieces {
+            names.clear();
+            first = row + 1;
+        } else if first > 0 {
+            return Err(invalid(
+                "the container was redefined by another thread meanwhile",
+                "define it again",
+            ));
+        }
     }
-    Ok(DimCells::Names(names, ends))
+    Ok(if in_pieces { DimCells::Ids(ids, ends) } else { DimCells::Names(names, ends) })
 }
 
 /// Numbers of dimensions of an array of one or two dimensions, and how many stand in a row.
@@ -336,6 +367,11 @@ fn converted(name: &str, value: &Bound<'_, PyAny>) -> PyResult<(NcType, Vec<u8>)
 
 /// A length of a dimension.
 pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    if let Ok(number) = given.cast_exact::<PyInt>()
+        && let Ok(number) = number.extract::<u64>()
+    {
+        return Ok(number);
+    }
     let number = given.call_method0("__index__").and_then(|number| number.extract::<u64>());
     number.map_err(|_| {
         let shown = given.repr().map_or_else(|_| type_name(given), |text| text.to_string());

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone::container::{self, Attrs, Container, NcType, Report};
+use fieldstone::container::{self, Attrs, Container, Names, NcType, Report};
 use fieldstone::{Error, ErrorKind, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -145,7 +145,7 @@ impl PyContainer {
     ) -> PyResult<(u32, u32)> {
         let names = columns::texts(names, "names")?;
         let lengths = columns::lengths(lengths, names.len())?;
-        let made = self.call(py, |file| file.def_dims(&names, &lengths))?;
+        let made = self.call(py, |file| file.def_dims(names, lengths))?;
         Ok((made.start, made.end))
     }
 
@@ -170,7 +170,10 @@ impl PyContainer {
         dims: &Bound<'_, PyAny>,
         attrs: &Bound<'_, PyAny>,
     ) -> PyResult<(u32, u32)> {
-        let columns = Columns::new(names, dtypes, dims, attrs)?;
+        let mut find = |vars: (&Names, usize), dims: (&Names, &[u64]), ids: &mut Vec<u32>| {
+            self.call(py, |file| file.find_dims(vars, dims, ids))
+        };
+        let columns = Columns::new(names, dtypes, dims, attrs, &mut find)?;
         let made = self.call(py, |file| file.def_many(&columns.view()))?;
         Ok((made.start, made.end))
     }

@@ -284,7 +284,8 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         }
         if magic[..4] == [0; 4] {
             return stop(
-                "the file begins with zeros: its writer never finished it, or it is no netCDF file".to_string(),
+                "the file begins with zeros: its writer never finished it, or it is no netCDF file"
+                    .to_string(),
                 "if its writer was stopped, write it again",
             );
         }

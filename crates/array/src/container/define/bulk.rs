@@ -1,25 +1,32 @@
 //! Definitions in columns: one check and a few copies for any number of objects.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Names, NcType, layout};
 
+use super::columns::check_ends;
 use super::{Definitions, DimColumn, RECORD, Types, VarColumns, check_room, check_type, kept, numbers};
 
 impl Definitions {
     /// Defines many dimensions; the length [`RECORD`] makes one the record dimension. Gives their local
-    /// numbers. A name that is taken is found at `enddef`.
+    /// numbers. A name that is taken is found at `enddef`. Lists that are given away are not copied.
     ///
     /// Errors: as of [`def_dim`](Definitions::def_dim); then none of them is defined.
-    pub fn def_dims(&mut self, names: &Names, lens: &[u64]) -> Result<Range<u32>> {
+    pub fn def_dims<'a>(
+        &mut self,
+        names: impl Into<Cow<'a, Names>>,
+        lens: impl Into<Cow<'a, [u64]>>,
+    ) -> Result<Range<u32>> {
+        let (names, lens) = (names.into(), lens.into());
         if names.len() != lens.len() {
             let message = format!("{} names of dimensions, but {} lengths", names.len(), lens.len());
             return Err(Error::invalid(message).with_hint("give one length for each name"));
         }
         let names = kept("dimension", names)?;
-        let first = self.header.dims.len();
-        check_room("dimensions", first, lens.len())?;
+        let (first, count) = (self.header.dims.len(), lens.len());
+        check_room("dimensions", first, count)?;
         let mut record = None;
         for (i, len) in lens.iter().enumerate() {
             if *len != RECORD {
@@ -37,12 +44,12 @@ impl Definitions {
         }
         self.check_base(&names, Definitions::find_dim, "dimension")?;
         self.has_paths |= names.text().contains('/');
-        self.header.dims.append(&names, lens);
+        self.header.dims.append(names, lens);
         if let Some(i) = record {
             self.header.dims.lens[first + i] = 0;
             self.header.dims.record = Some((first + i) as u32);
         }
-        Ok(numbers(first, lens.len()))
+        Ok(numbers(first, count))
     }
 
     /// Defines many variables. Gives their local numbers. A name that is taken is found at `enddef`.
@@ -50,7 +57,7 @@ impl Definitions {
     /// Errors: as of [`def_var`](Definitions::def_var); then none of them is defined.
     pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
         columns.check()?;
-        let names = kept("variable", columns.names)?;
+        let names = kept("variable", Cow::Borrowed(columns.names))?;
         let (first, count) = (self.header.vars.len(), names.len());
         check_room("variables", first, count)?;
         self.check_types(columns, &names)?;
@@ -74,15 +81,8 @@ impl Definitions {
             }
             DimColumn::Names(dims, dim_ends) => {
                 ids.reserve(dims.len());
-                let mut at = 0;
-                for (i, end) in dim_ends.iter().enumerate() {
-                    let from = ids.len();
-                    while at < *end as usize {
-                        ids.push(self.resolve(names.get(i), dims.get(at))?);
-                        at += 1;
-                    }
-                    self.check_dims(names.get(i), &ids[from..])?;
-                }
+                self.find_dims((&names, 0), (dims, dim_ends), &mut ids)?;
+                self.check_ids(&names, &ids, dim_ends)?;
                 (&ids[..], dim_ends)
             }
             DimColumn::SameNames(dims) => {
@@ -112,6 +112,34 @@ impl Definitions {
         let types = (0..count).map(|i| columns.ty(i));
         self.header.vars.append(&names, types, dims, columns.attrs);
         Ok(numbers(first, count))
+    }
+
+    /// Appends to `ids` the local numbers of the dimensions that variables name, as [`def_many`](Self::def_many)
+    /// finds them: `dims` one variable's after another, `ends` where each variable's end, and the variables those
+    /// of `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece.
+    ///
+    /// Errors: `Invalid` for an unknown dimension, or columns that do not fit one another.
+    pub fn find_dims(
+        &mut self,
+        (vars, first): (&Names, usize),
+        (dims, ends): (&Names, &[u64]),
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        check_ends("dimensions", ends, dims.len())?;
+        if first.checked_add(ends.len()).is_none_or(|last| last > vars.len()) {
+            let (rows, vars) = (ends.len(), vars.len());
+            return Err(Error::invalid(format!(
+                "{rows} lists of dimensions from number {first} on for {vars} variables"
+            )));
+        }
+        let mut at = 0;
+        for (i, end) in ends.iter().enumerate() {
+            while at < *end as usize {
+                ids.push(self.resolve(vars.get(first + i), dims.get(at))?);
+                at += 1;
+            }
+        }
+        Ok(())
     }
 
     fn check_types(&self, columns: &VarColumns<'_>, names: &Names) -> Result<()> {

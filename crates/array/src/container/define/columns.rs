@@ -78,7 +78,7 @@ impl VarColumns<'_> {
     }
 }
 
-fn check_ends(what: &str, ends: &[u64], len: usize) -> Result<()> {
+pub(super) fn check_ends(what: &str, ends: &[u64], len: usize) -> Result<()> {
     let ascend = ends.windows(2).all(|pair| pair[0] <= pair[1]);
     if ascend && ends.last().copied().unwrap_or(0) == len as u64 {
         return Ok(());

@@ -29,6 +29,7 @@ mod columns;
 pub(crate) mod lookup;
 mod redefine;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -262,7 +263,7 @@ pub(crate) fn version_of(format: Format) -> Version {
 }
 
 /// `path` as it is kept (NFC), where it is legal.
-fn checked<'a>(kind: &str, path: &'a str) -> Result<std::borrow::Cow<'a, str>> {
+fn checked<'a>(kind: &str, path: &'a str) -> Result<Cow<'a, str>> {
     let path = names::nfc(path);
     paths::check_path(&path).map_err(|error| error.context(kind))?;
     Ok(path)
@@ -296,8 +297,8 @@ fn numbers(first: usize, count: usize) -> Range<u32> {
     first as u32..(first + count) as u32
 }
 
-/// `list` with every name as it is kept; borrowed where nothing changes.
-fn kept<'a>(kind: &str, list: &'a Names) -> Result<std::borrow::Cow<'a, Names>> {
+/// `list` with every name as it is kept; itself where nothing changes.
+fn kept<'a>(kind: &str, list: Cow<'a, Names>) -> Result<Cow<'a, Names>> {
     if list.text().is_ascii() {
         // One look at all characters spares a look at each name's: what is in doubt is checked by the rules.
         let harmless = |ok: bool, byte: u8| ok & (b' '..0x7f).contains(&byte) & (byte != b'/');
@@ -310,11 +311,11 @@ fn kept<'a>(kind: &str, list: &'a Names) -> Result<std::borrow::Cow<'a, Names>> 
                 paths::check_path(path).map_err(|error| error.context(kind))?;
             }
         }
-        return Ok(std::borrow::Cow::Borrowed(list));
+        return Ok(list);
     }
     let mut kept = Names::with_capacity(list.len(), list.text().len());
     for path in list.iter() {
         kept.push(&checked(kind, path)?);
     }
-    Ok(std::borrow::Cow::Owned(kept))
+    Ok(Cow::Owned(kept))
 }

@@ -53,6 +53,7 @@ pub mod place;
 mod source;
 mod state;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -191,7 +192,12 @@ impl Container {
     }
 
     /// Defines many dimensions on this rank; the length [`RECORD`](super::define::RECORD) marks the record dimension.
-    pub fn def_dims(&self, names: &Names, lens: &[u64]) -> Result<Range<u32>> {
+    /// Lists that are given away are not copied.
+    pub fn def_dims<'a>(
+        &self,
+        names: impl Into<Cow<'a, Names>>,
+        lens: impl Into<Cow<'a, [u64]>>,
+    ) -> Result<Range<u32>> {
         self.defining("def_dims", |define| {
             let locals = define.definitions.def_dims(names, lens)?;
             Ok(define.dims.hand_out(locals))
@@ -212,6 +218,26 @@ impl Container {
         self.defining("def_many", |define| {
             let locals = define.def_many(columns)?;
             Ok(define.vars.hand_out(locals))
+        })
+    }
+
+    /// Appends to `ids` the numbers, as [`def_many`](Self::def_many) takes them, of the dimensions that variables
+    /// name: `dims` one variable's after another, `ends` where each variable's end, and the variables those of
+    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false and does
+    /// nothing where numbers that callers hold are not those of the definitions, after a redefinition:
+    /// then `def_many` is to be given the names.
+    pub fn find_dims(
+        &self,
+        (vars, first): (&Names, usize),
+        (dims, ends): (&Names, &[u64]),
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        self.defining("def_many", |define| {
+            if define.dims.0.is_some() {
+                return Ok(false);
+            }
+            define.definitions.find_dims((vars, first), (dims, ends), ids)?;
+            Ok(true)
         })
     }
 

@@ -3,6 +3,7 @@
 //! Appending costs one copy a column, however many objects there are; a change in the middle rebuilds the
 //! columns that it touches, so that many changes are to be given together.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Attrs, Dims, Names, Vars, range};
@@ -11,6 +12,18 @@ use crate::netcdf::NcType;
 /// Ends of a list that is appended behind `shift` elements.
 fn append_ends(ends: &mut Vec<u64>, other: &[u64], shift: u64) {
     ends.extend(other.iter().map(|end| end + shift));
+}
+
+impl<'a> From<&'a Names> for Cow<'a, Names> {
+    fn from(names: &'a Names) -> Cow<'a, Names> {
+        Cow::Borrowed(names)
+    }
+}
+
+impl From<Names> for Cow<'_, Names> {
+    fn from(names: Names) -> Self {
+        Cow::Owned(names)
+    }
 }
 
 impl Names {
@@ -25,6 +38,11 @@ impl Names {
         self.text.push_str(&other.text);
         append_ends(&mut self.ends, &other.ends, shift);
     }
+    /// Leaves none, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
     /// Gives the `i`-th name another text. Costs as much as all names behind it.
     pub fn replace(&mut self, i: usize, name: &str) {
         let span = range(&self.ends, i);
@@ -35,10 +53,17 @@ impl Names {
 }
 
 impl Dims {
-    /// Appends dimensions of fixed length, one for each name. Lists are of equal length.
-    pub fn append(&mut self, names: &Names, lens: &[u64]) {
-        self.names.append(names);
-        self.lens.extend_from_slice(lens);
+    /// Appends dimensions of fixed length, one for each name. Lists are of equal length. Owned lists are not copied
+    /// where they are the first.
+    pub fn append(&mut self, names: Cow<'_, Names>, lens: Cow<'_, [u64]>) {
+        match names {
+            Cow::Owned(names) if self.names.is_empty() => self.names = names,
+            names => self.names.append(&names),
+        }
+        match lens {
+            Cow::Owned(lens) if self.lens.is_empty() => self.lens = lens,
+            lens => self.lens.extend_from_slice(&lens),
+        }
     }
 }
 
@@ -151,7 +176,12 @@ mod tests {
             }
         }
         let mut twice = one.clone();
-        twice.dims.append(&one.dims.names, &one.dims.lens);
+        twice.dims.append(Cow::Borrowed(&one.dims.names), Cow::Borrowed(&one.dims.lens));
+        let mut moved = Header::new(Version::Cdf5).dims;
+        moved.append(Cow::Owned(one.dims.names.clone()), Cow::Owned(one.dims.lens.clone()));
+        assert_eq!(moved, one.dims);
+        moved.append(Cow::Owned(one.dims.names.clone()), Cow::Owned(one.dims.lens.clone()));
+        assert_eq!(moved, twice.dims);
         let dims = (one.vars.dim_ids(), one.vars.dim_ends());
         let attrs = Some((one.vars.attrs(), one.vars.attr_ends()));
         twice.vars.append(&one.vars.names, one.vars.types.iter().copied(), dims, attrs);
