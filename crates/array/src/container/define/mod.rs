@@ -301,13 +301,15 @@ fn numbers(first: usize, count: usize) -> Range<u32> {
 fn kept<'a>(kind: &str, list: Cow<'a, Names>) -> Result<Cow<'a, Names>> {
     if list.text().is_ascii() {
         // One look at all characters spares a look at each name's: what is in doubt is checked by the rules.
-        let harmless = |ok: bool, byte: u8| ok & (b' '..0x7f).contains(&byte) & (byte != b'/');
+        let harmless = |ok: bool, byte: u8| ok & (b' '..0x7f).contains(&byte);
         let plain = list.text().bytes().fold(true, harmless);
+        let good = |part: &[u8]| {
+            part.first().is_some_and(u8::is_ascii_alphabetic) && part.last().is_some_and(|last| *last != b' ')
+        };
         for path in list.iter() {
-            let bytes = path.as_bytes();
-            let begins_well = bytes.first().is_some_and(u8::is_ascii_alphabetic);
-            let ends_well = bytes.last().is_some_and(|last| *last != b' ') && bytes.len() <= names::MAX_NAME;
-            if !(plain && begins_well && ends_well) {
+            // A spelled path takes at most two bytes for one.
+            let fits = path.len() <= names::MAX_NAME / 2;
+            if !(plain && fits && path.as_bytes().split(|byte| *byte == b'/').all(good)) {
                 paths::check_path(path).map_err(|error| error.context(kind))?;
             }
         }

@@ -185,7 +185,10 @@ impl Planned {
         let (header, _) = definitions.for_enddef();
         header.numrecs = Some(options.numrecs);
         let written = match (&mut self.whole, is_central(options.strategy)) {
-            _ if self.blocks.is_some() => self.blocks.as_ref().map_or(Ok(0), |ready| ready.write(file)),
+            _ if self.blocks.is_some() => {
+                let ids = &self.placed.dim_ids;
+                self.blocks.as_ref().map_or(Ok(0), |ready| ready.write(file, header, ids))
+            }
             (Some((whole, placed)), _) if team.rank() == 0 => {
                 whole.numrecs = header.numrecs;
                 emit::write(file, whole, placed, self.index.as_mut(), &mut watch)

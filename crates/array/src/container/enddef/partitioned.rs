@@ -70,7 +70,7 @@ pub(super) fn plan(
     watch.report.comparisons += compared;
     let told = to_compare(&paths, &shared, hashes);
     let some = told.iter().map(|list| list.len() as u64).sum();
-    let ready = match team.max("compared", Ok(vec![some]))?[0] {
+    let mut ready = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
             prepare(team, header, hashes, &paths, &NothingShared, &options.alignment)?
@@ -94,12 +94,12 @@ pub(super) fn plan(
     };
     watch.hold(ready.memory());
     watch.end("check");
-    header.vars.begins.clone_from(&ready.begins);
+    header.vars.begins = std::mem::take(&mut ready.begins);
     header.vars.vsizes = vec![0; header.vars.len()];
     let placed = Placed {
         mine: Default::default(),
-        dim_ids: ready.dim_ids.clone(),
-        var_ids: ready.var_ids.clone(),
+        dim_ids: std::mem::take(&mut ready.dim_ids),
+        var_ids: std::mem::take(&mut ready.var_ids),
         lists: [0; 3],
         at: [0; 3],
         counts: Counts { dims: ready.head.dims, attrs: ready.head.attrs, vars: ready.head.vars },

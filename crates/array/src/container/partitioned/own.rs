@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Header, Names, layout, paths};
-use fieldstone_format::partitioned::pages::{NAME_ENTRY, PathCounts};
+use fieldstone_format::partitioned::pages::PathCounts;
 use fieldstone_format::partitioned::{
     BLOCK_TARGET, BlockBuilder, BlockEntry, ListedPath, Table, path_hash, path_list,
 };
@@ -167,7 +167,7 @@ impl Sizes {
 
 /// What a rank's blocks hold under each of its paths, by the paths' numbers.
 struct Listed<'a> {
-    paths: &'a Paths,
+    paths: Option<&'a Paths>,
     list: Vec<Option<ListedPath<'a>>>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Listed<'a> {
         i: usize,
         block: usize,
     ) -> Option<&mut ListedPath<'a>> {
-        let path = *self.paths.of[kind].get(i)? as usize;
+        let path = *self.paths?.of[kind].get(i)? as usize;
         let block = block as u32;
         let listed = self.list.get_mut(path)?.get_or_insert_with(|| ListedPath {
             path: paths::split(names_of(header)[kind].get(i)).0,
@@ -199,11 +199,11 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A rank's metadata blocks, one after another.
+/// What is known of a rank's metadata blocks, which follow one another.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// Their bytes.
-    pub bytes: Vec<u8>,
+    /// Bytes of all of them.
+    pub len: u64,
     /// Their entries; offsets count from the first.
     pub table: Table,
     /// Begin of each variable that was placed, relative to its part; `u64::MAX` for others.
@@ -213,16 +213,18 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Writes blocks. `dim_ids` are numbers in the file of this rank's dimensions, `before` the sizes of
-    /// the lower ranks.
+    /// Makes the blocks, gives `out` the bytes of each in turn, and keeps none of them: so they are made twice, once
+    /// to know how long they are and once to be written. `dim_ids` are numbers in the file of this rank's
+    /// dimensions, `before` the sizes of the lower ranks. Without `paths` there is no path list.
     pub fn build<'a>(
         header: &'a Header,
-        paths: &'a Paths,
+        paths: Option<&'a Paths>,
         keep: &Keep,
         dim_ids: &[u64],
         before: &Sizes,
+        out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<Blocks> {
-        let mut listed = Listed { paths, list: vec![None; paths.hashes.len()] };
+        let mut listed = Listed { paths, list: vec![None; paths.map_or(0, |paths| paths.hashes.len())] };
         let mut blocks = Blocks { begins: vec![u64::MAX; header.vars.len()], ..Blocks::default() };
         let mut builder = BlockBuilder::default();
         let (mut fixed, mut record) = (before.fixed, before.record);
@@ -230,7 +232,7 @@ impl Blocks {
         for i in keep.iter(ATTR, header.attrs.len()) {
             builder.attr(header.attrs.get(i))?;
             listed.add(header, ATTR, i, blocks.table.blocks.len());
-            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
         }
         let mut dims = keep.iter(DIM, header.dims.len()).peekable();
         let put_dim = |builder: &mut BlockBuilder, listed: &mut Listed<'a>, i: usize, block: usize| {
@@ -244,7 +246,7 @@ impl Blocks {
             let needs = var.dims().iter().max().map_or(0, |id| *id as usize + 1);
             while let Some(dim) = dims.next_if(|dim| *dim < needs) {
                 put_dim(&mut builder, &mut listed, dim, blocks.table.blocks.len())?;
-                blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+                blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
             }
             let bytes = layout::bytes_of(header, var)?;
             let is_record = header.is_record(var);
@@ -260,25 +262,31 @@ impl Blocks {
             ids.extend(var.dims().iter().map(|id| dim_ids[*id as usize]));
             builder.var(var.name(), var.ty(), is_record, &ids, var.attrs(), begin)?;
             blocks.begins[i] = begin;
-            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
         }
         for dim in dims {
             put_dim(&mut builder, &mut listed, dim, blocks.table.blocks.len())?;
-            blocks.close(&mut builder, &mut data, BLOCK_TARGET)?;
+            blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
         }
-        blocks.close(&mut builder, &mut data, 0)?;
+        blocks.close(&mut builder, &mut data, 0, out)?;
         blocks.list = listed.encode()?;
         Ok(blocks)
     }
 
     /// Ends the block where it has reached `target` bytes.
-    fn close(&mut self, builder: &mut BlockBuilder, data: &mut u64, target: usize) -> Result<()> {
+    fn close(
+        &mut self,
+        builder: &mut BlockBuilder,
+        data: &mut u64,
+        target: usize,
+        out: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         if builder.is_empty() || builder.len() < target {
             return Ok(());
         }
         let bytes = builder.finish();
         let entry = BlockEntry {
-            offset: self.bytes.len() as u64,
+            offset: self.len,
             len: bytes.len() as u32,
             crc: fieldstone_format::crc(&bytes),
             dims: builder.dims() as u32,
@@ -289,14 +297,14 @@ impl Blocks {
         };
         let (least, greatest) = builder.path_range();
         self.table.push(entry, least, greatest);
-        self.bytes.extend_from_slice(&bytes);
+        self.len += bytes.len() as u64;
         builder.clear();
-        Ok(())
+        out(&bytes)
     }
 }
 
-/// A rank's name index, sorted.
-pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<[u8; NAME_ENTRY]> {
+/// A rank's name index, sorted: its entries as numbers.
+pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
     let mut words = Vec::with_capacity(hashes[DIM].len() + hashes[VAR].len());
     for kind in [DIM, VAR] {
         for (number, i) in keep.iter(kind, hashes[kind].len()).enumerate() {
@@ -304,7 +312,7 @@ pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<[u8; NAME_ENTR
         }
     }
     words.sort_unstable();
-    words.into_iter().map(u64::to_be_bytes).collect()
+    words
 }
 
 /// By kind, local numbers of the objects that are to be compared with others: those under shared paths, and

@@ -4,11 +4,13 @@
 //! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
 //! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
 //! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
-//! written in parallel; the index table is gathered everywhere, and rank 0 writes it and the head.
+//! written in parallel, blocks as they are made once more, so that none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
 //!
 //! Invariants: every rank writes only what it owns; the file says that it is unfinished until
 //! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for
 //! where the data part begins.
+
+use std::ops::Range;
 
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
@@ -21,6 +23,8 @@ use super::own::{self, Blocks, Keep, Paths, Sizes};
 
 /// Most bytes of one write.
 const PIECE: usize = 1 << 20;
+/// Pages of an index that are made at once.
+const TOGETHER: usize = 16;
 
 /// A rank's part of a header, checked and placed, but not yet written.
 #[derive(Debug)]
@@ -37,8 +41,11 @@ pub(crate) struct Ready {
     pub var_ids: Vec<u64>,
     /// Begin of each variable that this rank places; 0 for those that a lower rank does.
     pub begins: Vec<u64>,
-    blocks: (u64, Vec<u8>),
-    names: (u64, Vec<[u8; NAME_ENTRY]>),
+    /// What blocks are made of once more.
+    keep: Keep,
+    before: Sizes,
+    blocks: Range<u64>,
+    names: (u64, Vec<u64>),
     paths: (u64, Vec<[u8; PATH_ENTRY]>),
     list: (u64, Vec<u8>),
 }
@@ -116,13 +123,13 @@ pub(crate) fn prepare(
     let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
     ownership.learn(team, &mut dim_ids, &mut var_ids)?;
     let names = own::name_index(&keep, hashes);
-    let built = Blocks::build(header, paths, &keep, &dim_ids, &before);
+    let built = Blocks::build(header, Some(paths), &keep, &dim_ids, &before, &mut |_| Ok(()));
     let entries = path_index(team, &built, paths, &keep)?;
     let mut built = team.agree("blocks", built)?;
     let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
     let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
     let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
-    let own_sizes = vec![built.bytes.len() as u64, name_pages, path_pages, distinct, built.list.len() as u64];
+    let own_sizes = vec![built.len, name_pages, path_pages, distinct, built.list.len() as u64];
     let places = team.sums("header sizes", Ok(own_sizes))?;
     let blocks_at = Head::LEN as u64 + places.before[0];
     let names_begin = Head::LEN as u64 + places.total[0];
@@ -172,45 +179,99 @@ pub(crate) fn prepare(
         paths_pages: places.total[2],
     };
     let begins = begins(header, &built, &layout);
-    let (blocks, names, paths) = ((blocks_at, built.bytes), (names_at, names), (paths_at, entries));
-    let list = (list_at, built.list);
-    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, blocks, names, paths, list })
+    let blocks = blocks_at..blocks_at + built.len;
+    let (names, paths, list) = ((names_at, names), (paths_at, entries), (list_at, built.list));
+    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, keep, before, blocks, names, paths, list })
 }
 
 impl Ready {
-    /// Writes this rank's part; gives its bytes. The file then says that it is unfinished.
-    pub fn write(&self, file: &TeamFile) -> Result<u64> {
-        let mut written = 0;
-        let mut put = |bytes: &[u8], mut offset: u64| -> Result<()> {
-            written += bytes.len() as u64;
-            for piece in bytes.chunks(PIECE) {
-                file.write_at(piece, offset)?;
-                offset += piece.len() as u64;
-            }
-            Ok(())
-        };
+    /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
+    /// then says that it is unfinished.
+    pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
+        let mut out = Pieces { file, at: 0, buffer: Vec::with_capacity(PIECE), written: 0 };
         if file.team().rank() == 0 {
             let mut first = self.head.encode();
             first[..4].copy_from_slice(&UNFINISHED);
-            put(&first, 0)?;
-            put(&self.table.encode(), self.head.table_offset)?;
+            out.add(&first)?;
+            out.seek(self.head.table_offset)?;
+            out.add(&self.table.encode())?;
         }
-        put(&self.blocks.1, self.blocks.0)?;
-        let mut pages = Vec::new();
-        pages::write(&self.names.1, &mut pages);
-        put(&pages, self.names.0)?;
-        pages.clear();
-        pages::write(&self.paths.1, &mut pages);
-        put(&pages, self.paths.0)?;
-        put(&self.list.1, self.list.0)?;
-        Ok(written)
+        out.seek(self.blocks.start)?;
+        Blocks::build(header, None, &self.keep, dim_ids, &self.before, &mut |block| out.add(block))?;
+        if out.here() != self.blocks.end {
+            return Err(Error::internal("metadata blocks changed between their placing and their writing"));
+        }
+        out.seek(self.names.0)?;
+        let (mut pages, mut entries) = (Vec::new(), Vec::new());
+        for names in self.names.1.chunks(TOGETHER * pages::entries_per_page(NAME_ENTRY)) {
+            entries.clear();
+            entries.extend(names.iter().map(|word| word.to_be_bytes()));
+            pages.clear();
+            pages::write::<NAME_ENTRY>(&entries, &mut pages);
+            out.add(&pages)?;
+        }
+        out.seek(self.paths.0)?;
+        for paths in self.paths.1.chunks(TOGETHER * pages::entries_per_page(PATH_ENTRY)) {
+            pages.clear();
+            pages::write(paths, &mut pages);
+            out.add(&pages)?;
+        }
+        out.seek(self.list.0)?;
+        out.add(&self.list.1)?;
+        out.flush()?;
+        Ok(out.written)
     }
 
     /// Bytes of memory it holds.
     pub fn memory(&self) -> u64 {
         let ids = (self.dim_ids.len() + self.var_ids.len() + self.begins.len() + self.names.1.len()) * 8;
-        self.table.memory()
-            + (self.blocks.1.len() + ids + self.paths.1.len() * PATH_ENTRY + self.list.1.len()) as u64
+        self.table.memory() + (ids + self.paths.1.len() * PATH_ENTRY + self.list.1.len()) as u64
+    }
+}
+
+/// Bytes on their way to the file, a piece at a time.
+struct Pieces<'a> {
+    file: &'a TeamFile,
+    /// Offset of the first byte of `buffer`.
+    at: u64,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl Pieces<'_> {
+    fn here(&self) -> u64 {
+        self.at + self.buffer.len() as u64
+    }
+
+    /// Goes on at `at`.
+    fn seek(&mut self, at: u64) -> Result<()> {
+        if self.here() != at {
+            self.flush()?;
+            self.at = at;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(PIECE - self.buffer.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = rest;
+            if self.buffer.len() == PIECE {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.write_at(&self.buffer, self.at)?;
+        }
+        self.at += self.buffer.len() as u64;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
     }
 }
 
