@@ -156,3 +156,62 @@ def test_dimensions_in_columns(tmp_path):
         f.enddef()
         assert dict(f.dims) == {"e0/n": 1, "e1/n": 2, "e2/n": 3, "a": 7, "b": 7, "t": 0, "c": 4, "d": 5}
         assert f.record_dim == "t"
+
+
+def rows_of(count: int) -> tuple[list[str], list[object]]:
+    """Names, and dimensions in every form that a row may have; more of them than are looked up together."""
+    names = [f"event_{i}/hits" for i in range(count)]
+    forms = [("x",), ["y", "x"], "y", (), ("own", "y")]
+    return names, [forms[i % 5] for i in range(count)]
+
+
+def test_long_columns_are_those_of_single_calls(tmp_path):
+    names, rows = rows_of(20_000)
+    own = [f"event_{i}/own" for i in range(4, 20_000, 5)]
+
+    def made(path, define):
+        with container.create(path) as f:
+            f.def_dims(["x", "y", *own], 2)
+            define(f)
+        return path.read_bytes()
+
+    def single(f):
+        for name, row in zip(names, rows, strict=True):
+            f.def_var(name, "f4", (row,) if isinstance(row, str) else row)
+
+    expected = made(tmp_path / "a", single)
+    assert made(tmp_path / "b", lambda f: f.def_many(names, "f4", rows)) == expected
+
+
+def test_one_unknown_dimension_in_a_long_column_defines_nothing(tmp_path):
+    names, rows = rows_of(20_000)
+    with container.create(tmp_path / "a") as f:
+        f.def_dims(["x", "y", "own"], 2)
+        for wrong in (("z",), (7,)):
+            with pytest.raises(fst.errors.Invalid):
+                f.def_many(names, "f4", [*rows[:-2], wrong, rows[-1]])
+        with pytest.raises(fst.errors.Invalid, match="20000 names of variables, but 19999 lists"):
+            f.def_many(names, "f4", rows[:-1])
+        assert len(f.def_many(names, "f4", rows)) == 20_000
+
+
+def test_long_columns_of_names_that_are_not_in_nfc(tmp_path):
+    names = [f"o\u0308_{i}/hits" for i in range(9000)]
+    with container.create(tmp_path / "a") as f:
+        f.def_dims(["\u00f6_0/n", "n"], [3, 5])
+        f.def_many(names, "f4", [("n",)] * 9000)
+        f.enddef()
+        assert f["\u00f6_0/hits"].shape == (3,)
+        assert f["\u00f6_8999/hits"].shape == (5,)
+
+
+def test_long_columns_after_a_redefinition(tmp_path):
+    names, rows = rows_of(20_000)
+    with container.create(tmp_path / "a") as f:
+        f.def_dims(["x", "y", "own"], 2)
+        f.def_var("first", "f4", ("x",))
+        f.enddef()
+        f.redef()
+        f.def_many(names, "f4", rows)
+        f.enddef()
+        assert f["event_19996/hits"].dims == ("y", "x")

@@ -57,7 +57,7 @@ fn what_is_illegal_is_refused_at_once() {
     for name in ["", "a//b", "/a", "a/", " a", "a b ", "a\u{1}", "a\u{7f}", &"n".repeat(257)] {
         assert_eq!(refused(d.def_dim(name, Some(1))).0, ErrorKind::Invalid, "{name:?}");
         assert_eq!(refused(d.def_var(name, NcType::Int, &[])).0, ErrorKind::Invalid, "{name:?}");
-        let (kind, message) = refused(d.def_dims(&names(&["good", name]), &[1, 1]));
+        let (kind, message) = refused(d.def_dims(names(&["good", name]), &[1, 1]));
         assert_eq!((kind, message), refused(d.def_dim(name, Some(1))), "{name:?}");
     }
     let (_, message) = refused(d.def_var("v", NcType::Int, &["x", "t"]));
@@ -82,7 +82,7 @@ fn names_are_kept_in_normal_form_and_found_in_any() {
     d.def_dim("e\u{301}", Some(2)).unwrap();
     assert_eq!(d.header().dims.names.get(0), "\u{e9}");
     assert_eq!(d.find_dim("e\u{301}"), Some(0));
-    d.def_dims(&names(&["o\u{308}"]), &[3]).unwrap();
+    d.def_dims(names(&["o\u{308}"]), &[3]).unwrap();
     assert_eq!(d.find_dim("\u{f6}"), Some(1));
     d.def_var("v", NcType::Int, &["\u{e9}", "o\u{308}"]).unwrap();
 }
@@ -94,7 +94,7 @@ fn columns_define_what_single_calls_do() {
     one.def_dim("t", None).unwrap();
     one.def_dim("a/x", Some(3)).unwrap();
     one.def_dim("x", Some(5)).unwrap();
-    many.def_dims(&names(&["t", "a/x", "x"]), &[RECORD, 3, 5]).unwrap();
+    many.def_dims(names(&["t", "a/x", "x"]), &[RECORD, 3, 5]).unwrap();
     for (var, ty, dims) in
         [("a/v", NcType::Int, &["t", "x"][..]), ("a/w", NcType::Char, &["x"]), ("s", NcType::Int, &[])]
     {
@@ -131,8 +131,8 @@ fn columns_define_what_single_calls_do() {
     };
     let (_, message) = refused(many.def_many(&wrong));
     assert!(message.contains("`q`") && message.contains("only be the first"), "{message}");
-    assert!(refused(many.def_dims(&names(&["p"]), &[])).1.contains("0 lengths"));
-    assert!(refused(many.def_dims(&names(&["p"]), &[RECORD])).1.contains("one at most"));
+    assert!(refused(many.def_dims(names(&["p"]), &[])).1.contains("0 lengths"));
+    assert!(refused(many.def_dims(names(&["p"]), &[RECORD])).1.contains("one at most"));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_redefinition_keeps_numbers_and_knows_the_old_names() {
     d.def_var("v", NcType::Int, &["x"]).unwrap();
     let base = d.header().clone();
     let mut d = Definitions::from_header(Format::Classic(Version::Cdf5), base);
-    assert_eq!(refused(d.def_dims(&names(&["x"]), &[3])).0, ErrorKind::Conflict);
+    assert_eq!(refused(d.def_dims(names(&["x"]), &[3])).0, ErrorKind::Conflict);
     d.rename_dim(0, "y").unwrap();
     assert_eq!(d.find_dim("x"), None);
     assert_eq!(d.def_dim("x", Some(9)).unwrap(), 1);

@@ -368,7 +368,8 @@ fn names_that_columns_repeat_are_named() {
             let mut definitions = Definitions::new(Format::Classic(Version::Cdf5));
             let rank = team.rank();
             let names = [format!("a{rank}"), "b".into(), format!("c{rank}"), format!("a{rank}")];
-            definitions.def_dims(&names.iter().collect(), &[1, 2, 3, 1])?;
+            definitions
+                .def_dims(names.iter().collect::<fieldstone_format::netcdf::Names>(), &[1, 2, 3, 1])?;
             let path = format!("/twice{}.nc", team.size());
             let file = team.open("create", Path::new(&path), FileMode::CreateNew)?;
             enddef(&file, &mut definitions, &options(Strategy::Scalable)).map(drop)

@@ -319,13 +319,47 @@ pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
 /// those whose hash this rank has twice.
 pub(crate) fn to_compare(paths: &Paths, shared: &[bool], hashes: [&[u64]; 3]) -> [Vec<u32>; 3] {
     [DIM, ATTR, VAR].map(|kind| {
-        let mut sorted = hashes[kind].to_vec();
-        sorted.sort_unstable();
-        let twice: HashSet<u64> =
-            sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let twice = twice(hashes[kind]);
         let compared = paths.of[kind].iter().zip(hashes[kind]).zip(0u32..).filter(|((path, hash), _)| {
             shared[**path as usize] || (!twice.is_empty() && twice.contains(hash))
         });
         compared.map(|(_, i)| i).collect()
     })
+}
+
+/// The hashes that a list has more than once. Most lists have none, so that bits are set for all before any are
+/// sorted: only those that meet others on their bit are.
+fn twice(hashes: &[u64]) -> HashSet<u64> {
+    let bits = (hashes.len() * 32).next_power_of_two().max(64);
+    let place = |hash: u64| ((hash as usize % bits) / 64, 1u64 << (hash % 64));
+    let (mut seen, mut met) = (vec![0u64; bits / 64], vec![0u64; bits / 64]);
+    for hash in hashes {
+        let (word, bit) = place(*hash);
+        met[word] |= seen[word] & bit;
+        seen[word] |= bit;
+    }
+    drop(seen);
+    let meets = |hash: &&u64| {
+        let (word, bit) = place(**hash);
+        met[word] & bit != 0
+    };
+    let mut some: Vec<u64> = hashes.iter().filter(meets).copied().collect();
+    some.sort_unstable();
+    some.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_that_come_twice_are_found_and_no_others() {
+        assert!(twice(&[]).is_empty());
+        assert_eq!(twice(&[7, 7, 7]), HashSet::from([7]));
+        let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+        let mut hashes: Vec<u64> = (0..100_000).map(mix).collect();
+        assert!(twice(&hashes).is_empty());
+        hashes.extend((0..100_000).step_by(1000).map(mix));
+        assert_eq!(twice(&hashes), (0..100_000).step_by(1000).map(mix).collect());
+    }
 }

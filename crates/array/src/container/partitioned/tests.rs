@@ -401,7 +401,7 @@ fn a_name_given_twice_by_one_rank_is_found() {
             let file = team.open("create", Path::new(FILE), FileMode::CreateNew)?;
             let mut definitions = Definitions::new(Format::Partitioned);
             let names = ["a", "b", "a"].map(|name| format!("rank_{}/{name}", team.rank()));
-            definitions.def_dims(&names.iter().collect(), &[1, 2, 3])?;
+            definitions.def_dims(names.iter().collect::<fieldstone_format::netcdf::Names>(), &[1, 2, 3])?;
             write_one(&file, &mut definitions)
         });
         for result in results {
