@@ -86,7 +86,10 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
         return None
     ours = medians.pop(target.of)
     best = min(medians.values())
-    return ours / best, ours <= max(target.limit * best, best + target.slack)
+    allowed = target.limit * best
+    if target.slack:
+        allowed = max(allowed, best + target.slack)
+    return ours / best, ours <= allowed
 
 
 def _show(value: float, target: Target, figure: Figure) -> str:
