@@ -13,7 +13,7 @@ use super::shared::{self, Shared};
 use super::{EnddefOptions, Planned};
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, Format};
-use crate::container::partitioned::own::{Paths, to_compare};
+use crate::container::partitioned::own::{Keep, Paths, name_index, to_compare};
 use crate::container::partitioned::write::{NothingShared, Ownership, prepare, shared_paths};
 
 /// What comparing the objects under shared paths came to.
@@ -65,15 +65,16 @@ pub(super) fn plan(
     let has_paths = definitions.has_paths();
     let (header, hashes) = definitions.for_enddef();
     let paths = Paths::of(header);
-    watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum::<u64>() + paths.memory());
+    watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum::<u64>() * 2 + paths.memory());
     let (shared, compared) = shared_paths(team, &paths)?;
     watch.report.comparisons += compared;
-    let told = to_compare(&paths, &shared, hashes);
+    let words = name_index(&Keep::default(), hashes);
+    let told = to_compare(&paths, &shared, hashes, &words);
     let some = told.iter().map(|list| list.len() as u64).sum();
     let mut ready = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
-            prepare(team, header, hashes, &paths, &NothingShared, &options.alignment)?
+            prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
         }
         _ => {
             let some = [0, 1, 2]
@@ -83,12 +84,12 @@ pub(super) fn plan(
             let (table, _) = names::exchange(team, some, [0; 3], hello, watch)?;
             let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
             if suspects == 0 {
-                prepare(team, header, hashes, &paths, &NothingShared, &options.alignment)?
+                prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
             } else {
                 let shared = shared::settle(team, header, Some(&told), &table, watch)?;
                 let watch = std::cell::RefCell::new(&mut *watch);
                 let compared = Compared { table, shared, told: &told, hashes: some, watch };
-                prepare(team, header, hashes, &paths, &compared, &options.alignment)?
+                prepare(team, header, hashes, &paths, words, &compared, &options.alignment)?
             }
         }
     };

@@ -304,7 +304,7 @@ impl Blocks {
 }
 
 /// A rank's name index, sorted: its entries as numbers.
-pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
+pub(crate) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
     let mut words = Vec::with_capacity(hashes[DIM].len() + hashes[VAR].len());
     for kind in [DIM, VAR] {
         for (number, i) in keep.iter(kind, hashes[kind].len()).enumerate() {
@@ -316,10 +316,20 @@ pub(super) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
 }
 
 /// By kind, local numbers of the objects that are to be compared with others: those under shared paths, and
-/// those whose hash this rank has twice.
-pub(crate) fn to_compare(paths: &Paths, shared: &[bool], hashes: [&[u64]; 3]) -> [Vec<u32>; 3] {
+/// those whose hash this rank has twice. `words` are the name index of all of its objects.
+pub(crate) fn to_compare(
+    paths: &Paths,
+    shared: &[bool],
+    hashes: [&[u64]; 3],
+    words: &[u64],
+) -> [Vec<u32>; 3] {
+    let twice = twice(hashes, words);
+    let is_any_shared = shared.contains(&true);
     [DIM, ATTR, VAR].map(|kind| {
-        let twice = twice(hashes[kind]);
+        let twice = &twice[kind];
+        if !is_any_shared && twice.is_empty() {
+            return Vec::new();
+        }
         let compared = paths.of[kind].iter().zip(hashes[kind]).zip(0u32..).filter(|((path, hash), _)| {
             shared[**path as usize] || (!twice.is_empty() && twice.contains(hash))
         });
@@ -327,25 +337,21 @@ pub(crate) fn to_compare(paths: &Paths, shared: &[bool], hashes: [&[u64]; 3]) ->
     })
 }
 
-/// The hashes that a list has more than once. Most lists have none, so that bits are set for all before any are
-/// sorted: only those that meet others on their bit are.
-fn twice(hashes: &[u64]) -> HashSet<u64> {
-    let bits = (hashes.len() * 32).next_power_of_two().max(64);
-    let place = |hash: u64| ((hash as usize % bits) / 64, 1u64 << (hash % 64));
-    let (mut seen, mut met) = (vec![0u64; bits / 64], vec![0u64; bits / 64]);
-    for hash in hashes {
-        let (word, bit) = place(*hash);
-        met[word] |= seen[word] & bit;
-        seen[word] |= bit;
+/// By kind, the hashes that a rank has more than once: neighbours in its name index.
+fn twice(hashes: [&[u64]; 3], words: &[u64]) -> [HashSet<u64>; 3] {
+    let mut found = [DIM, ATTR, VAR].map(|_| HashSet::new());
+    for group in words.chunk_by(|a, b| a >> 31 == b >> 31).filter(|group| group.len() > 1) {
+        let kind = if group[0] >> 31 & 1 == 0 { DIM } else { VAR };
+        let whole = group.iter().map(|word| hashes[kind][(word & 0x7fff_ffff) as usize]);
+        found[kind].extend(repeated(whole.collect()));
     }
-    drop(seen);
-    let meets = |hash: &&u64| {
-        let (word, bit) = place(**hash);
-        met[word] & bit != 0
-    };
-    let mut some: Vec<u64> = hashes.iter().filter(meets).copied().collect();
-    some.sort_unstable();
-    some.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+    found[ATTR].extend(repeated(hashes[ATTR].to_vec()));
+    found
+}
+
+fn repeated(mut hashes: Vec<u64>) -> Vec<u64> {
+    hashes.sort_unstable();
+    hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
 }
 
 #[cfg(test)]
@@ -354,12 +360,17 @@ mod tests {
 
     #[test]
     fn hashes_that_come_twice_are_found_and_no_others() {
-        assert!(twice(&[]).is_empty());
-        assert_eq!(twice(&[7, 7, 7]), HashSet::from([7]));
+        let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&Keep::default(), hashes));
+        let none = [DIM, ATTR, VAR].map(|_| HashSet::new());
+        assert_eq!(found([&[], &[], &[]]), none);
+        // Equal upper halves are not equal hashes, and a dimension may be called as a variable is.
+        assert_eq!(found([&[7, 8, 9], &[7], &[7, 1 << 40 | 7]]), none);
+        let sets = [HashSet::from([7]), HashSet::from([3]), HashSet::from([1 << 40])];
+        assert_eq!(found([&[7, 8, 7, 7], &[3, 4, 3], &[5, 1 << 40, 6, 1 << 40]]), sets);
         let mix = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
         let mut hashes: Vec<u64> = (0..100_000).map(mix).collect();
-        assert!(twice(&hashes).is_empty());
+        assert!(found([&hashes, &[], &hashes]).iter().all(HashSet::is_empty));
         hashes.extend((0..100_000).step_by(1000).map(mix));
-        assert_eq!(twice(&hashes), (0..100_000).step_by(1000).map(mix).collect());
+        assert_eq!(found([&[], &[], &hashes])[VAR], (0..100_000).step_by(1000).map(mix).collect());
     }
 }

@@ -106,13 +106,15 @@ fn owner(hash: &[u8; 16], ranks: usize) -> usize {
     ((u64::from(top) * ranks as u64) >> 32) as usize
 }
 
-/// Checks and places all ranks' definitions; see the module's text. `ownership` says what lower ranks place.
+/// Checks and places all ranks' definitions; see the module's text. `words` are the name index of all of this
+/// rank's objects; `ownership` says what lower ranks place.
 /// Collective. Nothing is written.
 pub(crate) fn prepare(
     team: &Team,
     header: &Header,
     hashes: [&[u64]; 3],
     paths: &Paths,
+    words: Vec<u64>,
     ownership: &dyn Ownership,
     alignment: &Alignment,
 ) -> Result<Ready> {
@@ -122,7 +124,10 @@ pub(crate) fn prepare(
     let mut dim_ids = numbers(&keep, own::DIM, header.dims.len(), before.dims);
     let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
     ownership.learn(team, &mut dim_ids, &mut var_ids)?;
-    let names = own::name_index(&keep, hashes);
+    let names = match keep.out.iter().all(Vec::is_empty) {
+        true => words,
+        false => own::name_index(&keep, hashes),
+    };
     let built = Blocks::build(header, Some(paths), &keep, &dim_ids, &before, &mut |_| Ok(()));
     let entries = path_index(team, &built, paths, &keep)?;
     let mut built = team.agree("blocks", built)?;

@@ -250,13 +250,18 @@ impl Team {
 
     /// Sends `parts[r]` to rank `r`; returns what each rank sent here.
     pub fn alltoallv(&self, step: &'static str, local: Result<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
-        let parts = self.agree(step, local)?;
+        let mut parts = self.agree(step, local)?;
         if self.size() == 1 {
             return Ok(parts);
         }
+        // What stays here need not pass through the communicator's buffers.
         let rank = self.rank();
-        let sent: usize = parts.iter().enumerate().filter(|(r, _)| *r != rank).map(|(_, p)| p.len()).sum();
-        let parts = self.comm.alltoallv(parts)?;
+        let own = parts.get_mut(rank).map(std::mem::take).unwrap_or_default();
+        let sent: usize = parts.iter().map(Vec::len).sum();
+        let mut parts = self.comm.alltoallv(parts)?;
+        if let Some(part) = parts.get_mut(rank) {
+            *part = own;
+        }
         self.count_pairs(sent as u64, &parts);
         Ok(parts)
     }
