@@ -153,7 +153,8 @@ CREATION = (
             f"Open a file of 568,480 variables and read one, {'cold' if cold else 'warm'}",
             "A fresh process with the library imported: open the file, find one variable, read it. The "
             "file is a copy alone in a folder"
-            + (", dropped from the page cache before each run." if cold else ", in the page cache."),
+            + (", dropped from the page cache before each run." if cold else ", in the page cache.")
+            + " netCDF4 had not opened it after seven minutes, and is left out.",
             opening.PEERS,
             opening.read,
             (
