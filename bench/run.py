@@ -47,6 +47,7 @@ PEERS = {
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
     container_data.PLAIN: container_data.PLAIN,
+    container_data.NETCDF4: container_data.NETCDF4,
     **{
         name.removeprefix("fieldstone-"): name
         for name in (*STRATEGIES[1:], *HASHES, COLUMNS, ALONE, *PNETCDF, *opening.PEERS[2:])
