@@ -27,7 +27,6 @@ struct Numpy {
     empty: Py<PyAny>,
     asarray: Py<PyAny>,
     ascontiguousarray: Py<PyAny>,
-    is_masked: Py<PyAny>,
 }
 
 static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
@@ -46,7 +45,6 @@ fn numpy(py: Python<'_>) -> PyResult<&Numpy> {
             empty: function("empty")?,
             asarray: function("asarray")?,
             ascontiguousarray: function("ascontiguousarray")?,
-            is_masked: module.getattr("ma")?.getattr("is_masked")?.unbind(),
         })
     })
 }
@@ -75,6 +73,17 @@ pub fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub fn is_numpy_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(numpy) = numpy_in_use(value.py())? else { return Ok(false) };
     Ok(value.is_instance(numpy.ndarray.bind(value.py()))? && !value.getattr("ndim")?.eq(0)?)
+}
+
+/// Whether a value has masked elements. What is no kind of array of its own is not asked: importing `numpy.ma`
+/// takes 10 ms.
+fn is_masked(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = array.py();
+    let class = numpy(py)?.ndarray.bind(py);
+    if array.get_type().is(class) || !array.is_instance(class)? {
+        return Ok(false);
+    }
+    py.import("numpy.ma")?.getattr("is_masked")?.call1((array,))?.is_truthy()
 }
 
 /// The numpy dtype of an element type.
@@ -180,7 +189,7 @@ impl<'py> Data<'py> {
                 return Data::array(numpy, data.clone());
             }
             if data.is_instance(class)? || data.is_instance(numpy.generic.bind(py))? {
-                if numpy.is_masked.bind(py).call1((data,))?.is_truthy()? {
+                if is_masked(data)? {
                     return Err(invalid(
                         "the array has masked elements, which would be lost",
                         "give data.filled(value)",

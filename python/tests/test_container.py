@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import threading
 
 import fieldstone as fst
@@ -465,3 +467,21 @@ def test_room_is_left_after_fixed_data(tmp_path):
             f["grows"][0:2] = [1, 2]
         ends.append((tmp_path / "a.nc").stat().st_size)
     assert ends[1] - ends[0] == 4096
+
+
+def test_opening_and_reading_import_no_masked_arrays(tmp_path):
+    with container.create(tmp_path / "a.nc") as f:
+        f.def_dim("x", 3)
+        f.def_var("v", "f8", ("x",))
+        f.enddef()
+        f["v"][:] = [1, 2, 3]
+    program = """
+import sys
+from fieldstone import container
+with container.open(sys.argv[1], "a") as f:
+    f["v"][:] = f["v"][:] * 2
+    assert f["v"][1] == 4.0
+sys.exit("numpy.ma" in sys.modules)
+"""
+    # They are a tenth of what importing numpy takes, and ten times what finding a variable takes.
+    subprocess.run([sys.executable, "-c", program, tmp_path / "a.nc"], check=True)

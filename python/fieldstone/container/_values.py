@@ -40,7 +40,8 @@ def array(values: Any, what: str, text: bool) -> np.ndarray:
     `text`: whether it goes to a variable of text, where an array of strings has their length as last
     dimension, and a string is a row of bytes.
     """
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    # A plain array is not asked: importing `numpy.ma` takes 10 ms.
+    if isinstance(values, np.ndarray) and type(values) is not np.ndarray and np.ma.is_masked(values):
         raise Invalid(
             f"{what}: the array has masked elements, which would be lost", "give data.filled(value)"
         )
