@@ -20,9 +20,9 @@ const ATTRS: &str = "give a mapping, a list with a mapping each, or a mapping of
 /// Names of dimensions that are looked up together: so few that their texts stay in the cache.
 const PIECE: usize = 8192;
 
-/// Finds dimensions by name: those of the variables from a number on, as [`Container::find_dims`] does.
+/// Finds dimensions by name: those of the variables from a number on, as [`Container::resolve_dims`] does.
 ///
-/// [`Container::find_dims`]: fieldstone::container::Container::find_dims
+/// [`Container::resolve_dims`]: fieldstone::container::Container::resolve_dims
 pub type Find<'a> = &'a mut dyn FnMut((&Names, usize), (&Names, &[u64]), &mut Vec<u32>) -> PyResult<bool>;
 
 /// Columns that own what they hold.

@@ -171,7 +171,7 @@ impl PyContainer {
         attrs: &Bound<'_, PyAny>,
     ) -> PyResult<(u32, u32)> {
         let mut find = |vars: (&Names, usize), dims: (&Names, &[u64]), ids: &mut Vec<u32>| {
-            self.call(py, |file| file.find_dims(vars, dims, ids))
+            self.call(py, |file| file.resolve_dims(vars, dims, ids))
         };
         let columns = Columns::new(names, dtypes, dims, attrs, &mut find)?;
         let made = self.call(py, |file| file.def_many(&columns.view()))?;

@@ -13,6 +13,7 @@
 //! | [`offsets`] | where the bytes of each variable lie |
 //! | [`stats`] | counts and bytes, in all and by path |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
+//! | `pieces` | bytes gathered into large writes |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
 //! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
@@ -27,6 +28,7 @@ pub mod merge;
 pub mod model;
 pub mod offsets;
 pub mod partitioned;
+pub(crate) mod pieces;
 pub mod stats;
 pub mod validate;
 

@@ -12,9 +12,10 @@ use fieldstone_format::netcdf::fill::fill_of;
 use fieldstone_format::netcdf::pad4;
 
 use super::super::VarInfo;
+use crate::container::pieces::Pieces;
 
-/// Bytes that are written at once.
-const CHUNK: u64 = 1 << 20;
+/// Bytes of a job that are made at once: few enough to stay in the cache.
+const CHUNK: u64 = 1 << 14;
 const PACKED: usize = 48;
 
 /// A variable that is to be filled.
@@ -174,57 +175,28 @@ pub(super) fn write(file: &TeamFile, jobs: &[Job]) -> Result<()> {
     jobs.sort_unstable_by_key(|job| job.begin);
     let from = jobs.iter().map(|job| job.from).min().unwrap_or(0);
     let to = jobs.iter().map(|job| job.to).max().unwrap_or(0);
-    let mut writer = Writer { file, offset: 0, buffer: Vec::new() };
+    let mut pieces = Pieces::new(file, 0);
     for record in from..to {
         for job in jobs.iter().filter(|job| job.from <= record && record < job.to) {
-            writer.add(job, job.stride.checked_mul(record))?;
+            add(&mut pieces, job, job.stride.checked_mul(record))?;
         }
     }
-    writer.flush()
+    pieces.flush()
 }
 
-/// Gathers neighbouring bytes.
-struct Writer<'a> {
-    file: &'a TeamFile,
-    offset: u64,
-    buffer: Vec<u8>,
-}
-
-impl Writer<'_> {
-    fn add(&mut self, job: &Job, above: Option<u64>) -> Result<()> {
-        let begin = above.and_then(|above| job.begin.checked_add(above));
-        let begin = begin.filter(|begin| begin.checked_add(job.len).is_some());
-        let begin = begin.ok_or_else(|| Error::invalid("filling ends at or beyond byte 2^64 of the file"))?;
-        if begin != self.offset + self.buffer.len() as u64 {
-            self.flush()?;
-            self.offset = begin;
-        }
-        let mut done = 0;
-        while done < job.len {
-            let n = (job.len - done).min(CHUNK - (self.buffer.len() as u64).min(CHUNK - 8));
-            let end = self.buffer.len() + n as usize;
-            let mut pattern = job.pattern;
-            pattern.rotate_left((done % 8) as usize);
-            self.buffer.reserve(n as usize);
-            for _ in 0..n / 8 {
-                self.buffer.extend_from_slice(&pattern);
-            }
-            self.buffer.extend_from_slice(&pattern[..(n % 8) as usize]);
-            debug_assert_eq!(self.buffer.len(), end);
-            done += n;
-            if self.buffer.len() as u64 >= CHUNK {
-                self.flush()?;
-            }
-        }
-        Ok(())
+/// Adds a job's bytes, `above` its begin.
+fn add(pieces: &mut Pieces<'_>, job: &Job, above: Option<u64>) -> Result<()> {
+    let begin = above.and_then(|above| job.begin.checked_add(above));
+    let begin = begin.filter(|begin| begin.checked_add(job.len).is_some());
+    let begin = begin.ok_or_else(|| Error::invalid("filling ends at or beyond byte 2^64 of the file"))?;
+    pieces.seek(begin)?;
+    // The pattern goes up evenly in a chunk, so that each begins as the job does.
+    let chunk = job.pattern.repeat((job.len.min(CHUNK) as usize).div_ceil(job.pattern.len()));
+    let mut left = job.len;
+    while left > 0 {
+        let n = left.min(chunk.len() as u64);
+        pieces.add(&chunk[..n as usize])?;
+        left -= n;
     }
-
-    fn flush(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
-            self.file.write_at(&self.buffer, self.offset)?;
-        }
-        self.offset += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
+    Ok(())
 }

@@ -81,7 +81,7 @@ impl Definitions {
             }
             DimColumn::Names(dims, dim_ends) => {
                 ids.reserve(dims.len());
-                self.find_dims((&names, 0), (dims, dim_ends), &mut ids)?;
+                self.resolve_dims((&names, 0), (dims, dim_ends), &mut ids)?;
                 self.check_ids(&names, &ids, dim_ends)?;
                 (&ids[..], dim_ends)
             }
@@ -119,7 +119,7 @@ impl Definitions {
     /// of `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece.
     ///
     /// Errors: `Invalid` for an unknown dimension, or columns that do not fit one another.
-    pub fn find_dims(
+    pub fn resolve_dims(
         &mut self,
         (vars, first): (&Names, usize),
         (dims, ends): (&Names, &[u64]),

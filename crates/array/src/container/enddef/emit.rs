@@ -16,55 +16,32 @@ use fieldstone_format::netcdf::write::{self, List};
 
 use super::place::Placed;
 use super::report::Watch;
+use crate::container::pieces::{PIECE, Pieces};
 
-/// Bytes that are written at once.
-const PIECE: usize = 1 << 20;
 /// Entries that are serialised between two looks at the buffer.
 const STEP: usize = 64;
 
-/// Bytes on their way to the file.
+/// Pieces of the header, whose checksums are kept where there is an index.
 #[derive(Debug)]
 struct Stream<'a> {
-    file: &'a TeamFile,
-    /// Offset of the first byte of `buffer`.
-    at: u64,
-    buffer: Vec<u8>,
-    /// Whose checksums are kept.
+    pieces: Pieces<'a>,
     index: Option<&'a mut IndexPart>,
-    written: u64,
 }
 
 impl Stream<'_> {
-    /// Writes what is there, and goes on at `at`.
     fn seek(&mut self, at: u64) -> Result<()> {
-        if self.here() == at {
-            return Ok(());
+        if self.pieces.here() != at {
+            self.flush()?;
         }
-        self.flush()?;
-        self.at = at;
-        Ok(())
-    }
-
-    fn here(&self) -> u64 {
-        self.at + self.buffer.len() as u64
+        self.pieces.seek(at)
     }
 
     fn flush(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
+        let (at, bytes) = self.pieces.gathered();
+        if let Some(index) = self.index.as_mut().filter(|_| !bytes.is_empty()) {
+            index.header.add(at, bytes);
         }
-        if let Some(index) = &mut self.index {
-            index.header.add(self.at, &self.buffer);
-        }
-        self.file.write_at(&self.buffer, self.at)?;
-        self.at += self.buffer.len() as u64;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn flush_full(&mut self) -> Result<()> {
-        if self.buffer.len() >= PIECE { self.flush() } else { Ok(()) }
+        self.pieces.flush()
     }
 }
 
@@ -79,7 +56,8 @@ pub(super) fn write(
 ) -> Result<u64> {
     let version = header.version;
     let room = (PIECE + PIECE / 8).min(placed.bytes as usize + 4096);
-    let mut stream = Stream { file, at: 0, buffer: Vec::with_capacity(room), index, written: 0 };
+    let mut stream = Stream { pieces: Pieces::new(file, room), index };
+    let mut head_len = 0;
     watch.hold(room as u64);
     let is_root = file.team().rank() == 0;
     let totals = [placed.counts.dims, placed.counts.attrs + u64::from(placed.spelled), placed.counts.vars];
@@ -87,14 +65,13 @@ pub(super) fn write(
         let mut head = Vec::new();
         write::put_head(&mut head, version, header.numrecs);
         head[..3].copy_from_slice(&write::UNFINISHED);
-        stream.written += head.len() as u64;
+        head_len = head.len() as u64;
         file.write_at(&head, 0)?;
-        stream.at = head.len() as u64;
     }
     for (kind, list) in [List::Dims, List::Attrs, List::Vars].into_iter().enumerate() {
         if is_root {
             stream.seek(placed.lists[kind])?;
-            write::put_list_head(&mut stream.buffer, version, list, totals[kind]);
+            write::put_list_head(stream.pieces.buffer(), version, list, totals[kind]);
         }
         if placed.mine[kind].is_empty() {
             continue;
@@ -108,12 +85,12 @@ pub(super) fn write(
     if is_root && placed.spelled {
         // Behind the attributes of all ranks, before the list of variables.
         let statement = write::statement();
-        stream.at = placed.lists[2] - write::attr_size(version, statement, false);
-        write::put_attr(&mut stream.buffer, version, statement, false);
+        stream.seek(placed.lists[2] - write::attr_size(version, statement, false))?;
+        write::put_attr(stream.pieces.buffer(), version, statement, false);
         stream.flush()?;
     }
     watch.release(room as u64);
-    Ok(stream.written)
+    Ok(head_len + stream.pieces.written())
 }
 
 fn entries(
@@ -135,7 +112,7 @@ fn entries(
             _ => from + STEP.min((STRIDE - ids[from] % STRIDE) as usize),
         };
         let step = from..to.min(range.end);
-        let here = stream.here();
+        let here = stream.pieces.here();
         if let Some(index) = &mut stream.index
             && list != List::Attrs
             && ids[from] % STRIDE == 0
@@ -144,17 +121,24 @@ fn entries(
             offsets.push(here);
         }
         match list {
-            List::Dims => write::put_dims(&mut stream.buffer, header, step, placed.spelled),
+            List::Dims => write::put_dims(stream.pieces.buffer(), header, step, placed.spelled),
             List::Vars => {
                 let dim_id = |local: u32| placed.dim_ids[local as usize];
-                write::put_vars(&mut stream.buffer, header, step, placed.spelled, dim_id);
+                write::put_vars(stream.pieces.buffer(), header, step, placed.spelled, dim_id);
             }
             List::Attrs => {
-                write::put_attr(&mut stream.buffer, header.version, header.attrs.get(from), placed.spelled);
+                write::put_attr(
+                    stream.pieces.buffer(),
+                    header.version,
+                    header.attrs.get(from),
+                    placed.spelled,
+                );
             }
         }
         from = to;
-        stream.flush_full()?;
+        if stream.pieces.is_full() {
+            stream.flush()?;
+        }
     }
     Ok(())
 }

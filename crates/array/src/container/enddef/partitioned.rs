@@ -71,7 +71,7 @@ pub(super) fn plan(
     let words = name_index(&Keep::default(), hashes);
     let told = to_compare(&paths, &shared, hashes, &words);
     let some = told.iter().map(|list| list.len() as u64).sum();
-    let mut ready = match team.max("compared", Ok(vec![some]))?[0] {
+    let (ready, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
             prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
@@ -93,14 +93,14 @@ pub(super) fn plan(
             }
         }
     };
-    watch.hold(ready.memory());
+    watch.hold(ready.memory() + numbers.memory());
     watch.end("check");
-    header.vars.begins = std::mem::take(&mut ready.begins);
+    header.vars.begins = numbers.begins;
     header.vars.vsizes = vec![0; header.vars.len()];
     let placed = Placed {
         mine: Default::default(),
-        dim_ids: std::mem::take(&mut ready.dim_ids),
-        var_ids: std::mem::take(&mut ready.var_ids),
+        dim_ids: numbers.dim_ids,
+        var_ids: numbers.var_ids,
         lists: [0; 3],
         at: [0; 3],
         counts: Counts { dims: ready.head.dims, attrs: ready.head.attrs, vars: ready.head.vars },

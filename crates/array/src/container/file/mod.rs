@@ -226,7 +226,7 @@ impl Container {
     /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false and does
     /// nothing where numbers that callers hold are not those of the definitions, after a redefinition:
     /// then `def_many` is to be given the names.
-    pub fn find_dims(
+    pub fn resolve_dims(
         &self,
         (vars, first): (&Names, usize),
         (dims, ends): (&Names, &[u64]),
@@ -236,7 +236,7 @@ impl Container {
             if define.dims.0.is_some() {
                 return Ok(false);
             }
-            define.definitions.find_dims((vars, first), (dims, ends), ids)?;
+            define.definitions.resolve_dims((vars, first), (dims, ends), ids)?;
             Ok(true)
         })
     }

@@ -20,9 +20,8 @@ use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry, path_entry};
 
 use super::own::{self, Blocks, Keep, Paths, Sizes};
+use crate::container::pieces::{PIECE, Pieces};
 
-/// Most bytes of one write.
-const PIECE: usize = 1 << 20;
 /// Pages of an index that are made at once.
 const TOGETHER: usize = 16;
 
@@ -35,12 +34,6 @@ pub(crate) struct Ready {
     pub table: Table,
     /// Where the file's parts lie. What counts as header are head, blocks, indexes and table.
     pub layout: Layout,
-    /// Number in the file of each of this rank's dimensions.
-    pub dim_ids: Vec<u64>,
-    /// Number in the file of each of this rank's variables.
-    pub var_ids: Vec<u64>,
-    /// Begin of each variable that this rank places; 0 for those that a lower rank does.
-    pub begins: Vec<u64>,
     /// What blocks are made of once more.
     keep: Keep,
     before: Sizes,
@@ -48,6 +41,24 @@ pub(crate) struct Ready {
     names: (u64, Vec<u64>),
     paths: (u64, Vec<[u8; PATH_ENTRY]>),
     list: (u64, Vec<u8>),
+}
+
+/// Where a rank's objects come in the file.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    /// Number of each of this rank's dimensions.
+    pub dim_ids: Vec<u64>,
+    /// Number of each of this rank's variables.
+    pub var_ids: Vec<u64>,
+    /// Begin of each variable that this rank places; 0 for those that a lower rank does.
+    pub begins: Vec<u64>,
+}
+
+impl Numbers {
+    /// Bytes of memory they hold.
+    pub fn memory(&self) -> u64 {
+        (self.dim_ids.len() + self.var_ids.len() + self.begins.len()) as u64 * 8
+    }
 }
 
 /// What comes of comparing the objects under shared paths.
@@ -117,7 +128,7 @@ pub(crate) fn prepare(
     words: Vec<u64>,
     ownership: &dyn Ownership,
     alignment: &Alignment,
-) -> Result<Ready> {
+) -> Result<(Ready, Numbers)> {
     let keep = Keep { out: ownership.not_mine() };
     let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.list()))?;
     let (before, total) = (Sizes::from_list(&sums.before)?, Sizes::from_list(&sums.total)?);
@@ -186,14 +197,15 @@ pub(crate) fn prepare(
     let begins = begins(header, &built, &layout);
     let blocks = blocks_at..blocks_at + built.len;
     let (names, paths, list) = ((names_at, names), (paths_at, entries), (list_at, built.list));
-    Ok(Ready { head, table, layout, dim_ids, var_ids, begins, keep, before, blocks, names, paths, list })
+    let ready = Ready { head, table, layout, keep, before, blocks, names, paths, list };
+    Ok((ready, Numbers { dim_ids, var_ids, begins }))
 }
 
 impl Ready {
     /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
     /// then says that it is unfinished.
     pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
-        let mut out = Pieces { file, at: 0, buffer: Vec::with_capacity(PIECE), written: 0 };
+        let mut out = Pieces::new(file, PIECE);
         if file.team().rank() == 0 {
             let mut first = self.head.encode();
             first[..4].copy_from_slice(&UNFINISHED);
@@ -224,59 +236,13 @@ impl Ready {
         out.seek(self.list.0)?;
         out.add(&self.list.1)?;
         out.flush()?;
-        Ok(out.written)
+        Ok(out.written())
     }
 
     /// Bytes of memory it holds.
     pub fn memory(&self) -> u64 {
-        let ids = (self.dim_ids.len() + self.var_ids.len() + self.begins.len() + self.names.1.len()) * 8;
-        self.table.memory() + (ids + self.paths.1.len() * PATH_ENTRY + self.list.1.len()) as u64
-    }
-}
-
-/// Bytes on their way to the file, a piece at a time.
-struct Pieces<'a> {
-    file: &'a TeamFile,
-    /// Offset of the first byte of `buffer`.
-    at: u64,
-    buffer: Vec<u8>,
-    written: u64,
-}
-
-impl Pieces<'_> {
-    fn here(&self) -> u64 {
-        self.at + self.buffer.len() as u64
-    }
-
-    /// Goes on at `at`.
-    fn seek(&mut self, at: u64) -> Result<()> {
-        if self.here() != at {
-            self.flush()?;
-            self.at = at;
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            let (now, rest) = bytes.split_at(bytes.len().min(PIECE - self.buffer.len()));
-            self.buffer.extend_from_slice(now);
-            bytes = rest;
-            if self.buffer.len() == PIECE {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
-            self.file.write_at(&self.buffer, self.at)?;
-        }
-        self.at += self.buffer.len() as u64;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
+        let indexes = self.names.1.len() * NAME_ENTRY + self.paths.1.len() * PATH_ENTRY;
+        self.table.memory() + (indexes + self.list.1.len()) as u64
     }
 }
 

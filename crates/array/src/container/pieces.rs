@@ -1,0 +1,86 @@
+//! Bytes on their way to a file, gathered into writes of about a mebibyte.
+//!
+//! Invariants: bytes are written in the order in which they are given, each once; nothing is written before a piece
+//! is full, the place changes, or [`flush`](Pieces::flush) is called.
+
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::TeamFile;
+
+/// Bytes that are written at once.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// Gathers bytes for a file; this rank alone.
+#[derive(Debug)]
+pub(crate) struct Pieces<'a> {
+    file: &'a TeamFile,
+    /// Offset of the first byte of `buffer`.
+    at: u64,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl<'a> Pieces<'a> {
+    /// Begins at offset 0, with room for `room` bytes.
+    pub fn new(file: &'a TeamFile, room: usize) -> Pieces<'a> {
+        Pieces { file, at: 0, buffer: Vec::with_capacity(room), written: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub fn here(&self) -> u64 {
+        self.at + self.buffer.len() as u64
+    }
+
+    /// Bytes that were written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Where to append what comes next; then [`flush`](Pieces::flush) it if [`is_full`](Pieces::is_full).
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// What is gathered, and its offset.
+    pub fn gathered(&self) -> (u64, &[u8]) {
+        (self.at, &self.buffer)
+    }
+
+    /// Whether a piece is full.
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() >= PIECE
+    }
+
+    /// Goes on at `at`.
+    pub fn seek(&mut self, at: u64) -> Result<()> {
+        if self.here() != at {
+            self.flush()?;
+            self.at = at;
+        }
+        Ok(())
+    }
+
+    /// Appends bytes.
+    pub fn add(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = PIECE.saturating_sub(self.buffer.len());
+            let (now, rest) = bytes.split_at(bytes.len().min(room));
+            self.buffer.extend_from_slice(now);
+            bytes = rest;
+            if self.is_full() {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered.
+    pub fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.write_at(&self.buffer, self.at)?;
+        }
+        self.at += self.buffer.len() as u64;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
