@@ -2,9 +2,9 @@
 
 Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
 and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
-files back, plots, and tags the warm spots of an ocean, finds some and reads them alone. Everything that comes
-back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network. What
-it makes is in demo-out/.
+files back, plots, tags the warm spots of an ocean, finds some and reads them alone, rewrites a netCDF classic
+file, and lets four processes write one file of many objects. Everything that comes back is compared with the
+source. Needs the package with its extras and `iris-sample-data`; no network. What it makes is in demo-out/.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import detector
 import eccodes
 import fieldstone as fst
 import iris_sample_data
@@ -29,6 +30,7 @@ import matplotlib.pyplot as plt
 import netCDF4
 import numpy as np
 import xarray
+from fieldstone import container
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "demo-out"
@@ -39,6 +41,7 @@ PROGRAM = Path(sys.executable).parent / "fieldstone"
 AIR = "A1B_north_america"  # 240 years of air temperature over North America, from a climate model
 NETCDF = [f"{AIR}.nc", "ostia_monthly.nc", "orca2_votemper.nc", "hybrid_height.nc", "rotated_pole.nc"]
 GRIB_YEARS = 20
+MESH, EVENTS = "mesh_C4_synthetic_float", 2000  # a cubed sphere in netCDF classic; graphs of a detector
 SEA, WARM = "ostia_monthly", 302.9  # monthly sea surface temperature along the equator; kelvins
 
 
@@ -59,9 +62,9 @@ def say(*lines: str) -> None:
         print(f"   {line}")
 
 
-def shell(verb: str, store: Path, *arguments: str, expect: int = 0, show: int = 8) -> None:
+def shell(verb: str, path: Path, *arguments: str, expect: int = 0, show: int = 8) -> None:
     """Runs the program as a user would, from the root of the checkout, and shows what it says."""
-    words = [verb, str(store.relative_to(ROOT)), *arguments]
+    words = [*verb.split(), str(path.relative_to(ROOT)), *arguments]
     say(f"$ fieldstone {shlex.join(words)}")
     done = subprocess.run(
         [PROGRAM, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -359,6 +362,46 @@ def tag_and_find() -> None:
     say("plotted them alone: warm-boxes.png")
 
 
+def many_processes_one_file() -> None:
+    """A real netCDF classic file in other formats; then graphs of a detector, by the ranks of an MPI job."""
+    source, partitioned, again = OUT / f"{MESH}.nc", OUT / f"{MESH}.fsp", OUT / "mesh.nc"
+    shutil.copy(SAMPLES / source.name, source)
+    for given, made, form in ((source, partitioned, "partitioned"), (partitioned, again, "cdf2")):
+        shell("container convert", given, str(made.relative_to(ROOT)), "--format", form)
+    with netCDF4.Dataset(source) as before, netCDF4.Dataset(again) as after:
+        same = all(np.array_equal(before[name][...], after[name][...]) for name in before.variables)
+        check(
+            same and list(before.variables) == list(after.variables),
+            f"{MESH}, partitioned and back: netCDF4 reads the same {len(before.variables)} variables",
+        )
+    events = OUT / "events.nc"
+    words = ["examples/detector.py", "write", str(events.relative_to(ROOT)), "--events", str(EVENTS)]
+    say(f"$ mpiexec -n 4 python {shlex.join(words)}")
+    ranks = [PROGRAM.parent / "mpiexec", "-n", "4", sys.executable, *words]
+    done = subprocess.run(ranks, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"exit {done.returncode}:\n{done.stdout}{done.stderr}")
+    say(*(f"  {line}" for line in sorted(done.stdout.splitlines())))
+    shell("container header", events, show=12)
+    shell("container validate", events)
+    one = EVENTS * 2 // 3
+    with netCDF4.Dataset(events) as file:
+        arrays = {name: file[f"event_{one}.{name}"][...] for name in detector.ARRAYS}
+    sample = detector.simulate(one)
+    check(all(np.array_equal(arrays[name], sample[name]) for name in arrays), f"netCDF4 reads event {one}")
+    begun = time.perf_counter()
+    with container.open(events) as file:
+        charge = file[f"event_{one}/charge"][:]
+        took = time.perf_counter() - begun
+    check(
+        np.array_equal(charge, sample["charge"]),
+        f"one of {len(arrays) * EVENTS} found in {took * 1e3:.1f} ms",
+    )
+    loader = detector.Loader(str(events), batch=32)
+    hits = sum(len(batch.charge) for batch in loader)
+    say(f"{len(loader)} batches in random order for a training: {hits} hits")
+
+
 def main() -> None:
     begun = time.perf_counter()
     # What the program asks of Python, it asks of this one.
@@ -391,6 +434,8 @@ def main() -> None:
         plot()
     with chapter(12, "Tag, find, and read what was found"):
         tag_and_find()
+    with chapter(13, "Many processes, one file"):
+        many_processes_one_file()
     print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
     for path in sorted(OUT.iterdir()):
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
