@@ -16,7 +16,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .errors import Invalid
@@ -162,81 +165,187 @@ class Communicator:
         self.comm.Allreduce([values, self.mpi.UINT64_T], [joined, self.mpi.UINT64_T], op)
         return joined
 
+    def _all(self, good: bool) -> bool:
+        """Whether it is so on all ranks."""
+        bad = array("q", [0 if good else 1])
+        self.comm.Allreduce(self.mpi.IN_PLACE, [bad, self.mpi.INT64_T], self.mpi.MAX)
+        return not bad[0]
+
+    def _opened(self, path: str, amode: int) -> tuple[Any, BaseException | None, bool]:
+        """A file or why there is none, and whether all ranks have it."""
+        try:
+            file, failed = self.mpi.File.Open(self.comm, path, amode), None
+        except (self.mpi.Exception, MemoryError) as error:
+            file, failed = None, error
+        return file, failed, self._all(failed is None)
+
     def open(self, path: str, mode: str) -> File:
-        """Opens `path` on all ranks; `mode` is one of create, read, write."""
+        """Opens `path` on all ranks; `mode` is one of create, read, write.
+
+        Twice: see `File`. Where a rank fails, the others get a file that is good for nothing, and are told by
+        the agreement that follows every opening.
+        """
         mpi = self.mpi
         amode = {
             "create": mpi.MODE_CREATE | mpi.MODE_EXCL | mpi.MODE_RDWR,
             "read": mpi.MODE_RDONLY,
             "write": mpi.MODE_RDWR,
         }[mode]
-        return File(self, mpi.File.Open(self.comm, path, amode))
+        file, failed, all_have = self._opened(path, amode)
+        viewed = None
+        if all_have:
+            viewed, failed, all_have = self._opened(path, amode & ~(mpi.MODE_CREATE | mpi.MODE_EXCL))
+            if not all_have:
+                file.Close()
+        if failed is not None:
+            raise failed
+        return File(self, file, viewed)
 
 
 class File:
-    """A file that all ranks have open. `close` is collective, therefore nothing closes it by itself."""
+    """A file that all ranks have open. `close` is collective, therefore nothing closes it by itself.
 
-    def __init__(self, communicator: Communicator, file: Any) -> None:
-        self.communicator, self.file = communicator, file
+    It is open twice. A view changes what every offset of its handle means, for all threads, until it is taken
+    back; so only the handle `viewed` carries views, which nothing but collective calls of several parts uses.
+    One thread then reads and writes at offsets while another is in such a call, and waits for no other rank.
+    """
+
+    def __init__(self, communicator: Communicator, file: Any, viewed: Any) -> None:
+        self.communicator, self.file, self.viewed = communicator, file, viewed
         self.mpi = communicator.mpi
+        self._has_viewed = False
+        self._change = threading.Condition()
+        self._calls = 0
+        self._closed = False
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """Around each call: `close` waits for those that have begun, and refuses later ones."""
+        with self._change:
+            if self._closed:
+                raise ValueError("the file was closed")
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._change:
+                self._calls -= 1
+                self._change.notify_all()
 
     def write_at(self, data: bytes, offset: int) -> None:
-        self.file.Write_at(offset, [data, len(data), self.mpi.BYTE])
+        with self._using():
+            self.file.Write_at(offset, [data, len(data), self.mpi.BYTE])
 
     def read_at(self, length: int, offset: int) -> bytearray:
         buffer, status = bytearray(length), self.mpi.Status()
-        self.file.Read_at(offset, [buffer, length, self.mpi.BYTE], status)
+        with self._using():
+            self.file.Read_at(offset, [buffer, length, self.mpi.BYTE], status)
         del buffer[status.Get_count(self.mpi.BYTE) :]
         return buffer
 
     def write_part(self, offset: int, data: bytes) -> None:
         """Collective: at most one part a rank."""
-        self.file.Write_at_all(offset, [data, len(data), self.mpi.BYTE])
+        with self._using():
+            self.file.Write_at_all(offset, [data, len(data), self.mpi.BYTE])
 
     def read_part(self, offset: int, length: int) -> bytearray:
         """Collective: at most one part a rank."""
-        buffer = bytearray(length)
-        self.file.Read_at_all(offset, [buffer, length, self.mpi.BYTE])
+        buffer, failed = _buffer(length)
+        with self._using():
+            self.file.Read_at_all(offset, [buffer, len(buffer), self.mpi.BYTE])
+        if failed is not None:
+            raise failed
         return buffer
 
     def write_parts(self, offsets: list[int], lengths: list[int], data: bytes) -> None:
         """Collective: the parts of `data` at ascending offsets, through a view."""
-        self._view(offsets, lengths, lambda: self.file.Write_all([data, len(data), self.mpi.BYTE]))
+        self._view(offsets, lengths, lambda count: self.viewed.Write_all([data, count, self.mpi.BYTE]))
 
     def read_parts(self, offsets: list[int], lengths: list[int]) -> bytearray:
         """Collective: the parts at ascending offsets, joined, through a view."""
-        buffer = bytearray(sum(lengths))
-        self._view(offsets, lengths, lambda: self.file.Read_all([buffer, len(buffer), self.mpi.BYTE]))
+        buffer, failed = _buffer(sum(lengths))
+        if failed is not None:
+            offsets, lengths = [], []
+        self._view(offsets, lengths, lambda count: self.viewed.Read_all([buffer, count, self.mpi.BYTE]))
+        if failed is not None:
+            raise failed
         return buffer
 
-    def _view(self, offsets: list[int], lengths: list[int], act: Any) -> None:
+    def _view(self, offsets: list[int], lengths: list[int], move: Callable[[int], None]) -> None:
+        """Calls `move` with the number of bytes in a view of these parts.
+
+        What fails on this rank before that is raised after it: the others wait for this rank in `move`, and
+        it takes part with no byte.
+        """
         byte = self.mpi.BYTE
         # A type of no bytes is no view: who has no part moves nothing through a plain one.
-        view = byte.Create_hindexed(lengths, offsets).Commit() if lengths else byte
-        try:
-            self.file.Set_view(0, byte, view)
+        view, count = byte, sum(lengths)
+        failed: BaseException | None = None
+        with self._using():
+            self._has_viewed = True
             try:
-                act()
+                if lengths:
+                    view = byte.Create_hindexed(lengths, offsets)
+                    view.Commit()
+            except (self.mpi.Exception, MemoryError) as error:
+                failed, count = error, 0
+            try:
+                self.viewed.Set_view(0, byte, view if failed is None else byte)
+            except (self.mpi.Exception, MemoryError) as error:
+                failed, count = failed or error, 0
+            try:
+                move(count)
             finally:
-                self.file.Set_view(0, byte, byte)
-        finally:
-            if lengths:
-                view.Free()
+                if view is not byte:
+                    view.Free()
+        if failed is not None:
+            raise failed
 
     def length(self) -> int:
-        return self.file.Get_size()
+        with self._using():
+            return self.file.Get_size()
 
     def set_length(self, length: int) -> None:
-        self.file.Set_size(length)
+        with self._using():
+            self.file.Set_size(length)
+
+    def _tried(self, calls: list[Callable[[], None]]) -> BaseException | None:
+        """Makes collective calls, all of them whatever fails; gives the first failure."""
+        first = None
+        for call in calls:
+            try:
+                call()
+            except (self.mpi.Exception, MemoryError) as error:
+                first = first or error
+        return first
 
     def sync(self) -> None:
         # The first hands over what this rank wrote; once all have done so, the second takes what others did.
-        self.file.Sync()
-        self.communicator.barrier()
-        self.file.Sync()
+        # A handle that was never used has nothing to hand over.
+        with self._using():
+            syncs = [self.file.Sync, *([self.viewed.Sync] if self._has_viewed else [])]
+            failed = self._tried([*syncs, self.communicator.barrier, *syncs])
+        if failed is not None:
+            raise failed
 
     def close(self) -> None:
-        self.file.Close()
+        with self._change:
+            if self._closed:
+                raise ValueError("the file was closed")
+            self._closed = True
+            while self._calls:
+                self._change.wait()
+        failed = self._tried([self.viewed.Close, self.file.Close])
+        if failed is not None:
+            raise failed
+
+
+def _buffer(length: int) -> tuple[bytearray, MemoryError | None]:
+    """A buffer, or an empty one and why."""
+    try:
+        return bytearray(length), None
+    except MemoryError as error:
+        return bytearray(), error
 
 
 def number_of(error: BaseException) -> int | None:
