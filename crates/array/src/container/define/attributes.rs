@@ -1,9 +1,10 @@
 //! Attributes: of variables, and global ones, which have paths.
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, Names, NcType, Version, layout, names, paths};
+use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version, layout, names, paths};
 
-use super::{Definitions, check_room, check_type, checked};
+use super::repeats::{FEW, first_repeat};
+use super::{Definitions, VarColumns, check_room, check_type, checked};
 
 impl Definitions {
     /// Gives a variable (by local number), or with `None` the container, an attribute; one of that name is
@@ -20,21 +21,34 @@ impl Definitions {
         self.check_var(var)?;
         let name = names::nfc(name);
         let path = self.header.vars.names.get(var as usize);
-        check_attr(self, path, self.header.vars.types[var as usize], &name, ty, value)?;
+        let attr = Attr { name: &name, ty, value };
+        check_attr(self.header.version, path, self.header.vars.types[var as usize], &attr)?;
         let is_last = var as usize + 1 == self.header.vars.len();
         let is_base = u64::from(var) < self.base.vars;
-        if !is_base && let Some(attrs) = self.changed.get_mut(&var) {
-            put(attrs, &name, ty, value);
-            return Ok(());
+        if is_last && !is_base && !self.changed.contains_key(&var) {
+            // The usual case: a few attributes right after their variable.
+            let mut own = self.header.vars.get(var as usize).attrs();
+            let is_new_of_few = own.len() < FEW && own.all(|attr| attr.name != name);
+            drop(own);
+            if is_new_of_few {
+                self.header.vars.attrs_of_last(&name, ty, value);
+                return Ok(());
+            }
         }
-        let own = self.header.vars.get(var as usize);
-        if is_last && !is_base && own.attrs().all(|attr| attr.name != name) {
-            self.header.vars.attrs_of_last(&name, ty, value);
-            return Ok(());
+        self.note_attrs(var);
+        let vars = &self.header.vars;
+        let attrs = self.changed.entry(var).or_insert_with(|| vars.attrs_of(var as usize));
+        let place = match attrs.len() {
+            0..=FEW => attrs.position(&name),
+            _ => {
+                let lookup = self.many.entry(var).or_default();
+                lookup.search(&attrs.names, &name).map(|place| place as usize)
+            }
+        };
+        match place {
+            Some(place) => attrs.replace(place, ty, value),
+            None => attrs.push(&name, ty, value),
         }
-        let mut attrs = self.attrs_of(var)?;
-        put(&mut attrs, &name, ty, value);
-        self.change_attrs(var, attrs);
         Ok(())
     }
 
@@ -47,7 +61,7 @@ impl Definitions {
                 ));
         }
         check_type(self.header.version, "global attribute", &name, ty)?;
-        check_value(self.header.version, &format!("global attribute `{name}`"), ty, value)?;
+        check_value(self.header.version, || format!("global attribute `{name}`"), ty, value)?;
         match self.attrs.find(&self.header.attrs.names, &name) {
             Some(id) => self.replace_global(id, ty, value),
             None => {
@@ -76,20 +90,26 @@ impl Definitions {
         Err(Error::not_found(format!("no variable number {var}; {vars} are defined on this rank")))
     }
 
-    pub(super) fn check_attrs(&self, vars: &Names, attrs: &Attrs, ends: &[u64]) -> Result<()> {
+    /// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each.
+    pub(super) fn check_attrs(&self, columns: &VarColumns<'_>, vars: &Names) -> Result<()> {
+        let Some((attrs, ends)) = columns.attrs else { return Ok(()) };
         let mut start = 0;
         for (i, end) in ends.iter().enumerate() {
-            for at in start..*end as usize {
+            let (path, own) = (vars.get(i), start..*end as usize);
+            for at in own.clone() {
                 let attr = attrs.get(at);
-                let owner = || format!("attribute `{}` of variable `{}`", attr.name, vars.get(i));
-                names::check_name(attr.name).map_err(|error| error.context(owner()))?;
+                check_attr(self.header.version, path, columns.ty(i), &attr)?;
                 if names::nfc(attr.name) != attr.name {
-                    return Err(Error::invalid(format!("{}: its name is not NFC-normalised", owner())));
+                    return Err(Error::invalid(format!(
+                        "{}: its name is not NFC-normalised",
+                        whole(path, &attr)
+                    )));
                 }
-                check_type(self.header.version, "attribute", attr.name, attr.ty)?;
-                if (start..at).any(|other| attrs.names.get(other) == attr.name) {
-                    return Err(Error::conflict(format!("{} is given twice", owner())));
-                }
+            }
+            if let Some(twice) = first_repeat(own.map(|at| attrs.names.get(at))) {
+                return Err(Error::conflict(format!(
+                    "attribute `{twice}` of variable `{path}` is given twice"
+                )));
             }
             start = *end as usize;
         }
@@ -97,22 +117,22 @@ impl Definitions {
     }
 }
 
-fn check_attr(
-    definitions: &Definitions,
-    path: &str,
-    var_type: NcType,
-    name: &str,
-    ty: NcType,
-    value: &[u8],
-) -> Result<()> {
-    let whole = format!("attribute `{name}` of variable `{path}`");
-    names::check_name(name).map_err(|error| error.context(&whole))?;
-    check_type(definitions.header.version, "attribute", name, ty)
+fn whole(path: &str, attr: &Attr<'_>) -> String {
+    format!("attribute `{}` of variable `{path}`", attr.name)
+}
+
+/// What holds of every attribute of a variable called `path`. Texts are made only where it does not: there may
+/// be millions.
+fn check_attr(version: Version, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
+    let Attr { name, ty, value } = *attr;
+    names::check_name(name).map_err(|error| error.context(whole(path, attr)))?;
+    check_type(version, "attribute", name, ty)
         .map_err(|error| error.context(format_args!("variable `{path}`")))?;
-    check_value(definitions.header.version, &whole, ty, value)?;
+    check_value(version, || whole(path, attr), ty, value)?;
     if name == "_FillValue" && (ty != var_type || value.len() != ty.size()) {
         return Err(Error::invalid(format!(
-            "{whole}: it has {} elements of type {}, and must have one of the variable's type {}",
+            "{}: it has {} elements of type {}, and must have one of the variable's type {}",
+            whole(path, attr),
             value.len() / ty.size(),
             ty.name(),
             var_type.name()
@@ -121,22 +141,16 @@ fn check_attr(
     Ok(())
 }
 
-fn check_value(version: Version, whole: &str, ty: NcType, value: &[u8]) -> Result<()> {
+fn check_value(version: Version, whole: impl Fn() -> String, ty: NcType, value: &[u8]) -> Result<()> {
     if value.len().is_multiple_of(ty.size()) {
         let elements = (value.len() / ty.size()) as u64;
-        return layout::check_count(version, elements, || format!("number of elements of {whole}"));
+        return layout::check_count(version, elements, || format!("number of elements of {}", whole()));
     }
     Err(Error::invalid(format!(
-        "{whole}: {} bytes are no whole number of elements of {} ({} bytes each)",
+        "{}: {} bytes are no whole number of elements of {} ({} bytes each)",
+        whole(),
         value.len(),
         ty.name(),
         ty.size()
     )))
-}
-
-fn put(attrs: &mut Attrs, name: &str, ty: NcType, value: &[u8]) {
-    match attrs.position(name) {
-        Some(i) => attrs.replace(i, ty, value),
-        None => attrs.push(name, ty, value),
-    }
 }

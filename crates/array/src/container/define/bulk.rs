@@ -62,9 +62,7 @@ impl Definitions {
         check_room("variables", first, count)?;
         self.check_types(columns, &names)?;
         self.check_base(&names, Definitions::find_var, "variable")?;
-        if let Some((attrs, ends)) = columns.attrs {
-            self.check_attrs(&names, attrs, ends)?;
-        }
+        self.check_attrs(columns, &names)?;
         let (mut ids, mut ends) = (Vec::new(), Vec::new());
         let dims = match columns.dims {
             DimColumn::Ids(ids, ends) => {

@@ -28,6 +28,7 @@ mod bulk;
 mod columns;
 pub(crate) mod lookup;
 mod redefine;
+mod repeats;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ use lookup::Lookup;
 
 use super::model::{Counts, Format};
 pub use redefine::Change;
+use redefine::Touched;
 
 /// The length that marks the record dimension in [`Definitions::def_dims`].
 pub const RECORD: u64 = u64::MAX;
@@ -55,10 +57,12 @@ pub struct Definitions {
     attrs: Lookup,
     /// Attributes of variables that got one after a later variable was defined, or another value.
     changed: BTreeMap<u32, Attrs>,
+    /// Names of those of `changed` that are many.
+    many: BTreeMap<u32, Lookup>,
     /// Objects that were in the file before a redefinition: the same on all ranks.
     base: Counts,
-    /// What was done to those.
-    changes: Vec<Change>,
+    /// What this rank did to those.
+    touched: Touched,
     has_paths: bool,
     scratch: String,
 }
@@ -73,8 +77,9 @@ impl Definitions {
             vars: Lookup::default(),
             attrs: Lookup::default(),
             changed: BTreeMap::new(),
+            many: BTreeMap::new(),
             base: Counts::default(),
-            changes: Vec::new(),
+            touched: Touched::default(),
             has_paths: false,
             scratch: String::new(),
         }
@@ -107,7 +112,8 @@ impl Definitions {
 
     /// Bytes of memory that definitions hold.
     pub fn memory(&self) -> u64 {
-        let changed = self.changed.values().map(|attrs| attrs.memory()).sum::<u64>();
+        let changed = self.changed.values().map(|attrs| attrs.memory()).sum::<u64>()
+            + self.many.values().map(Lookup::memory).sum::<u64>();
         self.header.memory() + self.dims.memory() + self.vars.memory() + self.attrs.memory() + changed
     }
 
@@ -234,6 +240,7 @@ impl Definitions {
         if !self.changed.is_empty() {
             self.header.vars.replace_attrs(&self.changed);
             self.changed.clear();
+            self.many.clear();
         }
     }
 

@@ -1,14 +1,35 @@
 //! Redefinition: definitions that begin from what a file already has.
 //!
 //! Every rank begins from the same header, the *base*; its numbers stay. Ranks add objects of their own as
-//! in a new container. What they do to the base (rename, give or delete an attribute) is also kept as a list
-//! of [`Change`]s, which `enddef` exchanges, so that all ranks have the same base again.
+//! in a new container. What they do to the base (rename, give or delete an attribute) is exchanged at `enddef`
+//! as a list of [`Change`]s, so that all ranks have the same base again.
+//!
+//! A rank notes only which things of the base it touched; what they are now stands in its definitions, and is
+//! what it tells. So a thing that is changed many times is told once, as it is at last, and what a rank adopts
+//! from others is not told as its own when a refused `enddef` is tried again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, Header, NcType};
+use fieldstone_format::netcdf::{Attrs, Header, Names, NcType};
 
 use super::{Definitions, checked, taken};
 use crate::container::model::{Counts, Format};
+
+/// What a rank touched of the base.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Touched {
+    /// Dimensions that it renamed.
+    dims: BTreeSet<u32>,
+    /// Variables that it renamed.
+    vars: BTreeSet<u32>,
+    /// Variables whose attributes it changed.
+    attrs: BTreeSet<u32>,
+    /// Global attributes that it gave another value.
+    put: BTreeSet<String>,
+    /// Global attributes that it deleted.
+    deleted: BTreeSet<String>,
+}
 
 /// A change of an object of the base. Numbers are those of the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +50,7 @@ impl Definitions {
     /// Begins from `base`, whose names are paths.
     pub fn from_header(format: Format, base: Header) -> Definitions {
         let mut definitions = Definitions::new(format);
-        let paths = |names: &fieldstone_format::netcdf::Names| names.text().contains('/');
+        let paths = |names: &Names| names.text().contains('/');
         definitions.has_paths =
             paths(&base.dims.names) || paths(&base.vars.names) || paths(&base.attrs.names);
         definitions.base = Counts {
@@ -54,7 +75,7 @@ impl Definitions {
         self.dims.clear();
         self.has_paths |= path.contains('/');
         if u64::from(dim) < self.base.dims {
-            self.changes.push(Change::DimName(dim, path.into_owned()));
+            self.touched.dims.insert(dim);
         }
         Ok(())
     }
@@ -70,7 +91,7 @@ impl Definitions {
         self.vars.clear();
         self.has_paths |= path.contains('/');
         if u64::from(var) < self.base.vars {
-            self.changes.push(Change::VarName(var, path.into_owned()));
+            self.touched.vars.insert(var);
         }
         Ok(())
     }
@@ -84,60 +105,140 @@ impl Definitions {
         if let Some(var) = var {
             let attrs = self.attrs_of(var)?;
             let i = attrs.position(&name).ok_or_else(missing)?;
-            self.change_attrs(var, attrs.without(i));
+            self.note_attrs(var);
+            self.set_attrs(var, attrs.without(i));
             return Ok(());
         }
         let names = &self.header.attrs.names;
-        let i = self.attrs.find(names, &name).ok_or_else(missing)?;
-        self.header.attrs = self.header.attrs.without(i as usize);
-        self.attrs.clear();
-        if u64::from(i) < self.base.attrs {
-            self.base.attrs -= 1;
-            self.changes.push(Change::DelGlobal(name.into_owned()));
+        let id = self.attrs.find(names, &name).ok_or_else(missing)?;
+        if self.remove_global(id) {
+            self.touched.put.remove(&*name);
+            self.touched.deleted.insert(name.into_owned());
         }
         Ok(())
     }
 
-    /// What was done to the base on this rank.
-    pub fn changes(&self) -> &[Change] {
-        &self.changes
-    }
-
-    /// Does what another rank did to the base.
-    pub(crate) fn adopt(&mut self, change: Change) -> Result<()> {
-        match change {
-            Change::DimName(id, path) => self.rename_dim(id, &path),
-            Change::VarName(id, path) => self.rename_var(id, &path),
-            Change::VarAttrs(id, attrs) => {
-                self.changed.insert(id, attrs);
-                Ok(())
+    /// What this rank did to the base: each thing once, as it is now.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let header = &self.header;
+        let dim = |id: &u32| Change::DimName(*id, header.dims.names.get(*id as usize).to_owned());
+        let mut changes: Vec<Change> = self.touched.dims.iter().map(dim).collect();
+        let var = |id: &u32| Change::VarName(*id, header.vars.names.get(*id as usize).to_owned());
+        changes.extend(self.touched.vars.iter().map(var));
+        changes.extend(self.touched.attrs.iter().map(|id| {
+            let late = self.changed.get(id).cloned();
+            Change::VarAttrs(*id, late.unwrap_or_else(|| header.vars.attrs_of(*id as usize)))
+        }));
+        for name in &self.touched.put {
+            if let Some(id) = self.attrs.search(&header.attrs.names, name) {
+                let attr = header.attrs.get(id as usize);
+                changes.push(Change::PutGlobal(name.clone(), attr.ty, attr.value.to_vec()));
             }
-            Change::PutGlobal(name, ty, value) => self.put_att(None, &name, ty, &value),
-            Change::DelGlobal(name) => match self.attrs.find(&self.header.attrs.names, &name) {
-                Some(_) => self.del_att(None, &name),
-                None => Ok(()),
-            },
         }
+        changes.extend(self.touched.deleted.iter().cloned().map(Change::DelGlobal));
+        changes
     }
 
-    pub(super) fn change_attrs(&mut self, var: u32, attrs: Attrs) {
+    /// Does what other ranks did to the base. It is not noted: who did it tells it. Names are given all at once,
+    /// so that ranks may exchange names among objects.
+    ///
+    /// Errors: `Conflict` where a name is taken; then no object has another name.
+    pub(crate) fn adopt(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
+        let (mut dims, mut vars, mut rest) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for change in changes {
+            match change {
+                Change::DimName(id, path) => drop(dims.insert(id, path)),
+                Change::VarName(id, path) => drop(vars.insert(id, path)),
+                other => rest.push(other),
+            }
+        }
+        let new_dims = renamed("dimension", &self.header.dims.names, &dims)?;
+        let new_vars = renamed("variable", &self.header.vars.names, &vars)?;
+        if let Some(names) = new_dims {
+            self.header.dims.names = names;
+            self.dims.clear();
+        }
+        if let Some(names) = new_vars {
+            self.header.vars.names = names;
+            self.vars.clear();
+        }
+        self.has_paths |= dims.values().chain(vars.values()).any(|path| path.contains('/'));
+        for change in rest {
+            match change {
+                Change::VarAttrs(id, attrs) => self.set_attrs(id, attrs),
+                Change::PutGlobal(name, ty, value) => match self.base_global(&name) {
+                    Some(id) => self.header.attrs.replace(id as usize, ty, &value),
+                    None => return Err(Error::internal(format!("no global attribute `{name}` to change"))),
+                },
+                // One that this rank has by that name and that the file had not is its own, and stays.
+                Change::DelGlobal(name) => {
+                    if let Some(id) = self.base_global(&name) {
+                        self.remove_global(id);
+                    }
+                }
+                Change::DimName(..) | Change::VarName(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that attributes of a variable were changed, where it is of the base.
+    pub(super) fn note_attrs(&mut self, var: u32) {
         if u64::from(var) < self.base.vars {
-            self.note(var, &attrs);
+            self.touched.attrs.insert(var);
         }
-        self.changed.insert(var, attrs);
     }
 
-    /// The latest attributes of a variable of the base are the only ones to tell of.
-    pub(super) fn note(&mut self, var: u32, attrs: &Attrs) {
-        self.changes.retain(|change| !matches!(change, Change::VarAttrs(other, _) if *other == var));
-        self.changes.push(Change::VarAttrs(var, attrs.clone()));
+    fn set_attrs(&mut self, var: u32, attrs: Attrs) {
+        self.many.remove(&var);
+        self.changed.insert(var, attrs);
     }
 
     pub(super) fn replace_global(&mut self, id: u32, ty: NcType, value: &[u8]) {
         self.header.attrs.replace(id as usize, ty, value);
         if u64::from(id) < self.base.attrs {
-            let name = self.header.attrs.names.get(id as usize).to_owned();
-            self.changes.push(Change::PutGlobal(name, ty, value.to_vec()));
+            self.touched.put.insert(self.header.attrs.names.get(id as usize).to_owned());
         }
     }
+
+    /// The global attribute of the base with this name.
+    fn base_global(&mut self, name: &str) -> Option<u32> {
+        let found = self.attrs.search(&self.header.attrs.names, name);
+        found.filter(|id| u64::from(*id) < self.base.attrs)
+    }
+
+    /// Whether it was one of the base.
+    fn remove_global(&mut self, id: u32) -> bool {
+        self.header.attrs = self.header.attrs.without(id as usize);
+        self.attrs.clear();
+        let was_base = u64::from(id) < self.base.attrs;
+        self.base.attrs -= u64::from(was_base);
+        was_base
+    }
+}
+
+/// `names` with the new ones in their place; `None` where there are none. All names are distinct afterwards.
+fn renamed(kind: &str, names: &Names, new: &BTreeMap<u32, String>) -> Result<Option<Names>> {
+    let Some((last, _)) = new.last_key_value() else { return Ok(None) };
+    if *last as usize >= names.len() {
+        return Err(Error::internal(format!(
+            "{kind} number {last} was renamed, but {} are known",
+            names.len()
+        )));
+    }
+    let mut given = HashMap::with_capacity(new.len());
+    for (id, path) in new {
+        if given.insert(path.as_str(), *id).is_some() {
+            return Err(taken(kind, path));
+        }
+    }
+    let mut all = Names::with_capacity(names.len(), names.text().len());
+    for (i, name) in names.iter().enumerate() {
+        match new.get(&(i as u32)) {
+            Some(path) => all.push(path),
+            None if given.contains_key(name) => return Err(taken(kind, name)),
+            None => all.push(name),
+        }
+    }
+    Ok(Some(all))
 }

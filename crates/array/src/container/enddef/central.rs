@@ -16,12 +16,15 @@ use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
 
 use super::difference::{Conflict, Conflicts, difference};
 use super::names::Kind;
-use super::packing::{Reader, put_object, put_u32};
+use super::packing::{Reader, put_bytes, put_object, put_u32};
 use super::place::{self, Placed, Plan, Ranks};
 use super::report::Watch;
 use super::{EnddefOptions, Planned, moves, wants_index};
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
+
+/// The largest number of slots that strategy `library-hash` takes. Rank 0 holds four bytes for each.
+pub const MAX_SLOTS: usize = 1 << 26;
 
 /// How names are looked up.
 #[derive(Debug, Clone, Copy)]
@@ -45,13 +48,14 @@ pub(super) fn plan(
     let skip = if team.rank() == 0 { [0; 3] } else { base };
     let has_paths = definitions.has_paths();
     let (header, _) = definitions.for_enddef();
-    let packed = pack(header, skip, has_paths);
-    watch.hold(packed.len() as u64);
+    // An error goes with the definitions: no rank waits for one that does not come.
+    let packed = check_slots(options.strategy).map(|()| pack(header, skip, has_paths));
+    let packed_len = packed.as_ref().map_or(0, |packed| packed.len() as u64);
+    watch.hold(packed_len);
     let everywhere = options.strategy == Strategy::App;
-    let packed_len = packed.len() as u64;
     let parts = match everywhere {
-        true => team.allgather("definitions", Ok(packed))?,
-        false => team.gather("definitions", 0, Ok(packed))?,
+        true => team.allgather("definitions", packed)?,
+        false => team.gather("definitions", 0, packed)?,
     };
     let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
     watch.hold(bytes);
@@ -112,6 +116,16 @@ pub(super) fn plan(
     watch.end("check");
     let (report, held) = (std::mem::take(&mut watch.report), watch.held());
     Ok(Planned { placed, whole, index, moves, blocks: None, report, held })
+}
+
+fn check_slots(strategy: Strategy) -> Result<()> {
+    match strategy {
+        Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Error::invalid(format!(
+            "strategy library-hash: a hash table of {slots} slots; {MAX_SLOTS} are allowed"
+        ))
+        .with_hint("about as many slots as the container has objects are enough")),
+        _ => Ok(()),
+    }
 }
 
 /// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
@@ -207,17 +221,15 @@ fn index(whole: &Header) -> IndexPart {
 
 fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
     let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
-    let mut out = Vec::with_capacity(header.memory() as usize);
+    let (mut out, mut one) = (Vec::with_capacity(header.memory() as usize), Vec::new());
     out.push(u8::from(has_paths));
     for kind in Kind::ALL {
         let (from, to) = (skip[kind as usize], lens[kind as usize]);
         put_u32(&mut out, (to - from) as u32);
         for i in from..to {
-            let at = out.len();
-            put_u32(&mut out, 0);
-            put_object(&mut out, header, kind, i);
-            let len = (out.len() - at - 4) as u32;
-            out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+            one.clear();
+            put_object(&mut one, header, kind, i);
+            put_bytes(&mut out, &one);
         }
     }
     out
@@ -254,7 +266,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         }
         watch.hold(objects.len() as u64 * 48);
         watch.report.names_held += objects.len() as u64;
-        let firsts = firsts(&objects, check, watch);
+        let firsts = firsts(&objects, check, watch)?;
         let mut number = vec![0u32; objects.len()];
         let mut groups: BTreeMap<u32, Vec<u32>> = Default::default();
         for (at, (rank, _, path, rest)) in objects.iter().enumerate() {
@@ -332,7 +344,7 @@ fn define<'a>(
 }
 
 /// Of each object, the first of the same path.
-fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch<'_>) -> Vec<u32> {
+fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch<'_>) -> Result<Vec<u32>> {
     let mut firsts: Vec<u32> = (0..objects.len() as u32).collect();
     let comparisons = &mut watch.report.comparisons;
     match check {
@@ -341,7 +353,7 @@ fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch
                 Check::Slots(slots) => slots,
                 _ => objects.len().next_power_of_two(),
             };
-            let mut chains = Chains::new(slots, objects.len());
+            let mut chains = Chains::new(slots, objects.len())?;
             for (at, (_, _, path, _)) in objects.iter().enumerate() {
                 let found = chains.find_or_add(path, at as u32, |i| objects[i as usize].2, comparisons);
                 firsts[at] = found.unwrap_or(at as u32);
@@ -361,7 +373,7 @@ fn firsts(objects: &[(usize, u32, &str, &[u8])], check: Check, watch: &mut Watch
             }
         }
     }
-    firsts
+    Ok(firsts)
 }
 
 /// A hash table with chains, as the library of the paper has.
@@ -376,8 +388,18 @@ struct Chains {
 const NONE: u32 = u32::MAX;
 
 impl Chains {
-    fn new(slots: usize, objects: usize) -> Chains {
-        Chains { heads: vec![NONE; slots], next: vec![NONE; objects] }
+    /// Errors: `Unavailable` where there is no memory for so many slots.
+    fn new(slots: usize, objects: usize) -> Result<Chains> {
+        let list = |len: usize| {
+            let mut list = Vec::new();
+            if list.try_reserve_exact(len).is_err() {
+                let message = format!("no memory for a hash table of {slots} slots and {objects} objects");
+                return Err(Error::unavailable(message).with_hint("take fewer slots, or another strategy"));
+            }
+            list.resize(len, NONE);
+            Ok(list)
+        };
+        Ok(Chains { heads: list(slots)?, next: list(objects)? })
     }
 
     /// The object of that path; where there is none, `at` is added at the chain's end.

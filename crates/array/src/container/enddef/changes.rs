@@ -1,10 +1,11 @@
 //! What ranks did to objects that the file had: told to all, done by all.
 //!
-//! Every rank begins a redefinition from the same header. Each tells the others its list of changes; all do all
-//! of them, in the order of ranks, so that all have the same base again. Two ranks that change one thing
+//! Every rank begins a redefinition from the same header. Each tells the others what it changed, each thing
+//! once, as it is at last; all do all of it, so that all have the same base again. Two ranks that change one thing
 //! in two ways are in conflict.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Error, Result};
@@ -17,12 +18,12 @@ pub(super) fn exchange(team: &Team, definitions: &mut Definitions) -> Result<()>
     if team.size() == 1 {
         return Ok(());
     }
-    let lists = team.allgather("changes", Ok(pack(definitions.changes())))?;
+    let lists = team.allgather("changes", Ok(pack(&definitions.changes())))?;
     let done = unpack(&lists).and_then(|lists| {
         agree(&lists)?;
         let own = team.rank();
         let others = lists.into_iter().enumerate().filter(|(rank, _)| *rank != own);
-        others.flat_map(|(_, list)| list).try_for_each(|change| definitions.adopt(change))
+        definitions.adopt(others.flat_map(|(_, list)| list))
     });
     team.agree("changes made", done)
 }
@@ -78,28 +79,49 @@ fn unpack(lists: &[Vec<u8>]) -> Result<Vec<Vec<Change>>> {
     lists.iter().map(list).collect()
 }
 
-/// The last change of each thing by each rank must be the same on all ranks that changed it.
+/// What of the base a change is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing<'a> {
+    DimName(u32),
+    VarName(u32),
+    VarAttrs(u32),
+    Global(&'a str),
+}
+
+impl Thing<'_> {
+    fn of(change: &Change) -> Thing<'_> {
+        match change {
+            Change::DimName(id, _) => Thing::DimName(*id),
+            Change::VarName(id, _) => Thing::VarName(*id),
+            Change::VarAttrs(id, _) => Thing::VarAttrs(*id),
+            Change::PutGlobal(name, ..) | Change::DelGlobal(name) => Thing::Global(name),
+        }
+    }
+}
+
+impl fmt::Display for Thing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Thing::DimName(id) => write!(f, "the name of dimension number {id}"),
+            Thing::VarName(id) => write!(f, "the name of variable number {id}"),
+            Thing::VarAttrs(id) => write!(f, "the attributes of variable number {id}"),
+            Thing::Global(name) => write!(f, "global attribute `{name}`"),
+        }
+    }
+}
+
+/// A thing must be changed in the same way by all ranks that changed it. Lists have each thing once.
 fn agree(lists: &[Vec<Change>]) -> Result<()> {
-    let mut changed: BTreeMap<String, (usize, &Change)> = BTreeMap::new();
+    let mut changed: BTreeMap<Thing<'_>, (usize, &Change)> = BTreeMap::new();
     for (rank, list) in lists.iter().enumerate() {
         for change in list {
-            let what = match change {
-                Change::DimName(id, _) => format!("the name of dimension number {id}"),
-                Change::VarName(id, _) => format!("the name of variable number {id}"),
-                Change::VarAttrs(id, _) => format!("the attributes of variable number {id}"),
-                Change::PutGlobal(name, ..) | Change::DelGlobal(name) => format!("global attribute `{name}`"),
-            };
-            match changed.get(&what) {
-                Some((other, first)) if *other != rank && *first != change => {
-                    return Err(Error::conflict(format!(
-                        "{what} is changed differently on ranks {other} and {rank}"
-                    ))
-                    .with_hint("change an object of the file on one rank, or equally on several"));
-                }
-                Some((other, _)) if *other != rank => {}
-                _ => {
-                    changed.insert(what, (rank, change));
-                }
+            let thing = Thing::of(change);
+            let (other, first) = changed.entry(thing).or_insert((rank, change));
+            if *first != change {
+                return Err(Error::conflict(format!(
+                    "{thing} is changed differently on ranks {other} and {rank}"
+                ))
+                .with_hint("change an object of the file on one rank, or equally on several"));
             }
         }
     }

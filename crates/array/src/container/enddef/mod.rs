@@ -43,6 +43,7 @@ use super::define::Definitions;
 use super::model::{Counts, Strategy};
 use super::partitioned::Reader;
 use super::partitioned::write::Ready;
+pub use central::MAX_SLOTS;
 use place::Placed;
 use report::Watch;
 pub use report::{Phase, Report};

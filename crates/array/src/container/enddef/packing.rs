@@ -8,10 +8,25 @@ use fieldstone_format::netcdf::{Attrs, Header, NcType};
 
 use super::names::{Kind, half, word};
 
+/// Stands for a length of 32 bits where the length, in 64 bits, comes after it.
+const LONG: u32 = u32::MAX;
+
 /// Appends a text or other bytes with their length.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    put_len(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+}
+
+/// Almost all lengths are of names and small values, and there are millions; an attribute may still be of more
+/// than 4 GiB.
+fn put_len(out: &mut Vec<u8>, len: u64) {
+    match u32::try_from(len) {
+        Ok(len) if len != LONG => put_u32(out, len),
+        _ => {
+            put_u32(out, LONG);
+            out.extend_from_slice(&len.to_le_bytes());
+        }
+    }
 }
 
 pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
@@ -80,8 +95,15 @@ impl<'a> Reader<'a> {
         Ok(word(self.take(8)?))
     }
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
-        let len = self.u32()? as usize;
-        self.take(len)
+        let len = self.len()?;
+        // What does not fit into memory was not received.
+        self.take(usize::try_from(len).unwrap_or(usize::MAX))
+    }
+    fn len(&mut self) -> Result<u64> {
+        match self.u32()? {
+            LONG => self.u64(),
+            len => Ok(len.into()),
+        }
     }
     pub fn text(&mut self) -> Result<&'a str> {
         std::str::from_utf8(self.bytes()?)
@@ -103,5 +125,27 @@ impl<'a> Reader<'a> {
             attrs.push(name, ty, self.bytes()?);
         }
         Ok(attrs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_all_sizes_come_back() {
+        let lens = [0, 1, 1 << 31, u32::MAX as u64 - 1, u32::MAX as u64, 1 << 32, (1 << 32) + 5, u64::MAX];
+        for len in lens {
+            let mut out = Vec::new();
+            put_len(&mut out, len);
+            let mut from = Reader(&out);
+            assert_eq!(from.len().unwrap(), len);
+            assert!(from.is_empty());
+            assert!(len == 0 || Reader(&out).bytes().is_err(), "nothing of that length follows");
+        }
+        let mut out = Vec::new();
+        put_bytes(&mut out, b"name");
+        assert_eq!(out, b"\x04\0\0\0name", "small lengths take four bytes");
+        assert_eq!(Reader(&out).text().unwrap(), "name");
     }
 }

@@ -1,0 +1,68 @@
+//! Whether names are distinct.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// So many names are looked through one by one; a table of hashes pays from there on.
+pub(super) const FEW: usize = 32;
+
+/// The first of `names` that an earlier one is equal to.
+pub(super) fn first_repeat<N: Copy + Eq + Hash>(
+    names: impl ExactSizeIterator<Item = N> + Clone,
+) -> Option<N> {
+    if names.len() <= FEW {
+        let mut all = names.clone().enumerate();
+        return all
+            .find(|(i, name)| names.clone().take(*i).any(|other| other == *name))
+            .map(|(_, name)| name);
+    }
+    let mut seen = HashSet::with_capacity(names.len());
+    let mut names = names;
+    names.find(|name| !seen.insert(*name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::{Hash, Hasher};
+
+    use super::*;
+
+    /// A number that counts how often it is compared.
+    #[derive(Debug, Clone, Copy)]
+    struct Counted<'a>(usize, &'a Cell<usize>);
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn the_first_repeat_is_found_in_short_and_long_lists() {
+        for len in [0, 1, 2, FEW, FEW + 1, 1000] {
+            let mut list: Vec<usize> = (0..len).collect();
+            assert_eq!(first_repeat(list.iter()), None);
+            list.extend([7, len, 3, len]);
+            let first = if len > 7 { 7 } else { len };
+            assert_eq!(first_repeat(list.iter()), Some(&first), "{len}");
+        }
+    }
+
+    #[test]
+    fn long_lists_are_not_compared_pair_by_pair() {
+        let compared = Cell::new(0);
+        let list: Vec<_> = (0..20_000).map(|i| Counted(i, &compared)).collect();
+        assert_eq!(first_repeat(list.iter().copied()), None);
+        assert!(compared.get() < 2 * list.len(), "{}", compared.get());
+    }
+}
