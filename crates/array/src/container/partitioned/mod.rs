@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`reader`] | metadata from head, index table and the blocks that are asked for |
 //! | `lists` | what the path lists say, without a block |
+//! | `recent` | blocks that were read lately |
 //! | [`write`](mod@write) | the collective moment: blocks written in parallel, the table gathered |
 //!
 //! The bytes are those of `format::partitioned`; the normative text is `spec/partitioned-header.md`.
@@ -15,6 +16,7 @@
 mod lists;
 pub(crate) mod own;
 pub mod reader;
+mod recent;
 #[cfg(test)]
 mod tests;
 pub mod write;

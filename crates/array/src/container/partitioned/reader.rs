@@ -18,6 +18,7 @@ use fieldstone_format::netcdf::{Attrs, Version, names, paths};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, Head, Page, Table, name_key, path_hash};
 
+use super::recent::Recent;
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 
@@ -27,11 +28,10 @@ const BLOCKS_KEPT: usize = 4 << 20;
 const PAGES_AT_ONCE: u64 = 4;
 const RUNS_KEPT: usize = 16;
 
-/// Blocks and pages that were read lately, the latest first.
-#[derive(Debug, Default)]
+/// Blocks and pages that were read lately; of the latter, the latest first.
+#[derive(Debug)]
 struct Kept {
-    blocks: VecDeque<(usize, Arc<Block>)>,
-    bytes: usize,
+    blocks: Recent<usize, Arc<Block>>,
     runs: VecDeque<(u64, Arc<Vec<u8>>)>,
 }
 
@@ -81,7 +81,8 @@ impl Reader {
     /// From a head and a table that are known, also of a file that is not finished.
     pub fn of(file: TeamFile, head: Head, table: Table) -> Reader {
         let records = Arc::new(Records::new(head.numrecs, Version::Cdf5));
-        Reader { file, head, table, records, kept: Mutex::default(), reads: AtomicU64::new(0) }
+        let kept = Mutex::new(Kept { blocks: Recent::new(BLOCKS_KEPT), runs: VecDeque::new() });
+        Reader { file, head, table, records, kept, reads: AtomicU64::new(0) }
     }
 
     /// What the head says; the number of records is that at the time of opening.
@@ -119,7 +120,7 @@ impl Reader {
     ///
     /// Errors: `Corrupt`, naming the block and its paths, where it does not match its checksum.
     pub fn block(&self, number: usize) -> Result<Arc<Block>> {
-        if let Some(block) = self.kept_block(number) {
+        if let Some(block) = self.kept().blocks.get(number) {
             return Ok(block);
         }
         let Some(entry) = self.table.blocks.get(number) else {
@@ -130,27 +131,12 @@ impl Reader {
         let block =
             bytes.and_then(|bytes| entry.check(bytes)).map_err(|error| self.in_block(number, error))?;
         let block = Arc::new(block);
-        let mut kept = self.kept();
-        kept.bytes += block.len();
-        kept.blocks.push_front((number, block.clone()));
-        while kept.bytes > BLOCKS_KEPT && kept.blocks.len() > 2 {
-            if let Some((_, old)) = kept.blocks.pop_back() {
-                kept.bytes -= old.len();
-            }
-        }
+        self.kept().blocks.add(number, block.clone(), block.len());
         Ok(block)
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept_block(&self, number: usize) -> Option<Arc<Block>> {
-        let mut kept = self.kept();
-        let at = kept.blocks.iter().position(|(other, _)| *other == number)?;
-        let found = kept.blocks.remove(at)?;
-        kept.blocks.push_front(found);
-        kept.blocks.front().map(|(_, block)| block.clone())
     }
 
     /// An error in a block, with what a user needs to know of the block.
@@ -480,6 +466,6 @@ impl Metadata for Reader {
     fn memory(&self) -> u64 {
         let kept = self.kept();
         let runs: usize = kept.runs.iter().map(|(_, run)| run.len()).sum();
-        self.table.memory() + (kept.bytes + runs) as u64
+        self.table.memory() + (kept.blocks.bytes() + runs) as u64
     }
 }

@@ -324,6 +324,8 @@ fn lay_out(header_len: u64, total: &Sizes, alignment: &Alignment) -> Result<Layo
     let data_end = data_begin.checked_add(total.fixed).ok_or_else(beyond)?;
     let record_begin = up(data_end, alignment.v_minfree, alignment.r_align).ok_or_else(beyond)?;
     let (record_size, one_record_var) = (total.record_size(), total.record_vars == 1);
+    // The first record must fit, as in a classic header.
+    record_begin.checked_add(record_size).filter(|end| *end <= i64::MAX as u64).ok_or_else(beyond)?;
     Ok(Layout { header_len, data_begin, data_end, record_begin, record_size, one_record_var })
 }
 

@@ -1,0 +1,128 @@
+//! What was read lately, up to a number of bytes: what was asked for longest ago goes first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+/// What an entry takes beside its value, about.
+const OVERHEAD: usize = 128;
+
+/// Values by key. Finding, adding and dropping one take the same few steps, however many there are: blocks may
+/// be tiny, and then there are tens of thousands.
+#[derive(Debug)]
+pub(super) struct Recent<K, V> {
+    most: usize,
+    /// Value, its bytes, and when it was asked for last.
+    values: HashMap<K, (V, usize, u64)>,
+    /// Keys by when they were asked for last.
+    order: BTreeMap<u64, K>,
+    now: u64,
+    bytes: usize,
+}
+
+impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
+    /// Keeps `most` bytes, and the latest two values in any case.
+    pub fn new(most: usize) -> Recent<K, V> {
+        Recent { most, values: HashMap::new(), order: BTreeMap::new(), now: 0, bytes: 0 }
+    }
+
+    /// The value of a key; it is the latest then.
+    pub fn get(&mut self, key: K) -> Option<V> {
+        let (value, _, asked) = self.values.get_mut(&key)?;
+        if *asked != self.now {
+            self.order.remove(asked);
+            self.now += 1;
+            *asked = self.now;
+            self.order.insert(self.now, key);
+        }
+        Some(value.clone())
+    }
+
+    /// Keeps a value of `bytes`.
+    pub fn add(&mut self, key: K, value: V, bytes: usize) {
+        self.now += 1;
+        let bytes = bytes.saturating_add(OVERHEAD);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if let Some((_, old, asked)) = self.values.insert(key, (value, bytes, self.now)) {
+            self.order.remove(&asked);
+            self.bytes -= old;
+        }
+        self.order.insert(self.now, key);
+        while self.bytes > self.most && self.values.len() > 2 {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            if let Some((_, old, _)) = self.values.remove(&oldest) {
+                self.bytes -= old;
+            }
+        }
+    }
+
+    /// Bytes that are held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_longest_ago_goes_first() {
+        let mut recent = Recent::new(4 * (100 + OVERHEAD));
+        (0..4).for_each(|key| recent.add(key, key * 10, 100));
+        assert_eq!((recent.get(0), recent.get(0), recent.get(2)), (Some(0), Some(0), Some(20)));
+        recent.add(4, 40, 100);
+        assert_eq!([0, 1, 2, 3, 4].map(|key| recent.get(key)), [Some(0), None, Some(20), Some(30), Some(40)]);
+        recent.add(5, 50, 200);
+        assert_eq!([0, 2, 3, 4, 5].map(|key| recent.get(key)), [None, None, Some(30), Some(40), Some(50)]);
+        assert_eq!(recent.bytes(), 400 + 3 * OVERHEAD);
+    }
+
+    #[test]
+    fn the_latest_two_stay_however_large() {
+        let mut recent = Recent::new(10);
+        (0..5).for_each(|key| recent.add(key, (), 1000));
+        assert_eq!([2, 3, 4].map(|key| recent.get(key)), [None, Some(()), Some(())]);
+    }
+
+    #[test]
+    fn a_key_that_is_added_twice_counts_once() {
+        let mut recent = Recent::new(10_000);
+        (0..3).for_each(|value| recent.add("block", value, 500 + value));
+        assert_eq!((recent.get("block"), recent.bytes()), (Some(2), 502 + OVERHEAD));
+    }
+
+    /// A number that counts how often it is compared.
+    #[derive(Debug, Clone, Copy)]
+    struct Counted<'a>(usize, &'a Cell<usize>);
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn one_of_very_many_is_found_without_a_look_at_the_others() {
+        let compared = Cell::new(0);
+        let mut recent = Recent::new(usize::MAX);
+        let many = 20_000;
+        (0..many).for_each(|i| recent.add(Counted(i, &compared), i, 1));
+        for i in 0..many {
+            let key = Counted(i * 7919 % many, &compared);
+            assert_eq!(recent.get(key), Some(key.0));
+        }
+        assert!(compared.get() < 4 * many, "{}", compared.get());
+    }
+}
