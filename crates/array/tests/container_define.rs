@@ -1,7 +1,7 @@
 //! Define mode of one rank: what it takes, what it refuses and how it says so.
 
 use fieldstone_array::container::Format;
-use fieldstone_array::container::define::{Definitions, DimColumn, RECORD, Types, VarColumns};
+use fieldstone_array::container::define::{Change, Definitions, DimColumn, RECORD, Types, VarColumns};
 use fieldstone_core::ErrorKind;
 use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
 
@@ -133,6 +133,144 @@ fn columns_define_what_single_calls_do() {
     assert!(message.contains("`q`") && message.contains("only be the first"), "{message}");
     assert!(refused(many.def_dims(names(&["p"]), &[])).1.contains("0 lengths"));
     assert!(refused(many.def_dims(names(&["p"]), &[RECORD])).1.contains("one at most"));
+}
+
+/// One variable with one attribute, in columns.
+fn with_attr(d: &mut Definitions, ty: NcType, attr: (&str, NcType, &[u8])) -> fieldstone_core::Result<()> {
+    let mut attrs = Attrs::default();
+    attrs.push(attr.0, attr.1, attr.2);
+    let columns = VarColumns {
+        names: &names(&["v"]),
+        types: Types::One(ty),
+        dims: DimColumn::SameIds(&[]),
+        attrs: Some((&attrs, &[1])),
+    };
+    d.def_many(&columns).map(|_| ())
+}
+
+#[test]
+fn attributes_in_columns_are_checked_as_single_ones() {
+    let cdf2 = || Definitions::new(Format::Classic(Version::Cdf2));
+    for (new, ty, name, attr_ty, value) in [
+        (cdf5 as fn() -> Definitions, NcType::Float, "a", NcType::Double, &[0; 3][..]),
+        (cdf5, NcType::Float, "_FillValue", NcType::Char, b"text"),
+        (cdf5, NcType::Float, "_FillValue", NcType::Float, &[0; 8]),
+        (cdf5, NcType::Float, "_FillValue", NcType::Float, &[]),
+        (cdf5, NcType::Float, "a/b", NcType::Int, &[0; 4]),
+        (cdf2, NcType::Float, "a", NcType::Int64, &[0; 8]),
+    ] {
+        let mut single = new();
+        let var = single.def_var("v", ty, &[]).unwrap();
+        let expected = refused(single.put_att(Some(var), name, attr_ty, value));
+        assert_eq!(expected.0, ErrorKind::Invalid, "{}", expected.1);
+        let mut many = new();
+        assert_eq!(refused(with_attr(&mut many, ty, (name, attr_ty, value))), expected);
+        assert_eq!(many.counts().vars, 0);
+    }
+    with_attr(&mut cdf5(), NcType::Float, ("_FillValue", NcType::Float, &[0; 4])).unwrap();
+}
+
+#[test]
+fn a_variable_may_have_any_number_of_attributes() {
+    for count in [31, 32, 33, 34, 500] {
+        let mut attrs = Attrs::default();
+        (0..count).for_each(|i| attrs.push(&format!("a{i}"), NcType::Short, &[0, i as u8]));
+        let (vars, ends) = (names(&["v", "w"]), [0, count as u64]);
+        let columns = |attrs| VarColumns {
+            names: &vars,
+            types: Types::One(NcType::Int),
+            dims: DimColumn::SameIds(&[]),
+            attrs: Some((attrs, &ends)),
+        };
+        let mut many = cdf5();
+        many.def_many(&columns(&attrs)).unwrap();
+        let mut one = cdf5();
+        one.def_var("v", NcType::Int, &[]).unwrap();
+        one.def_var("w", NcType::Int, &[]).unwrap();
+        attrs.iter().for_each(|attr| one.put_att(Some(1), attr.name, attr.ty, attr.value).unwrap());
+        assert_eq!(one.header(), many.header(), "{count}");
+
+        // Replaced ones stay in their place, also by turns with those of another, after looks, and in a redefinition.
+        let base = one.header().clone();
+        let redefined = Definitions::from_header(Format::Classic(Version::Cdf5), base);
+        for mut d in [one, redefined] {
+            for i in (0..count).step_by(3) {
+                d.put_att(Some(1), &format!("a{i}"), NcType::Char, b"new").unwrap();
+                d.put_att(Some(0), &format!("b{i}"), NcType::Char, b"v").unwrap();
+                if i % 5 == 0 {
+                    assert_eq!(d.header().vars.get(0).attrs().len(), i / 3 + 1);
+                }
+            }
+            d.del_att(Some(1), "a1").unwrap();
+            d.put_att(Some(1), "a2", NcType::Char, b"two").unwrap();
+            d.put_att(Some(1), "a1", NcType::Char, b"last").unwrap();
+            let shown = d.attrs_of(1).unwrap();
+            let listed: Vec<_> = shown.names.iter().map(str::to_owned).collect();
+            let rest = (0..count).filter(|i| *i != 1).chain([1]);
+            assert_eq!(listed, rest.map(|i| format!("a{i}")).collect::<Vec<_>>());
+            for attr in shown.iter() {
+                let i: usize = attr.name[1..].parse().unwrap();
+                let expected = match i {
+                    1 => &b"last"[..],
+                    2 => b"two",
+                    _ if i % 3 == 0 => b"new",
+                    _ => &[0, i as u8],
+                };
+                assert_eq!(attr.value, expected, "{}", attr.name);
+            }
+        }
+        let mut twice = attrs.clone();
+        twice.push("a0", NcType::Char, b"again");
+        let ends = [0, count as u64 + 1];
+        let (kind, message) =
+            refused(cdf5().def_many(&VarColumns { attrs: Some((&twice, &ends)), ..columns(&attrs) }));
+        assert_eq!(
+            (kind, message.as_str()),
+            (ErrorKind::Conflict, "attribute `a0` of variable `w` is given twice")
+        );
+    }
+}
+
+#[test]
+fn what_is_done_to_a_thing_of_the_file_is_told_once() {
+    let mut d = cdf5();
+    let many: Vec<String> = (0..500).map(|i| format!("v{i}")).collect();
+    d.def_dim("x", Some(3)).unwrap();
+    for var in &many {
+        d.def_var(var, NcType::Int, &["x"]).unwrap();
+    }
+    d.put_att(None, "title", NcType::Char, b"old").unwrap();
+    d.put_att(None, "history", NcType::Char, b"old").unwrap();
+    let base = d.header().clone();
+    let mut d = Definitions::from_header(Format::Classic(Version::Cdf5), base);
+    for round in ["a", "b", "c"] {
+        for var in 0..500 {
+            d.put_att(Some(var), "units", NcType::Char, round.as_bytes()).unwrap();
+        }
+        d.put_att(None, "title", NcType::Char, round.as_bytes()).unwrap();
+        d.rename_dim(0, round).unwrap();
+        d.rename_var(7, round).unwrap();
+        d.header();
+    }
+    d.del_att(None, "history").unwrap();
+    d.put_att(None, "history", NcType::Char, b"new").unwrap();
+    d.put_att(None, "own", NcType::Char, b"new").unwrap();
+    let changes = d.changes();
+    assert_eq!(changes.len(), 500 + 4);
+    let units = |id| {
+        let mut attrs = Attrs::default();
+        attrs.push("units", NcType::Char, b"c");
+        Change::VarAttrs(id, attrs)
+    };
+    assert!((0..500).all(|id| changes.contains(&units(id))));
+    for change in [
+        Change::DimName(0, "c".into()),
+        Change::VarName(7, "c".into()),
+        Change::PutGlobal("title".into(), NcType::Char, b"c".to_vec()),
+        Change::DelGlobal("history".into()),
+    ] {
+        assert!(changes.contains(&change), "{change:?}");
+    }
 }
 
 #[test]

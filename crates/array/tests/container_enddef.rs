@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_array::container::define::Definitions;
-use fieldstone_array::container::enddef::{Defined, EnddefOptions, Indexing, enddef, plan};
+use fieldstone_array::container::enddef::{Defined, EnddefOptions, Indexing, MAX_SLOTS, enddef, plan};
 use fieldstone_array::container::{Format, Strategy};
 use fieldstone_core::env::comm::{FileMode, Team, threads};
 use fieldstone_core::env::sim::SimWorld;
@@ -537,6 +537,25 @@ fn before(alignment: &Alignment) -> Header {
     header
 }
 
+/// The file that one rank makes of `old` by a redefinition.
+fn again(definitions: &mut Definitions, old: &Header) -> Vec<u8> {
+    let spelled = definitions.has_paths();
+    let mut header = definitions.header().clone();
+    let layout = lay_out(&mut header, &Alignment::default(), spelled, Some(old)).unwrap();
+    let mut bytes = write::header(&header, spelled);
+    bytes[..3].copy_from_slice(&write::UNFINISHED);
+    bytes.resize(layout.file_len(0).unwrap() as usize, 0);
+    bytes
+}
+
+fn title(d: &mut Definitions, text: &str) -> Result<()> {
+    d.put_att(None, "title", NcType::Char, text.as_bytes())
+}
+
+fn units(d: &mut Definitions, text: &str) -> Result<()> {
+    d.put_att(Some(0), "units", NcType::Char, text.as_bytes())
+}
+
 #[test]
 fn ranks_redefine_together() {
     let roomy = Alignment { h_minfree: 4096, v_minfree: 4096, ..Alignment::default() };
@@ -563,13 +582,7 @@ fn ranks_redefine_together() {
         };
         let ops: Vec<Op> = serial(&added).iter().map(named).collect();
         define(&mut alone, &ops).unwrap();
-        let spelled = alone.has_paths();
-        let mut header = alone.header().clone();
-        let layout = lay_out(&mut header, &Alignment::default(), spelled, Some(&old)).unwrap();
-        let mut expected = write::header(&header, spelled);
-        expected[..3].copy_from_slice(&write::UNFINISHED);
-        expected.resize(layout.file_len(0).unwrap() as usize, 0);
-
+        let expected = again(&mut alone, &old);
         let [a, b, c] = added;
         let ranks: [Again; 3] = [
             (vec![|d| d.put_att(None, "title", NcType::Char, b"a new title")], a),
@@ -596,6 +609,112 @@ fn ranks_redefine_together() {
                 assert_eq!(ids[..4], [0, 1, 2, 3], "rank {rank}: the file's numbers stay");
             }
         }
+    }
+}
+
+#[test]
+fn a_thing_that_is_changed_several_times_is_as_it_is_at_last() {
+    type Step = fn(&mut Definitions) -> Result<()>;
+    let twice: [Step; 6] = [
+        |d| title(d, "a").and_then(|()| title(d, "b")),
+        |d| units(d, "km").and_then(|()| units(d, "mm")),
+        |d| d.rename_var(0, "once").and_then(|()| d.rename_var(0, "twice")),
+        |d| d.rename_dim(1, "once").and_then(|()| d.rename_dim(1, "twice")),
+        // Names change places.
+        |d| d.rename_var(0, "t").and_then(|()| d.rename_var(2, "a")).and_then(|()| d.rename_var(0, "b")),
+        // An attribute is deleted and given anew: it is the last one now.
+        |d| d.del_att(None, "title").and_then(|()| title(d, "new")),
+    ];
+    let at_last: [Step; 6] = [
+        |d| title(d, "b"),
+        |d| units(d, "mm"),
+        |d| d.rename_var(0, "twice"),
+        |d| d.rename_dim(1, "twice"),
+        twice[4],
+        twice[5],
+    ];
+    let old = before(&Alignment::default());
+    for (twice, at_last) in twice.into_iter().zip(at_last) {
+        let mut alone = Definitions::from_header(Format::Classic(Version::Cdf5), old.clone());
+        twice(&mut alone).unwrap();
+        let expected = again(&mut alone, &old);
+        let nothing: Step = |_| Ok(());
+        for ranks in
+            [[twice; 3], [twice, nothing, nothing], [nothing, twice, at_last], [at_last, twice, nothing]]
+        {
+            let ranks = ranks.map(|step| (vec![step], vec![]));
+            for strategy in [Strategy::Scalable, Strategy::LibrarySort] {
+                for result in redefine(&old, &ranks, strategy) {
+                    assert!(result.unwrap().0 == expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_name_given_to_two_objects_of_the_file_is_refused() {
+    let old = before(&Alignment::default());
+    let cases: [[Again; 2]; 2] = [
+        [(vec![|d| d.rename_var(0, "c")], vec![]), (vec![|d| d.rename_var(2, "c")], vec![])],
+        [(vec![|d| d.rename_var(0, "c")], vec![]), (vec![], vec![Op::var("c", &["x"])])],
+    ];
+    for ranks in cases {
+        for result in redefine(&old, &ranks, Strategy::Scalable) {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict);
+            assert!(error.message().contains("variable `c` is already defined"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_tells_its_own_changes_only_when_enddef_is_tried_again() {
+    let old = before(&Alignment::default());
+    let mut alone = Definitions::from_header(Format::Classic(Version::Cdf5), old.clone());
+    alone.rename_var(0, "two").unwrap();
+    title(&mut alone, "two").unwrap();
+    units(&mut alone, "two").unwrap();
+    define(&mut alone, &[Op::dim("n", 1), Op::dim("m", 2)]).unwrap();
+    let expected = again(&mut alone, &old);
+    let results = threads::run(2, None, SimWorld::memory().disk, threads::Faults::none(), |comm| {
+        let team = Team::new(comm);
+        let rank = team.rank();
+        let mut d = Definitions::from_header(Format::Classic(old.version), old.clone());
+        let change = |d: &mut Definitions, text: &str| match rank {
+            0 => d.rename_var(0, text).and_then(|()| title(d, text)).and_then(|()| units(d, text)),
+            _ => Ok(()),
+        };
+        change(&mut d, "one")?;
+        let own = d.def_dim("n", Some(rank as u64 + 1))?;
+        let options = EnddefOptions { old: Some(&old), ..options(Strategy::Scalable) };
+        let refused = plan(&team, &mut d, &options).unwrap_err();
+        assert!(refused.message().contains("dimension `n`"), "{refused}");
+        // Rank 1 has adopted what rank 0 did, which now does something else.
+        assert_eq!(d.header().vars.names.get(0), "one");
+        change(&mut d, "two")?;
+        if rank == 1 {
+            d.rename_dim(own, "m")?;
+        }
+        let planned = plan(&team, &mut d, &options)?;
+        let file = team.open("create", Path::new("/again.nc"), FileMode::CreateNew)?;
+        planned.write(&file, &mut d, &options)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    });
+    for result in results {
+        assert!(result.unwrap() == expected);
+    }
+}
+
+#[test]
+fn a_hash_table_that_no_memory_holds_is_refused_on_all_ranks() {
+    let ranks = [vec![Op::dim("x", 3)], vec![Op::dim("y", 3)], vec![]];
+    for slots in [MAX_SLOTS + 1, 1 << 40, 1 << 62, usize::MAX] {
+        let (kind, message) = refused(&ranks, Version::Cdf5, Strategy::LibraryHash { slots });
+        assert_eq!(kind, ErrorKind::Invalid);
+        assert!(message.contains(&format!("{slots} slots; {MAX_SLOTS} are allowed")), "{message}");
     }
 }
 

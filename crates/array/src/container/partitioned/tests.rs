@@ -15,7 +15,7 @@ use fieldstone_format::netcdf::{NcType, Version};
 use super::finished;
 use super::reader::Reader;
 use crate::container::define::Definitions;
-use crate::container::enddef::{Defined, EnddefOptions, enddef};
+use crate::container::enddef::{Defined, EnddefOptions, enddef, plan};
 use crate::container::model::{Counts, Format, Metadata, Object, PathTotals, Strategy, VarInfo, total_of};
 
 const FILE: &str = "/c.fsp";
@@ -559,6 +559,43 @@ fn what_stands_under_all_paths_takes_one_read() {
         assert_eq!(fresh.below("").unwrap(), counts);
         assert_eq!(fresh.reads(), 3);
     }
+}
+
+#[test]
+fn data_beyond_the_largest_file_are_refused() -> Result<()> {
+    let half = 1u64 << 62;
+    for (record, format) in [
+        (half - (1 << 20), Format::Partitioned),
+        (half, Format::Partitioned),
+        (half, Format::Classic(Version::Cdf5)),
+    ] {
+        let results = threads::run(2, None, SimWorld::memory().disk, threads::Faults::none(), |comm| {
+            let (team, env) = (Team::new(comm), SimWorld::memory());
+            let mut definitions = Definitions::new(format);
+            let dims = [definitions.def_dim("t", None)?, definitions.def_dim("x", Some(half))?];
+            let short = definitions.def_dim("y", Some(record))?;
+            match team.rank() {
+                0 => definitions.def_var_by_ids("fixed", NcType::Byte, &dims[1..])?,
+                _ => definitions.def_var_by_ids("records", NcType::Byte, &[dims[0], short])?,
+            };
+            let strategy = match format {
+                Format::Partitioned => Strategy::Partitioned,
+                Format::Classic(_) => Strategy::Scalable,
+            };
+            let options = EnddefOptions::new(strategy, &*env.clock);
+            plan(&team, &mut definitions, &options).map(|planned| planned.layout())
+        });
+        for result in results {
+            match (record == half, result) {
+                (true, Err(error)) => {
+                    assert_eq!(error.kind(), fieldstone_core::ErrorKind::Invalid, "{error}")
+                }
+                (false, Ok(layout)) => assert!(layout.file_len(1).is_some()),
+                (refused, other) => assert!(other.is_err() && refused, "{record}: {other:?}"),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A path's entries name the blocks between which its objects stand, of each writer.
