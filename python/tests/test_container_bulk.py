@@ -150,12 +150,37 @@ def test_dimensions_in_columns(tmp_path):
         assert f.def_dims(["a", "b"], 7) == range(3, 5)
         assert f.def_dims(np.array(["t", "c"]), [None, 4]) == range(5, 7)
         assert f.def_dims(["d"], np.array([5], "u1")) == range(7, 8)
-        for lengths in ([1], [-1, 1], ["a", 1], 2.5, [1.5, 1]):
+        for lengths in ([1], [-1, 1], ["a", 1], 2.5, [1.5, 1], [1, 2**63]):
             with pytest.raises(fst.Invalid):
                 f.def_dims(["p", "q"], lengths)
         f.enddef()
         assert dict(f.dims) == {"e0/n": 1, "e1/n": 2, "e2/n": 3, "a": 7, "b": 7, "t": 0, "c": 4, "d": 5}
         assert f.record_dim == "t"
+
+
+@pytest.mark.parametrize("lengths", [2**64 - 1, [2**64 - 1], np.array([2**64 - 1], "u8")], ids=type)
+def test_the_largest_number_is_no_record_dimension(tmp_path, lengths):
+    with container.create(tmp_path / "a") as f:
+        with pytest.raises(fst.Invalid, match=str(2**63 - 1)):
+            f.def_dims(["x"], lengths)
+        assert len(f.dims) == 0
+
+
+@pytest.mark.parametrize("given", ["text", np.float64(1), [1.0, 2.0], 1])
+def test_a_fill_value_must_be_one_of_its_variable(tmp_path, given):
+    with container.create(tmp_path / "a") as f:
+        with pytest.raises(fst.Invalid) as single:
+            f.def_var("v", "f4", (), {"_FillValue": given})
+    with container.create(tmp_path / "b") as f:
+        for column in ({"_FillValue": given}, [{"_FillValue": given}]):
+            if isinstance(given, list) and isinstance(column, dict):
+                column = {"_FillValue": [given]}
+            with pytest.raises(fst.Invalid) as columns:
+                f.def_many(["v"], "f4", (), column)
+            assert "must have one of the variable's type float" in str(columns.value)
+            assert str(columns.value) == str(single.value)
+        assert len(f.vars) == 0
+        f.def_many(["v"], "f4", (), {"_FillValue": np.float32(-1)})
 
 
 def rows_of(count: int) -> tuple[list[str], list[object]]:

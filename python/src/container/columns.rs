@@ -386,7 +386,14 @@ pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 pub fn lengths(given: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<u64>> {
     let cell = |item: &Bound<'_, PyAny>| match item.is_none() {
         true => Ok(RECORD),
-        false => length(item, "lengths"),
+        // The number by which columns mark the record dimension is no length: nobody means one by it.
+        false => match length(item, "lengths")? {
+            RECORD => Err(invalid(
+                format!("lengths holds {RECORD}; the limit is {}", i64::MAX),
+                "give None for the record dimension",
+            )),
+            len => Ok(len),
+        },
     };
     if given.is_none() || given.hasattr("__index__")? && !given.hasattr("__len__")? {
         return Ok(vec![cell(given)?; count]);
