@@ -239,6 +239,36 @@ def test_get_and_put_of_boxes(tmp_path):
             v.get(into=np.empty((4, 6), ">f4"))
 
 
+def test_an_array_to_read_into_is_of_the_dtype_that_is_asked_for(tmp_path):
+    with container.open(small(tmp_path / "a.nc")) as f:
+        t, whole = f["t"], np.arange(8).reshape(2, 4)
+        # Of the same size, so that only the dtype tells.
+        for held, asked in (("i4", "f4"), ("f4", "i4"), ("u4", np.int32), ("i8", float)):
+            into = np.full((2, 4), 7, held)
+            with pytest.raises(fst.Invalid, match="asks for"):
+                t.get(into=into, dtype=asked)
+            assert (into == 7).all()
+            assert np.array_equal(t.get(into=into, dtype=held), whole) and np.array_equal(into, whole)
+        flags = np.empty(4, bool)
+        assert f["mask"].get(into=flags, dtype=bool).tolist() == [True, False, True, False]
+        with pytest.raises(fst.Invalid, match="bytearray is no array"):
+            t.get(into=bytearray(32))
+
+
+def test_numbers_of_elements_are_checked(tmp_path):
+    with container.open(small(tmp_path / "a.nc"), "a") as f:
+        for wrong in (-1, 2**64, 1.0, True, "1", [[0]]):
+            for call in (
+                lambda wrong=wrong: f["mask"].get([wrong]),
+                lambda wrong=wrong: f["mask"].put([1], [wrong]),
+                lambda wrong=wrong: f.get_many([("mask", [wrong])]),
+                lambda wrong=wrong: f.put_many([("mask", [1], [wrong])]),
+            ):
+                with pytest.raises(fst.Invalid, match="no number of elements"):
+                    call()
+        assert f.get_many([("mask", 2, 1)])[0].tolist() == [1]  # a number stands for one dimension
+
+
 def test_arrays_of_any_layout_are_taken(tmp_path):
     data = np.arange(12, dtype="i4").reshape(3, 4)
     with container.create(tmp_path / "a.nc") as f:
@@ -418,6 +448,26 @@ def test_containers_travel_by_path(tmp_path):
         again.close()
     with container.open(path, "a") as f, pytest.raises(fst.Invalid, match="pickled"):
         pickle.dumps(f)
+
+
+def test_containers_travel_also_where_the_folder_changes(tmp_path, monkeypatch):
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    small("a.nc")
+    with container.open("a.nc") as f:
+        assert f.path == "a.nc"
+        monkeypatch.chdir(tmp_path / "there")
+        with pickle.loads(pickle.dumps(f)) as again:
+            assert again["dt"][...] == 0.5
+        small("a.nc")  # one that is not meant
+        with container.open("a.nc", "a") as other:
+            other["dt"][...] = 9
+        with pickle.loads(pickle.dumps(f)) as again:
+            assert again["dt"][...] == 0.5
+            variable = pickle.loads(pickle.dumps(again["dt"]))
+            assert variable[...] == 0.5
+            variable._file.close()
 
 
 def test_many_boxes_in_one_call(tmp_path):

@@ -198,6 +198,84 @@ def test_an_error_of_a_call_on_one_rank_is_an_error_on_all(tmp_path):
         assert f["v"][:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
+    # No `with` and every error caught: nothing but the call itself tells the others.
+    script = """
+    f = container.create("a.nc", comm)
+    f.def_dim("x", 8)
+    v = f.def_var("v", "i4", "x")
+    f.enddef()
+    mine = [rank * 2]
+    two = np.zeros(2, "i4")
+
+    def coffee():
+        yield "v", two, mine, [2]
+        raise RuntimeError("out of coffee")
+
+    class Odd:
+        def __array__(self, *a, **k):
+            raise OSError("out of tea")
+
+    wrong = [
+        lambda: v.put(Odd(), mine),
+        lambda: v.put(np.zeros(2, "M8[s]"), mine),
+        lambda: v.put(two, [-1]),
+        lambda: v.put(two, [2**64]),
+        lambda: v.put(two, [[1, 2], [3]]),
+        lambda: v.get([1.5]),
+        lambda: v.get(count=[2**64]),
+        lambda: v.get(dtype="M8[s]"),
+        lambda: v.get(dtype="no type"),
+        lambda: v.get(into=np.empty(8, ">i4")),
+        lambda: v.get(into=np.empty(8, "i4"), dtype="f4"),
+        lambda: v.get(into=bytearray(32)),
+        lambda: f.get_many(["v", "nothing"], collective=True),
+        lambda: f.get_many([("v", [-1], [2])], collective=True),
+        lambda: f.get_many([f], collective=True),
+        lambda: f.put_many([("nothing", two)], collective=True),
+        lambda: f.put_many([("v", np.zeros(2, "M8[s]"), mine)], collective=True),
+        lambda: f.put_many([("v", two, mine, ["2"])], collective=True),
+        lambda: f.put_many(["v"], collective=True),
+        lambda: f.put_many(coffee(), collective=True),
+    ]
+    for n, act in enumerate(wrong):
+        start = time.time()
+        try:
+            if rank == 1 + n % 2:
+                act()
+            elif n % 4 < 2:
+                v.get()
+            else:
+                v.put(two, mine)
+            say(n, "no error")
+        except Exception as error:
+            soon = time.time() - start < 1
+            say(n, type(error).__name__, f"rank {1 + n % 2}" in str(error), "coffee" in str(error), soon)
+        # An error that came out of a collective call is not told twice: the ranks go on together.
+        v.put(np.full(2, n * size + rank, "i4"), mine)
+        f.sync()
+        assert v.get().tolist() == [n * size + r for r in range(size) for _ in "ab"] + [0] * (8 - 2 * size)
+    f.close()
+    try:
+        v.get([-1])  # at once: nobody is in a call of a closed container
+    except fst.Invalid as error:
+        say("closed", "rank" in str(error))
+    """
+    lines = job(tmp_path, 3, script)
+    assert len(lines) == 3 * 21, lines
+    for rank in range(3):
+        said = [line.split() for line in lines[rank * 21 : (rank + 1) * 21]]
+        assert said.pop() == ["closed", "False"]
+        foreign = {0: "OSError", 4: "ValueError", 18: "ValueError", 19: "RuntimeError"}
+        for n, (number, kind, named, coffee, soon) in enumerate(said):
+            failed = rank == 1 + n % 2
+            kinds = "NotFound" if n in (12, 15) else "Invalid"
+            assert (int(number), kind) == (n, foreign.get(n, kinds) if failed else kinds), said
+            # The failing rank raises another library's error as it was.
+            assert named == str(not (failed and n in foreign)) and coffee == str(n == 19), said
+            assert soon == "True", said
+
+
 def test_a_killed_rank_ends_the_job_and_leaves_no_finished_file(tmp_path):
     script = """
     import os, signal

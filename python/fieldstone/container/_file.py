@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -16,7 +17,7 @@ from . import _values
 from ._attributes import Attributes
 from ._names import Dimensions, Variables
 from ._report import EnddefReport, Phase
-from ._variable import Variable
+from ._variable import Variable, _numbers
 
 Format = Literal["cdf1", "cdf2", "cdf5", "partitioned"]
 Strategy = Literal["scalable", "app", "library-hash", "library-sort", "partitioned"]
@@ -62,7 +63,8 @@ def create(
         "h_minfree": h_minfree,
         "v_minfree": v_minfree,
     }
-    return Container(_native._container_create(os.fspath(path), comm, options), comm is None)
+    path = os.fspath(path)
+    return Container(_native._container_create(path, comm, options), path, comm is None)
 
 
 def open(path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", comm: Any = None) -> Container:
@@ -71,7 +73,8 @@ def open(path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", comm: Any 
     With `comm` all its ranks open it together. Raises NotFound where no file is, Corrupt with offset and rule
     where its bytes are no header, and Invalid for a file that was never completed.
     """
-    return Container(_native._container_open(os.fspath(path), mode, comm), comm is None)
+    path = os.fspath(path)
+    return Container(_native._container_open(path, mode, comm), path, comm is None)
 
 
 class Container:
@@ -81,9 +84,11 @@ class Container:
     ranks are told why. Containers that one process opened for reading can be pickled: they are opened again.
     """
 
-    def __init__(self, native: _native._Container, alone: bool) -> None:
+    def __init__(self, native: _native._Container, path: str, alone: bool) -> None:
         self._native = native
         self._alone = alone
+        # The folder may be another one when this is pickled. On ranks nothing is, nor may a rank fail alone.
+        self._absolute = os.path.abspath(path) if alone else path
 
     @property
     def path(self) -> str:
@@ -230,7 +235,12 @@ class Container:
 
         Neighbours in the file are read at once. By this rank alone unless `collective`.
         """
-        return self._native.get_many([self._box(given) for given in variables], collective)
+        try:
+            boxes = [self._box(given) for given in variables]
+        except Exception as error:
+            self._tell(error, collective)
+            raise
+        return self._native.get_many(boxes, collective)
 
     def put_many(self, items: Iterable[tuple[Any, ...]], *, collective: bool = False) -> None:
         """Writes several ``(variable, data)`` or ``(variable, data, start, count)`` by joined requests.
@@ -238,10 +248,14 @@ class Container:
         Where two overlap, the later one holds. By this rank alone unless `collective`.
         """
         puts = []
-        for variable, data, *box in items:
-            native, start, count = self._box((variable, *box))
-            values = _values.array(data, f"variable {native.name!r}", native.dtype == "S1")
-            puts.append((native, values, start, count))
+        try:
+            for variable, data, *box in items:
+                native, start, count = self._box((variable, *box))
+                values = _values.array(data, f"variable {native.name!r}", native.dtype == "S1")
+                puts.append((native, values, start, count))
+        except Exception as error:
+            self._tell(error, collective)
+            raise
         self._native.put_many(puts, collective)
 
     def _box(self, given: Any) -> tuple[_native._Var, list[int] | None, list[int] | None]:
@@ -251,7 +265,22 @@ class Container:
         if not isinstance(variable, Variable) or len(box) > 2:
             raise Invalid(f"{given!r} is no variable with a box", "give (variable, start, count)")
         start, count = (*box, None, None)[:2]
-        return variable._native, start, count
+        return variable._native, _numbers(start), _numbers(count)
+
+    def _tell(self, error: Exception, collective: bool) -> None:
+        """Tells the other ranks, in a collective call, what went wrong on this one before it took part.
+
+        It is not for errors that came out of such a call, which all ranks have. Raises an error of Fieldstone
+        with this rank's number; of another one it returns, and the caller raises it.
+        """
+        # A closed container is closed on all ranks: nobody waits, and nobody would answer.
+        if not collective or self._alone or self.closed:
+            return
+        if isinstance(error, Error):
+            self._native.fail(error.kind, error.message, error.hint)
+            return
+        with suppress(Error):
+            self._native.fail(Invalid.kind, _said(error), None)
 
     def __enter__(self) -> Self:
         return self
@@ -270,16 +299,14 @@ class Container:
                     self._native.abort(type(failed).kind, failed.message)
                 raise
         elif not self.closed:
-            name = type(error).kind if isinstance(error, Error) else None
-            message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-            self._native.abort(name, message)
+            self._native.abort(type(error).kind if isinstance(error, Error) else None, _said(error))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.mode != "r" or not self._alone:
             raise Invalid(
                 f"the container {self.path} cannot be pickled", "open it for reading, without comm="
             )
-        return open, (os.path.abspath(self.path),)
+        return open, (self._absolute,)
 
     def _state(self) -> str:
         return "closed" if self.closed else "define mode" if self.defining else f"mode {self.mode!r}"
@@ -303,6 +330,11 @@ class Container:
         body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
         head = "<tr><th>variable</th><th>type</th><th>dimensions</th></tr>"
         return f"<p>{escape(repr(self)[1:-1])}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _said(error: BaseException) -> str:
+    """What other ranks read of an error."""
+    return error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 def _attributes(attrs: Mapping[str, Any] | None, variable: str) -> list[tuple[str, str, bytes]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Error, Invalid
+from ..errors import Invalid
 from . import _values
 from ._attributes import Attributes
 from ._select import select
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ._file import Container
 
 _Numbers = int | Sequence[int] | None
+
+LIMIT = 2**64
+"""Places and counts in a file are below it."""
 
 SHOWN = 20
 """How many attributes a notebook shows."""
@@ -96,11 +99,11 @@ class Variable:
         """
         try:
             values = _values.array(data, f"variable {self.name!r}", self._native.dtype == "S1")
-        except Error as error:
-            if collective:
-                self._file._native.fail(error.kind, error.message, error.hint)
+            chosen = (_numbers(start), _numbers(count), _numbers(stride))
+        except Exception as error:
+            self._file._tell(error, collective)
             raise
-        self._native.put(values, (_numbers(start), _numbers(count), _numbers(stride)), collective)
+        self._native.put(values, chosen, collective)
 
     def get(
         self,
@@ -114,19 +117,35 @@ class Variable:
     ) -> np.ndarray[Any, Any]:
         """Reads a box, or all, as a new array of the native byte order, or `into` an array in C order.
 
-        Without `count` the box reaches to the end. With `dtype` the numbers are converted as netCDF does.
-        All ranks of the container call it, each with its own box, unless `collective` is false.
+        Without `count` the box reaches to the end. With `dtype` the numbers are converted as netCDF does, and
+        `into`, where it is given, is of that type. All ranks of the container call it, each with its own box,
+        unless `collective` is false.
         """
-        wanted = None if dtype is None else _values.type_of(dtype, f"variable {self.name!r}")
-        if into is not None:
-            if dtype is None:
-                wanted = _values.type_of(into.dtype, f"variable {self.name!r}")
-            if not into.dtype.isnative:
-                raise Invalid(
-                    f"the array for {self.name!r} is not in native byte order", "give another array"
-                )
-        chosen = (_numbers(start), _numbers(count), _numbers(stride))
+        try:
+            wanted = self._wanted(dtype, into)
+            chosen = (_numbers(start), _numbers(count), _numbers(stride))
+        except Exception as error:
+            self._file._tell(error, collective)
+            raise
         return self._native.get(chosen, collective, wanted, into)
+
+    def _wanted(self, dtype: Any, into: Any) -> str | None:
+        """The type in which elements are to be read; None for the variable's own."""
+        what = f"variable {self.name!r}"
+        wanted = None if dtype is None else _values.type_of(dtype, what)
+        if into is None:
+            return wanted
+        if not isinstance(into, np.ndarray):
+            raise Invalid(f"{what}: {type(into).__name__} is no array to read into", "give a numpy array")
+        held = _values.type_of(into.dtype, what)
+        if wanted is not None and held != wanted:
+            raise Invalid(
+                f"{what}: the array to read into is of dtype {into.dtype}, and dtype= asks for {wanted}",
+                "leave dtype= out, or give an array of that dtype",
+            )
+        if not into.dtype.isnative:
+            raise Invalid(f"the array for {self.name!r} is not in native byte order", "give another array")
+        return held
 
     def __getitem__(self, key: Any) -> Any:
         selected = select(self.name, key, self.dims, self.shape)
@@ -202,7 +221,8 @@ def _numbers(given: _Numbers) -> list[int] | None:
     found = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
     numbers = []
     for number in found:
-        if isinstance(number, bool) or not hasattr(number, "__index__") or number.__index__() < 0:
+        whole = not isinstance(number, bool) and hasattr(number, "__index__")
+        if not whole or not 0 <= number.__index__() < LIMIT:
             raise Invalid(
                 f"{number!r} is no number of elements", "give one whole number from 0 on a dimension"
             )
