@@ -143,7 +143,14 @@ class FieldstoneBackend(BackendEntrypoint):
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
-        return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+        path = os.fspath(filename_or_obj)
+        if not container.is_container(path):
+            return xr.DataTree.from_dict(self.open_groups_as_dict(path, **options))
+        _no_store(path, options.pop("request", None), options.pop("at", None))
+        group, drop_variables = options.pop("group", None), options.pop("drop_variables", None)
+        file = container.File(path)
+        found = container.tree(file, (group or "").strip("/"))
+        return xr.DataTree.from_dict(_nodes(file, found, group, drop_variables, _given(**options)))
 
 
 def to_xarray(store: Any, request: Any = None) -> xr.Dataset:

@@ -180,3 +180,164 @@ def test_dimensions_of_enclosing_paths_are_shared(tmp_path):
     with container.open(tmp_path / "a.nc") as f:
         assert dict(f.dims) == {"x": 3, "inner/y": 2} and f["inner/b"].dims == ("inner/y", "x")
     xr.testing.assert_identical(xr.open_datatree(tmp_path / "a.nc", engine="fieldstone").load(), tree)
+
+
+def opened(path, **options):
+    with xr.open_dataset(path, engine="fieldstone", **options) as found:
+        return found.load()
+
+
+def again(tmp_path, given):
+    """The file that is written of what was opened: its dimensions and those of its variables."""
+    container.write_dataset(given, tmp_path / "again.nc")
+    with container.open(tmp_path / "again.nc") as f:
+        return dict(f.dims), {name: v.dims for name, v in f.vars.items()}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_dimension_has_its_short_name_in_its_own_path_and_below(tmp_path, format):
+    with container.create(tmp_path / "a.nc", format=format) as f:
+        f.def_dims(["x", "a/x", "b/x", "a/b/x", "a/y"], [2, 3, 4, 5, 6])
+        f.def_var("v1", "i4", ("a/x",))
+        f.def_var("v2", "i4", ("b/x",))
+        f.def_var("v3", "i4", ("a/x", "x"))
+        f.def_var("a/v", "i4", ("y", "x"))
+        # By names they would be others: the nearest a/x, and b/x within a.
+        f.def_many(["a/w"], "i4", np.array([[1, 0]]))
+        f.def_many(["a/b/u"], "i4", np.array([[2]]))
+        f.def_var("a/b/v", "i4", ("y", "x", "a/x"))
+        f.def_var("a/c/v", "i4", ("x", "y"))
+        f.def_var("b/c/v", "i4", ("a/x", "a/y"))
+        f.enddef()
+        named = {
+            "": {"v1": ("a/x",), "v2": ("b/x",), "v3": ("a/x", "x")},
+            "a": {"v": ("y", "x"), "w": ("x", "/x")},
+            "a/b": {"v": ("y", "x", "a/x"), "u": ("b/x",)},
+            "a/c": {"v": ("x", "y")},
+            "b/c": {"v": ("a/x", "a/y")},
+        }
+        assert f["a/w"].dims == ("a/x", "x") and f["a/b/u"].dims == ("b/x",)
+    for path, dims in named.items():
+        found = opened(tmp_path / "a.nc", group=path)
+        assert {name: v.dims for name, v in found.variables.items()} == dims
+    groups = xr.open_groups(tmp_path / "a.nc", engine="fieldstone")
+    assert {p.strip("/"): {n: v.dims for n, v in g.variables.items()} for p, g in groups.items()} == named
+    with container.open(tmp_path / "a.nc") as f:
+        shapes = {name: v.shape for name, v in f.vars.items()}
+        known, dims = dict(f.dims), {name: v.dims for name, v in f.vars.items()}
+    tree = xr.open_datatree(tmp_path / "a.nc", engine="fieldstone")
+    assert {p: tree[p].shape for p in shapes} == shapes
+    written = again(tmp_path, tree)
+    assert written == (known, dims)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "root", "node"),
+    [
+        # Whether the root and the node have a coordinate, and what their dimensions are called.
+        (False, False, "x", "n/x"),
+        (True, False, "x", "n/x"),
+        (False, True, "/x", "x"),
+        (True, True, "/x", "x"),
+    ],
+)
+@pytest.mark.parametrize("lengths", [(3, 5), (3, 3)])
+def test_a_tree_is_had_where_nodes_have_other_dimensions_of_one_name(
+    tmp_path, outer, inner, root, node, lengths
+):
+    path = tmp_path / "a.nc"
+    with container.create(path) as f:
+        f.def_dims(["x", "n/x"], lengths)
+        f.def_var("v", "i4", "x")
+        f.def_var("n/v", "i4", "x")
+        f.def_var("n/deep/v", "i4", "x")
+        f.def_var("other/v", "i4", "x")
+        if outer:
+            f.def_var("x", "f8", "x")
+        if inner:
+            f.def_var("n/x", "f8", "x")
+        f.enddef()
+        for name, v in f.vars.items():
+            v[...] = np.arange(v.size) + (10 if name[0] == "n" else 0)
+        written = dict(f.dims), {name: v.dims for name, v in f.vars.items()}
+        values = {name: v[...].tolist() for name, v in f.vars.items()}
+    if lengths == (3, 3) and not (outer and inner):
+        root = node = "x"  # they go together
+    tree = xr.open_datatree(path, engine="fieldstone").load()
+    assert tree["v"].dims == tree["other/v"].dims == (root,)
+    assert tree["n/v"].dims == tree["n/deep/v"].dims == (node,)
+    assert ("x" in tree.indexes) == (outer and root == "x")
+    assert {name: tree[name].values.tolist() for name in values} == values
+    if root != node:
+        assert again(tmp_path, tree) == written
+        xr.testing.assert_identical(xr.open_datatree(tmp_path / "again.nc", engine="fieldstone").load(), tree)
+    # A node for itself, several without a tree, and a tree from there on have the short names.
+    assert opened(path, group="n")["v"].dims == ("x",)
+    groups = xr.open_groups(path, engine="fieldstone")
+    assert groups["/"]["v"].dims == groups["/n"]["v"].dims == ("x",)
+    below = xr.open_datatree(path, engine="fieldstone", group="n")
+    assert below["v"].dims == below["deep/v"].dims == ("x",)
+    if inner:
+        assert list(below.indexes) == ["x"]
+
+
+@pytest.mark.parametrize("units", ["m", "km"])
+def test_equal_coordinates_of_a_tree_are_one(tmp_path, units):
+    with container.create(tmp_path / "a.nc") as f:
+        f.def_dims(["x", "n/x"], 3)
+        f.def_var("x", "f8", "x", attrs={"units": "m", "long_name": "a place"})
+        f.def_var("n/x", "f8", "x", attrs={"units": units})
+        f.enddef()
+        f["x"][...] = f["n/x"][...] = [1, 2, 3]
+    tree = xr.open_datatree(tmp_path / "a.nc", engine="fieldstone")
+    assert tree["n/x"].dims == ("x",) and "x" in tree["n"].indexes
+    assert tree["x"].dims == (("x",) if units == "m" else ("/x",))
+
+
+def test_a_record_dimension_that_nobody_asked_for_is_taken_where_it_can_be(tmp_path):
+    path = tmp_path / "a.nc"
+
+    def record(given, **options):
+        container.write_dataset(given, path, **options)
+        xr.testing.assert_identical(xr.open_datatree(path, engine="fieldstone").load(), tree(given))
+        with container.open(path) as f:
+            return f.record_dim
+
+    def tree(given):
+        return given if isinstance(given, xr.DataTree) else xr.DataTree(given)
+
+    first = xr.Dataset({"v": (("time", "x"), np.ones((2, 3)))})
+    for unlimited in ({"time"}, ["time"], "time", {"time", "gone"}):
+        first.encoding["unlimited_dims"] = unlimited
+        assert record(first) == "time"
+        assert record(first.transpose("x", "time")) is None
+    behind = first.assign(w=(("x", "time"), np.ones((3, 2))))
+    behind.encoding["unlimited_dims"] = {"time"}
+    for format in FORMATS:
+        assert record(behind, format=format) is None
+        with pytest.raises(fst.Invalid):
+            record(behind, format=format, unlimited_dims="time")
+    both = first.copy()
+    both.encoding["unlimited_dims"] = {"time", "x"}
+    assert record(both) is None
+    # A node within has the same dimension, read as unlimited there too, and may have it behind.
+    for inner, found in ((("time", "y"), "time"), (("y", "time"), None)):
+        node = xr.Dataset({"w": (inner, np.ones([{"time": 2, "y": 4}[d] for d in inner]))})
+        node.encoding["unlimited_dims"] = {"time"}
+        assert record(xr.DataTree.from_dict({"/": first, "/n": node})) == found
+
+
+def test_dimensions_of_two_lengths_are_not_taken_for_one(tmp_path):
+    root = xr.Dataset({"v": ("n/x", np.ones(3))})
+    node = xr.Dataset({"v": ("x", np.ones(4))})
+    with pytest.raises(fst.Invalid, match="length is 3"):
+        container.write_dataset(xr.DataTree.from_dict({"/": root, "/n": node}), tmp_path / "a.nc")
+    assert again(tmp_path, xr.DataTree.from_dict({"/m": root, "/n": node})) == (
+        {"m/n/x": 3, "n/x": 4},
+        {"m/v": ("m/n/x",), "n/v": ("n/x",)},
+    )
+    root, node = xr.Dataset({"v": ("x", np.ones(3))}), xr.Dataset({"v": (("x", "/x"), np.ones((3, 3)))})
+    assert again(tmp_path, xr.DataTree.from_dict({"/": root, "/n": node})) == (
+        {"x": 3, "n/x": 3},
+        {"v": ("x",), "n/v": ("n/x", "x")},
+    )

@@ -3,12 +3,17 @@
 The variables of one path are one Dataset; the variables whose names have no path are the root. A variable
 reads what is asked for, when it is asked for. Values, attributes and CF's decoding are as with xarray's
 engine for netCDF.
+
+A dimension is called by the last part of its path where it is one of the Dataset's own path or of the
+nearest enclosing path that has one of that name, and by its whole path otherwise: ``b/x``, or ``/x`` at the
+root. In a tree xarray takes dimensions of one name in a node and in a node within it for one dimension: there
+those that differ are called by their whole paths.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +24,9 @@ from xarray.core import indexing
 from fieldstone import container
 from fieldstone._xarray.arrays import Parts
 from fieldstone.errors import NotFound
+
+MEANING = {"units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
+"""Attributes that decide what stored numbers mean."""
 
 PARTITIONED = b"FSP"
 """The first bytes of a file with a partitioned header."""
@@ -107,35 +115,102 @@ def dataset(file: File, group: str | None) -> Parts:
 
 def groups(file: File, only: str | None = None) -> Iterator[tuple[str, Parts]]:
     """The paths of a container with their variables; `only` one of them."""
-    made: dict[str, Parts] = {}
-    held = _held(file)
-    record = file.open.record_dim
+    return _described(file, _variables(file, lambda path: only in (None, path)), set())
+
+
+def tree(file: File, group: str) -> Iterator[tuple[str, Parts]]:
+    """The paths from `group` on downwards, with names of dimensions that can be in one tree."""
+    held = _variables(file, lambda path: _encloses(group, path))
+    return _described(file, held, _apart(file, held))
+
+
+_Held = dict[str, list[tuple[str, container.Variable]]]
+"""The variables of each path, by the last part of their names."""
+
+
+def _variables(file: File, wanted: Callable[[str], bool]) -> _Held:
+    """Those of the wanted paths; no variable for a path that only has attributes."""
+    held: _Held = {}
     for name, variable in file.open.vars.items():
         path, _, last = name.rpartition("/")
-        if only is not None and path != only:
-            continue
-        parts = made.get(path)
-        if parts is None:
-            parts = made[path] = Parts({}, held.get(path, {}))
-        dims = _last_parts(variable.dims)
-        data = indexing.LazilyIndexedArray(ContainerArray(file, variable))
-        attrs = {key: decode(key, kind, value) for key, kind, value in variable.attrs.raw()}
-        parts.variables[last] = xr.Variable(dims, data, attrs)
-        if record in variable.dims[:1]:
-            parts.unlimited.add(dims[0])
-    for path in held:
-        if path not in made and only in (None, path):
-            made[path] = Parts({}, held[path])
-    yield from made.items()
+        if wanted(path):
+            held.setdefault(path, []).append((last, variable))
+    for path in _held(file):
+        if wanted(path):
+            held.setdefault(path, [])
+    return held
 
 
-def _last_parts(dims: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of dimensions within a path; where two would be one, the whole path of the outer."""
-    last = [dim.rpartition("/")[2] for dim in dims]
-    if len(set(last)) == len(set(dims)):
-        return tuple(last)
-    inner = {short: max((d for d in dims if d.rpartition("/")[2] == short), key=len) for short in last}
-    return tuple(s if inner[s] == dim else dim for s, dim in zip(last, dims, strict=True))
+def _described(file: File, held: _Held, apart: set[str]) -> Iterator[tuple[str, Parts]]:
+    attributes = _held(file)
+    record = file.open.record_dim
+    for path, variables in held.items():
+        parts = Parts({}, attributes.get(path, {}))
+        names = _names(path, (dim for _, variable in variables for dim in variable.dims), apart)
+        for last, variable in variables:
+            data = indexing.LazilyIndexedArray(ContainerArray(file, variable))
+            attrs = {key: decode(key, kind, value) for key, kind, value in variable.attrs.raw()}
+            parts.variables[last] = xr.Variable([names[dim] for dim in variable.dims], data, attrs)
+            if record in variable.dims[:1]:
+                parts.unlimited.add(names[record])
+        yield path, parts
+
+
+def _encloses(outer: str, path: str) -> bool:
+    return not outer or path == outer or path.startswith(f"{outer}/")
+
+
+def _names(path: str, dims: Iterable[str], apart: Container[str] = ()) -> dict[str, str]:
+    """What dimensions are called in the Dataset of a path; those in `apart` by their whole path."""
+    names: dict[str, str] = {}
+    taken = set()
+    for dim in sorted(set(dims), key=lambda dim: -dim.count("/")):
+        above, _, short = dim.rpartition("/")
+        near = _encloses(above, path) and short not in taken
+        if near:
+            taken.add(short)
+        names[dim] = short if near and dim not in apart else dim if above else f"/{dim}"
+    return names
+
+
+def _apart(file: File, held: _Held) -> set[str]:
+    """Dimensions that cannot have their short names in a tree.
+
+    Of two, the inner one gives its name up, unless it has a coordinate: then one of the outer dimension
+    would be inherited under the same name.
+    """
+    apart: set[str] = set()
+    short: dict[str, dict[str, str]] = {}
+    lengths: dict[str, int] = {}
+    for path, variables in held.items():
+        for _, variable in variables:
+            lengths.update(zip(variable.dims, variable.shape, strict=True))
+        names = _names(path, (dim for _, variable in variables for dim in variable.dims))
+        short[path] = {name: dim for dim, name in names.items() if dim.rpartition("/")[2] == name}
+
+    def coordinate(path: str, name: str) -> container.Variable | None:
+        dims = (short[path][name],)
+        return next((v for last, v in held[path] if last == name and v.dims == dims), None)
+
+    for path in short:
+        outer = path
+        while outer:
+            outer = outer.rpartition("/")[0]
+            for name in short[path].keys() & short.get(outer, {}).keys():
+                own, other = short[path][name], short[outer][name]
+                if own == other or own in apart or other in apart:
+                    continue
+                mine, its = coordinate(path, name), coordinate(outer, name)
+                same = mine is None or its is None or _equal(mine, its)
+                if lengths[own] != lengths[other] or not same:
+                    apart.add(own if mine is None else other)
+    return apart
+
+
+def _equal(one: container.Variable, other: container.Variable) -> bool:
+    """Whether two coordinates of equal length are equal, by what their values are made of."""
+    kept = [{name: value for name, *value in v.attrs.raw() if name in MEANING} for v in (one, other)]
+    return kept[0] == kept[1] and np.array_equal(one[...], other[...])
 
 
 def _held(file: File) -> dict[str, dict[str, Any]]:

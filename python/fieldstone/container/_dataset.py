@@ -30,17 +30,20 @@ def write_dataset(
     """Writes a Dataset, or a tree of them, as a container; `xarray.open_dataset` gives it back.
 
     Times, texts, packed and missing values are encoded by CF's rules, as ``Dataset.to_netcdf`` does;
-    `encoding` overrides the variables' own. Of a tree each node is a path. The dimension in `unlimited_dims`,
-    without it the one that the Dataset was read with, becomes the record dimension. Lazy arrays are
-    computed and written chunk by chunk. Until all is written, a file that was at `path` stays.
+    `encoding` overrides the variables' own. Of a tree each node is a path. The dimension in `unlimited_dims`
+    becomes the record dimension; without it the one that the Dataset was read with, where it is the first of
+    every variable that has it. A dimension whose name has a ``/`` is the one of that path, as xarray's engine
+    ``fieldstone`` calls it. Lazy arrays are computed and written chunk by chunk. Until all is written, a file
+    that was at `path` stays.
     """
     nodes = dict(_nodes(dataset))
     made = {at: _Node(at, node, format, _below(encoding, at)) for at, node in nodes.items()}
-    record = _record(made, unlimited_dims)
+    lengths = _place(made)
+    record = _record(made, lengths, unlimited_dims)
     with create(path, format=format, index=index) as file:
-        defined: dict[str, int] = {}
+        numbers = {dim: file.def_dims([dim], [None if dim == record else n])[0] for dim, n in lengths.items()}
         for node in made.values():
-            node.define(file, record, defined)
+            node.define(file, numbers)
         file.enddef()
         _write(file, made.values())
 
@@ -72,7 +75,7 @@ class _Node:
         from xarray.backends.common import ensure_dtype_not_object
 
         self.path = path
-        self.unlimited = set(dataset.encoding.get("unlimited_dims", ()))
+        self.unlimited = _dims(dataset.encoding.get("unlimited_dims") or ())
         variables, attrs = conventions.encode_dataset_coordinates(dataset)
         for name in encoding:
             if name not in variables:
@@ -88,46 +91,90 @@ class _Node:
             encoded = ensure_dtype_not_object(encoded, name=name)
             self.variables[str(name)] = _encode(encoded, str(name), format)
         self.attrs = {str(name): value for name, value in attrs.items()}
-        self.sizes = {d: n for v in self.variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
+        self.sizes = {
+            str(d): n for v in self.variables.values() for d, n in zip(v.dims, v.shape, strict=True)
+        }
+        self.paths: dict[str, str] = {}
+        """The path of each dimension."""
 
-    def define(self, file: Container, record: str | None, defined: dict[str, int]) -> None:
-        """Defines what the node holds; a dimension that an enclosing path has is that one."""
+    def dims(self, variable: xr.Variable) -> list[str]:
+        """Paths of a variable's dimensions."""
+        return [self.paths[str(dim)] for dim in variable.dims]
+
+    def define(self, file: Container, numbers: Mapping[str, int]) -> None:
+        """Defines what the node holds, over dimensions that are defined."""
         for name, value in self.attrs.items():
             file.put_att(_join(self.path, name), _plain(value, file.format))
-        for dim, n in self.sizes.items():
-            full = _join(self.path, str(dim))
-            if _found(defined, self.path, str(dim)) != n:
-                file.def_dim(full, None if full == record else n)
-                defined[full] = n
         for name, variable in self.variables.items():
             attrs = {str(k): _plain(v, file.format) for k, v in variable.attrs.items()}
-            dims = [str(d) for d in variable.dims]
-            file.def_var(_join(self.path, name), variable.dtype, dims, attrs)
+            full, dims = _join(self.path, name), self.dims(variable)
+            if all(_found(numbers, self.path, dim) == dim for dim in dims):
+                file.def_var(full, variable.dtype, dims, attrs)
+            else:  # by its name another one would be found first
+                ids = np.array([[numbers[dim] for dim in dims]])
+                file.def_many([full], [variable.dtype], ids, [attrs])
 
 
-def _found(defined: Mapping[str, int], path: str, dim: str) -> int | None:
-    """Length of a dimension as a variable of a path finds it; None where there is none."""
-    while (n := defined.get(_join(path, dim))) is None and path:
+def _place(nodes: Mapping[str, _Node]) -> dict[str, int]:
+    """Gives each dimension its path; lengths by path, in the order of nodes.
+
+    One that a node of an enclosing path calls by the same name, and has with the same length, is that one.
+    """
+    own = {_join(at, dim): n for at, node in nodes.items() for dim, n in node.sizes.items() if "/" not in dim}
+    lengths: dict[str, int] = {}
+    called: dict[str, int] = {}
+    for at, node in nodes.items():
+        # Whole paths first: what they take is no dimension of another name.
+        for dim, n in sorted(node.sizes.items(), key=lambda item: "/" not in item[0]):
+            if "/" in dim:
+                full = dim.strip("/")
+                if own.get(full, n) != n or lengths.get(full, n) != n:
+                    full = _join(at, full)
+            else:
+                full = _found(called, at, dim) or ""
+                if called.get(full) != n or full in node.paths.values():
+                    full = _join(at, dim)
+                called[full] = n
+            if lengths.setdefault(full, n) != n:
+                raise Invalid(
+                    f"dimension {dim!r} of length {n} would be {full!r}, whose length is {lengths[full]}",
+                    "rename one of them",
+                )
+            node.paths[dim] = full
+    return lengths
+
+
+def _found(defined: Mapping[str, int], path: str, dim: str) -> str | None:
+    """The dimension that a variable of a path finds by a name; None where there is none."""
+    while (full := _join(path, dim)) not in defined:
+        if not path:
+            return None
         path = path.rpartition("/")[0]
-    return n
+    return full
 
 
 def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _record(nodes: Mapping[str, _Node], asked: str | Iterable[str] | None) -> str | None:
+def _dims(given: str | Iterable[Any]) -> set[str]:
+    """Names of dimensions, of which one may stand alone."""
+    return {given} if isinstance(given, str) else {str(dim) for dim in given}
+
+
+def _record(
+    nodes: Mapping[str, _Node], lengths: Mapping[str, int], asked: str | Iterable[str] | None
+) -> str | None:
     """The dimension that is to be the record dimension."""
-    if asked is not None:
-        names = {asked} if isinstance(asked, str) else set(asked)
-    else:
-        names = {_join(at, dim) for at, node in nodes.items() for dim in node.unlimited if dim in node.sizes}
-    known = {_join(at, str(dim)) for at, node in nodes.items() for dim in node.sizes}
-    if asked is not None and names - known:
-        raise Invalid(f"no dimension {sorted(names - known)[0]!r} to be the record dimension")
+    if asked is None:
+        found = {node.paths[dim] for node in nodes.values() for dim in node.unlimited & node.paths.keys()}
+        behind = {dim for node in nodes.values() for v in node.variables.values() for dim in node.dims(v)[1:]}
+        # Nobody asked for it now: what the format does not have as a record dimension becomes a fixed one.
+        return found.pop() if len(found) == 1 and not found & behind else None
+    names = {name.strip("/") for name in _dims(asked)}
+    if names - lengths.keys():
+        raise Invalid(f"no dimension {sorted(names - lengths.keys())[0]!r} to be the record dimension")
     if len(names) > 1:
-        if asked is None:
-            return None
         raise Invalid(
             f"{len(names)} unlimited dimensions: {', '.join(sorted(names))}", "netCDF has one at most"
         )
