@@ -99,11 +99,18 @@ fn a_good_file_has_no_finding_and_each_damage_is_named() {
         assert!(report.ok);
         assert_eq!(rules(&report, Severity::Warning), ["a file ends with its data"]);
 
-        let report = validate(&good[..good.len() - 1].to_vec()).unwrap();
-        assert!(report.ok, "the last record may be short");
-        assert_eq!(rules(&report, Severity::Warning), ["a file holds its records"]);
-        let report = validate(&good[..good.len() - 13].to_vec()).unwrap();
-        assert_eq!(rules(&report, Severity::Error), ["a file holds its records"]);
+        // The last record: 5 bytes of `record`, 3 of padding, 4 of `other`.
+        for short in 1..=13 {
+            let report = validate(&good[..good.len() - short].to_vec()).unwrap();
+            let cut = !matches!(short, 4..=7);
+            assert_eq!(report.ok, !cut, "{short} bytes short: {:?}", report.findings);
+            let errors: &[&str] = if cut { &["a file holds its records"] } else { &[] };
+            assert_eq!(rules(&report, Severity::Error), errors, "{short} bytes short");
+            // Wholly behind the end: nobody wrote it.
+            let warnings: &[&str] =
+                if (4..12).contains(&short) { &["a file holds its records"] } else { &[] };
+            assert_eq!(rules(&report, Severity::Warning), warnings, "{short} bytes short");
+        }
 
         let header_len = report.header_len as usize;
         let report = validate(&good[..header_len + 5].to_vec()).unwrap();
@@ -128,8 +135,72 @@ fn a_good_file_has_no_finding_and_each_damage_is_named() {
     }
 }
 
+/// With one record it is the last: that it may end before variables that nobody wrote says nothing of one that is cut.
+#[test]
+fn half_of_a_record_is_damage() {
+    for (others, records) in [(0, 1), (0, 2), (1, 1), (2, 3)] {
+        let mut header = Header::new(Version::Cdf5);
+        let (time, x) = (header.dims.push_record("time"), header.dims.push("x", 100_000));
+        header.numrecs = Some(records);
+        header.vars.push("big", NcType::Float, &[time, x]);
+        for i in 0..others {
+            header.vars.push(&format!("other_{i}"), NcType::Byte, &[time]);
+        }
+        let layout = lay_out(&mut header, &Alignment::default(), false, None).unwrap();
+        let good = whole(&header, &layout);
+        assert!(validate(&good).unwrap().findings.is_empty());
+        let last = (layout.record_begin + layout.record_size * (records - 1)) as usize;
+        let cut = last + 200_000;
+        let report = validate(&good[..cut].to_vec()).unwrap();
+        let found = &report.findings[0];
+        let wanted = format!(
+            "its data of record {} end at {}, but the file ends at {cut}",
+            records - 1,
+            last + 400_000
+        );
+        assert_eq!((report.ok, found.severity, &found.message), (false, Severity::Error, &wanted));
+        assert_eq!((&*found.object, found.offset), ("variable `big`", cut as u64));
+        assert!(!found.hint.is_empty());
+        assert_eq!(report.findings.len(), if others == 0 { 1 } else { 2 });
+        // What lies wholly behind the end nobody wrote; of the last variable the padding may be missing.
+        let report = validate(&good[..last + 400_000].to_vec()).unwrap();
+        assert_eq!((report.ok, report.findings.len()), (true, usize::from(others > 0)));
+        if others > 0 {
+            let message = &report.findings[0].message;
+            assert!(
+                message.contains(&format!("of record {} of {others} variables", records - 1)),
+                "{message}"
+            );
+            let report = validate(&good[..good.len() - 3].to_vec()).unwrap();
+            assert!(report.ok && report.findings.is_empty(), "{:?}", report.findings);
+        }
+    }
+}
+
+/// Readers go by where variables begin; but records of one then lie over those of another, or behind the data.
+#[test]
+fn a_record_variable_outside_the_record_is_an_error() {
+    let mut header = Header::new(Version::Cdf5);
+    let time = header.dims.push_record("time");
+    header.numrecs = Some(1);
+    header.vars.push("a", NcType::Int, &[time]);
+    header.vars.push("b", NcType::Int, &[time]);
+    let alignment = Alignment { v_align: 4, ..Alignment::default() };
+    let layout = lay_out(&mut header, &alignment, false, None).unwrap();
+    assert!(validate(&whole(&header, &layout)).unwrap().findings.is_empty());
+    let (begin, a) = (layout.record_begin + 800, layout.record_begin);
+    header.vars.begins[1] = begin;
+    let mut bytes = write::header(&header, false);
+    bytes.resize(begin as usize + 4, 0);
+    let report = validate(&bytes).unwrap();
+    assert_eq!((report.ok, report.findings.len()), (false, 1), "{:?}", report.findings);
+    let text = report.findings[0].to_string();
+    let places = format!("from {begin} to {}, the file's from {a} to {}", begin + 4, a + 8);
+    assert!(text.contains("variable `b`") && text.contains(&places), "{text}");
+}
+
 /// Rules of ours that the outside validator does not look at, with the reason why we do.
-const OURS_ALONE: [&str; 14] = [
+const OURS_ALONE: [&str; 15] = [
     // Names that no library could define, or that hide one another.
     "names are UTF-8",
     "names are in Unicode's normal form C",
@@ -149,6 +220,8 @@ const OURS_ALONE: [&str; 14] = [
     // Numbers that it reads as large ones.
     "counts and lengths are not negative",
     "offsets are not negative",
+    // It looks at the order of begins; what records there are it takes to lie without gaps.
+    "a record holds one record of every record variable, with nothing between them",
 ];
 
 #[test]

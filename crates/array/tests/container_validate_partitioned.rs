@@ -19,6 +19,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
+use fieldstone_format::netcdf::parse::Source;
 use fieldstone_format::partitioned::{Block, Head, PathList, Table};
 
 const PATH: &str = "/c.fsp";
@@ -118,6 +119,89 @@ fn every_flipped_byte_of_the_header_is_named() {
     // Behind the header the end cuts data.
     let report = check(&sound[..sound.len() - 40]);
     assert!(said(&report).contains("a file holds its records"), "{}", said(&report));
+}
+
+/// A variable of the last record that the end cuts is damage; those wholly behind the end nobody wrote.
+#[test]
+fn a_variable_cut_in_the_last_record_is_named() {
+    let sound = written(2, 3);
+    let head = Head::decode(&sound).unwrap();
+    assert_eq!((head.record_size, head.numrecs), (48, 2), "four variables of 12 bytes");
+    let last = (head.record_begin + 48) as usize;
+    for held in 1..48 {
+        let report = check(&sound[..last + held]);
+        let cut = held % 12 != 0;
+        assert_eq!(report.ok, !cut, "{held} bytes: {}", said(&report));
+        let missing = 4 - held.div_ceil(12);
+        assert_eq!(report.findings.len(), usize::from(cut) + usize::from(missing > 0), "{}", said(&report));
+        if cut {
+            let end = last + held.next_multiple_of(12);
+            let told = format!("its data of record 1 end at {end}, but the file ends at {}", last + held);
+            assert!(report.findings[0].message == told, "{}", said(&report));
+            assert!(report.findings[0].object.ends_with("/energy`"), "{}", said(&report));
+        }
+        if missing > 0 {
+            let told = format!("data of record 1 of {missing} variables");
+            assert!(said(&report).contains(&told), "{}", said(&report));
+        }
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<'b>(&'b [u8], std::cell::Cell<u64>);
+
+impl Source for Counted<'_> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let read = self.0.read_at(buffer, offset)?;
+        self.1.set(self.1.get() + read as u64);
+        Ok(read)
+    }
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+}
+
+/// Objects of two blocks with the same names in both: no block is read anew for each.
+#[test]
+fn doubled_names_cost_one_more_pass() {
+    let (env, count) = (SimWorld::memory(), 400);
+    let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+    let results = threads::run(2, None, env.disk.clone(), Faults::none(), |comm| {
+        let (rank, long) = (comm.rank(), "n".repeat(200));
+        let container = Container::create(Path::new(PATH), comm, &env, &options)?;
+        for i in 0..count {
+            container.def_dim(&format!("{long}_RANK{rank}_{i:03}"), Some(3))?;
+            container.def_var(&format!("{long}_RANK{rank}_{i:03}"), NcType::Byte, &[])?;
+        }
+        container.enddef()?;
+        container.close()
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+    let mut bytes = bytes(&env);
+    let places: Vec<usize> =
+        bytes.windows(6).enumerate().filter(|(_, at)| *at == b"_RANK1").map(|(at, _)| at).collect();
+    assert_eq!(places.len(), 2 * count, "the dimensions and variables of rank 1");
+    places.into_iter().for_each(|at| bytes[at + 5] = b'0');
+    checks::mend(&mut bytes);
+
+    let source = Counted(&bytes, Default::default());
+    let report = validate(&source).unwrap();
+    let doubled = report.findings.iter().filter(|found| found.rule.contains("different names"));
+    assert_eq!(doubled.clone().count(), 2 * count, "{}", said(&report));
+    for (i, found) in doubled.enumerate() {
+        let (kind, number) = (["dimension", "variable"][i / count], i % count);
+        let told = format!("number {} has the name of number {number}", count + number);
+        assert!(found.message == told && found.object.starts_with(kind), "{found}");
+        assert!(found.object.len() < 120, "the name is clipped: {found}");
+    }
+    // Twice for all, once for each kind.
+    let (head, table) = parts(&bytes);
+    let blocks: u64 = table.blocks.iter().map(|block| u64::from(block.len)).sum();
+    assert!(
+        table.blocks.len() == 2 && source.1.get() < 4 * blocks + 2 * head.data_begin,
+        "{}",
+        source.1.get()
+    );
 }
 
 /// A damaged block is named with its paths; the check goes on with the others.

@@ -12,7 +12,7 @@
 //! | what | as |
 //! |---|---|
 //! | a broken rule of the grammar or of layout; data cut off in the middle | error |
-//! | legal but odd: a streaming number of records, variables that nobody wrote, bytes after the data | warning |
+//! | legal but odd: a streaming number of records, variables (also of the last record) that nobody wrote, bytes after the data | warning |
 //!
 //! Invariants: nothing is changed; findings are in the order of the file, each with its offset and rule; the
 //! check goes on after a finding where what follows still has a meaning; bytes of data are not read.
@@ -33,7 +33,7 @@ mod partitioned;
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
-use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine};
+use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine, shown};
 use fieldstone_format::netcdf::trailer::{LOCATOR, Locator};
 use fieldstone_format::netcdf::{Header, paths};
 
@@ -144,80 +144,88 @@ fn data(
 
 /// Fixed variables: one that the end cuts is damage; those that lie wholly behind it were never written.
 fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
-    let mut ends = Ends { file_len, ..Ends::default() };
+    let mut ends = Ends::new(file_len, 0);
     for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
-        ends.var(var.name(), var.begin(), bytes_of(header, var).unwrap_or(0), findings);
+        ends.var(var.name(), var.begin(), bytes_of(header, var).unwrap_or(0));
     }
-    ends.finish(findings);
+    ends.finish(None, findings);
 }
 
-/// Looks at one fixed variable after another, where it lies against the end of the file.
+/// Looks at one variable after another, where it lies against the end of the file. Padding is not looked at: the
+/// last of a file may be missing.
 #[derive(Debug, Default)]
 struct Ends {
     file_len: u64,
+    /// The offset from which begins count.
+    base: u64,
+    /// Name and end of the first that the end of the file cuts: where nothing overlaps there is one at most.
+    cut: Option<(String, u64)>,
     unwritten: u64,
     /// Name and begin of the first of those that were never written.
     first: Option<(String, u64)>,
 }
 
 impl Ends {
-    fn var(&mut self, name: &str, begin: u64, bytes: u64, findings: &mut Findings) {
-        let (end, file_len) = (begin.saturating_add(bytes), self.file_len);
+    fn new(file_len: u64, base: u64) -> Ends {
+        Ends { file_len, base, ..Ends::default() }
+    }
+
+    fn var(&mut self, name: &str, begin: u64, bytes: u64) {
+        let (begin, file_len) = (self.base.saturating_add(begin), self.file_len);
+        let end = begin.saturating_add(bytes);
         if bytes == 0 || end <= file_len {
             return;
         }
         if begin >= file_len {
             self.unwritten += 1;
-            self.first.get_or_insert_with(|| (name.to_owned(), begin));
-            return;
+            self.first.get_or_insert_with(|| (shown(name), begin));
+        } else {
+            self.cut.get_or_insert_with(|| (shown(name), end));
         }
-        let object = format!("variable `{}`", name.escape_debug());
-        let message = format!("its data end at {end}, but the file ends at {file_len}");
-        let finding = Finding::error(file_len, object, "a file holds its data", message);
-        findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
     }
 
-    fn finish(self, findings: &mut Findings) {
+    /// Tells what is cut or missing: of a record, where its number is given.
+    fn finish(self, record: Option<u64>, findings: &mut Findings) {
         let (file_len, unwritten) = (self.file_len, self.unwritten);
-        let Some((name, begin)) = self.first else { return };
-        let message = format!(
-            "the file ends at {file_len}, before the data of {unwritten} variables, the first at {begin}: never written"
-        );
-        let object = format!("variable `{}`", name.escape_debug());
-        findings.push(Finding::warning(file_len, object, "a file holds its data", message));
+        let rule = if record.is_some() { "a file holds its records" } else { "a file holds its data" };
+        let of_record = record.map_or(String::new(), |number| format!(" of record {number}"));
+        if let Some((name, end)) = self.cut {
+            let message = format!("its data{of_record} end at {end}, but the file ends at {file_len}");
+            let finding = Finding::error(file_len, format!("variable `{name}`"), rule, message);
+            findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
+        }
+        if let Some((name, begin)) = self.first {
+            let message = format!(
+                "the file ends at {file_len}, before the data{of_record} of {unwritten} variables, the first at {begin}: never written"
+            );
+            findings.push(Finding::warning(file_len, format!("variable `{name}`"), rule, message));
+        }
     }
 }
 
 /// Records of a classic file, whose number of them stands at offset 4.
 fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findings: &mut Findings) {
-    // The end of the last variable's data in the last record, without padding.
-    let tail = header.vars.iter().filter(|var| header.is_record(*var)).last().map_or(0, |var| {
-        let from = var.begin().saturating_sub(layout.record_begin);
-        from.saturating_add(bytes_of(header, var).unwrap_or(0))
-    });
-    held(layout, tail, (numrecs, 4), file_len, findings);
+    let Some(last) = last_record(layout, (numrecs, 4), file_len, findings) else { return };
+    let mut ends = Ends::new(file_len, last);
+    for var in header.vars.iter().filter(|var| header.is_record(*var)) {
+        let begin = var.begin().saturating_sub(layout.record_begin);
+        ends.var(var.name(), begin, bytes_of(header, var).unwrap_or(0));
+    }
+    ends.finish(Some(numrecs.saturating_sub(1)), findings);
 }
 
-/// Records: the last may be short where nobody wrote its tail; a record that lies wholly behind the end is not
-/// there. `tail` is how many bytes of a record hold data; the number of records stands at an offset.
-fn held(layout: &Layout, tail: u64, numrecs: (u64, u64), file_len: u64, findings: &mut Findings) {
+/// Where the last record begins. A record that lies wholly behind the end of the file is not there: `None`, and a
+/// finding. The number of records stands at an offset.
+fn last_record(layout: &Layout, numrecs: (u64, u64), file_len: u64, findings: &mut Findings) -> Option<u64> {
     let ((numrecs, at), rule) = (numrecs, "a file holds its records");
     let before_last = layout.record_size.checked_mul(numrecs.saturating_sub(1));
     let last = before_last.and_then(|bytes| layout.record_begin.checked_add(bytes));
-    match last {
-        Some(last) if last.saturating_add(tail) <= file_len => {}
-        Some(last) if last < file_len => {
-            let message = format!(
-                "record {} begins at {last} and takes {tail} bytes, but the file ends at {file_len}",
-                numrecs.saturating_sub(1)
-            );
-            findings.push(Finding::warning(file_len, "", rule, message));
-        }
-        _ => {
-            let held = layout.records_in(file_len);
-            let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
-            let finding = Finding::error(at, "", rule, message);
-            findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
-        }
+    let there = last.filter(|last| *last < file_len);
+    if there.is_none() {
+        let held = layout.records_in(file_len);
+        let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
+        let finding = Finding::error(at, "", rule, message);
+        findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
     }
+    there
 }

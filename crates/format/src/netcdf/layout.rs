@@ -97,6 +97,22 @@ impl Layout {
     }
 }
 
+/// Record variables whose data in the first record do not end within it, with where they end: none in a file that
+/// keeps the format, where a record holds its variables without gaps. `layout` is that of `header`.
+///
+/// Readers that go by `begin` read such a file; but records of these variables lie over or behind those of others,
+/// and it may have data behind [`Layout::file_len`], so that nobody can add to it or change it safely.
+pub fn outside_record<'h>(
+    header: &'h Header,
+    layout: &Layout,
+) -> impl Iterator<Item = (usize, u64)> + use<'h> {
+    let end = layout.record_begin.saturating_add(layout.record_size);
+    header.vars.iter().filter(|var| header.is_record(*var)).filter_map(move |var| {
+        let ends = var.begin().saturating_add(bytes_of(header, var).ok()?);
+        (ends > end).then_some((var.id(), ends))
+    })
+}
+
 /// Sizes of record variables, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Records {

@@ -31,9 +31,9 @@ use std::collections::HashSet;
 use fieldstone_core::{Error, Result};
 
 pub use entry::{AttrEntry, DimEntry, VarEntry, attr_entry, dim_entry, list_head, var_entry};
-use entry::{Parsed, Scan, Stop, trimmed};
+use entry::{Parsed, Progress, Scan, Stop, trimmed};
 use findings::Notes;
-pub use findings::{Finding, Findings, Severity};
+pub use findings::{Finding, Findings, SHOWN, Severity, shown};
 
 use super::write::{List, MAGIC, UNFINISHED};
 use super::{Header, Version, names};
@@ -160,7 +160,11 @@ struct Parser<'s, 'f, S: Source + ?Sized> {
     notes: Notes<'f>,
 }
 
-/// The object that is being parsed, for messages.
+/// How many record dimensions too many are told before the check of a file ends: a hole in a file reads as any
+/// number of them, each of which would take as much memory as it has bytes.
+const RECORD_DIMS: usize = Findings::LIMIT;
+
+/// The object that is being parsed, for messages; its name without zero bytes at the end.
 #[derive(Clone, Copy)]
 enum Object<'a> {
     File,
@@ -181,7 +185,7 @@ impl Object<'_> {
             Object::File => String::new(),
             Object::Number(list, i) => format!("{} number {i}", Object::kind(list)),
             Object::Named(list, name) => {
-                format!("{} `{}`", Object::kind(list), String::from_utf8_lossy(trimmed(name)).escape_debug())
+                format!("{} `{}`", Object::kind(list), shown(name))
             }
         }
     }
@@ -224,7 +228,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         &mut self,
         version: Version,
         object: Object<'_>,
-        parse: impl for<'a> Fn(&mut Scan<'a>) -> Parsed<()>,
+        mut parse: impl for<'a> FnMut(&mut Scan<'a>) -> Parsed<()>,
     ) -> Tried<usize> {
         loop {
             let mut scan = Scan::new(&self.bytes[self.at..], self.offset(), version);
@@ -348,40 +352,38 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             _ => (u64::from(u32::MAX), u64::from(u32::MAX)),
         };
         if numrecs == streaming {
-            self.notes.note(|| {
-                Finding::warning(
-                    4,
-                    "",
-                    "a finished file states its number of records",
-                    "the number of records is all ones (a streaming file): the file's size tells it",
-                )
-            });
+            let message = "the number of records is all ones (a streaming file): the file's size tells it";
+            self.notes.warning(4, "a finished file states its number of records", || ("", message));
             return Ok(None);
         }
         if numrecs > largest {
             let rule = "counts and lengths are not negative";
-            let message = format!("number of records is {}", numrecs as i64);
-            self.notes.refuse(Finding::error(4, "", rule, message))?;
+            self.notes.refuse(4, rule, || ("", format!("number of records is {}", numrecs as i64)))?;
         }
         Ok(Some(numrecs.min(largest)))
     }
 
     fn dims(&mut self, header: &mut Header, count: u64) -> Tried<()> {
-        let mut seen = Seen::default();
+        let (mut seen, mut record_dims) = (Seen::default(), 0);
         for i in 0..count {
             let version = header.version;
             let used = self.entry(version, Object::Number(List::Dims, i), |scan| scan.dim().map(|_| ()))?;
             let offset = self.offset();
             let Ok(dim) = Scan::new(&self.bytes[self.at..], offset, version).dim() else { break };
-            let object = Object::Named(List::Dims, dim.name);
+            let object = Object::Named(List::Dims, trimmed(dim.name));
             let name = name(&mut self.notes, offset, object, dim.name)?;
             padding(&mut self.notes, offset, object, "its name", dim.padding);
             seen.name(&mut self.notes, offset, object, &name);
             if dim.len == 0 {
                 if header.dims.record.is_some() {
                     let rule = "one dimension at most has length 0 (the record dimension)";
-                    let finding = Finding::error(offset, object.name(), rule, "a second record dimension");
-                    self.notes.refuse(finding)?;
+                    if record_dims == RECORD_DIMS {
+                        let message =
+                            format!("{RECORD_DIMS} others before it are too many: the check ends here");
+                        return Err(Box::new(Finding::error(offset, object.name(), rule, message)).into());
+                    }
+                    record_dims += 1;
+                    self.notes.refuse(offset, rule, || (object.name(), "a second record dimension"))?;
                 }
                 header.dims.push_record(&name);
             } else {
@@ -398,7 +400,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             let version = header.version;
             let used = self.entry(version, Object::Number(List::Attrs, i), |scan| scan.attr().map(|_| ()))?;
             let Ok(attr) = Scan::new(&self.bytes[self.at..], self.offset(), version).attr() else { break };
-            let object = Object::Named(List::Attrs, attr.name);
+            let object = Object::Named(List::Attrs, trimmed(attr.name));
             let name = attr_name(&mut self.notes, version, object, &attr)?;
             seen.name(&mut self.notes, attr.offset, object, &name);
             header.attrs.push(&name, attr.ty, attr.value);
@@ -413,10 +415,12 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
         let mut ids = Vec::new();
         for i in 0..count {
             let version = header.version;
-            let used = self.entry(version, Object::Number(List::Vars, i), |scan| scan.var().map(|_| ()))?;
+            let mut progress = Progress::default();
+            let object = Object::Number(List::Vars, i);
+            let used = self.entry(version, object, |scan| scan.var_from(&mut progress))?;
             let offset = self.offset();
             let Ok(var) = Scan::new(&self.bytes[self.at..], offset, version).var() else { break };
-            let object = Object::Named(List::Vars, var.name);
+            let object = Object::Named(List::Vars, trimmed(var.name));
             let name = name(&mut self.notes, offset, object, var.name)?;
             padding(&mut self.notes, offset, object, "its name", var.padding);
             seen.name(&mut self.notes, offset, object, &name);
@@ -456,8 +460,8 @@ impl Seen {
     fn name(&mut self, notes: &mut Notes<'_>, offset: u64, object: Object<'_>, name: &str) {
         if notes.kept() && !self.0.insert(name.to_string()) {
             let rule = "names are unique among dimensions, among variables, among one object's attributes";
-            let message = format!("the name `{}` stands twice", name.escape_debug());
-            notes.note(|| Finding::error(offset, object.name(), rule, message));
+            let message = || format!("the name `{}` stands twice", shown(name));
+            notes.error(offset, rule, || (object.name(), message()));
         }
     }
 }
@@ -472,46 +476,41 @@ fn name<'a>(
     let raw = name;
     let name = trimmed(raw);
     if name.len() < raw.len() {
-        notes.note(|| {
-            let message =
-                format!("its name ends in {} zero bytes: readers drop them", raw.len() - name.len());
-            Finding::warning(offset, object.name(), "padding is not a part of a name", message)
-        });
+        let zeros = raw.len() - name.len();
+        let message = || format!("its name ends in {zeros} zero bytes: readers drop them");
+        notes.warning(offset, "padding is not a part of a name", || (object.name(), message()));
     }
     let text = String::from_utf8_lossy(name);
     if let std::borrow::Cow::Owned(_) = &text {
-        notes.refuse(Finding::error(offset, object.name(), "names are UTF-8", "its name is not UTF-8"))?;
+        notes.refuse(offset, "names are UTF-8", || (object.name(), "its name is not UTF-8"))?;
     }
     if notes.kept() {
         if let Some(rule) = names::broken_rule(name) {
-            notes.note(|| Finding::error(offset, object.name(), rule, "its name is illegal"));
+            notes.error(offset, rule, || (object.name(), "its name is illegal"));
         } else if names::nfc(&text) != text {
             let rule = "names are in Unicode's normal form C";
-            notes.note(|| Finding::error(offset, object.name(), rule, "its name is not in normal form"));
+            notes.error(offset, rule, || (object.name(), "its name is not in normal form"));
         }
         if name.len() > names::MAX_NAME {
-            let message = format!("its name has {} bytes", name.len());
-            let rule = "a name has at most 256 bytes";
-            notes.note(|| Finding::error(offset, object.name(), rule, message));
+            let message = || format!("its name has {} bytes", name.len());
+            notes.error(offset, "a name has at most 256 bytes", || (object.name(), message()));
         }
     }
     Ok(text)
 }
 
+/// Checks type, name and padding of an attribute: a global one (`object` is itself) or one of a variable.
 fn attr_name<'a>(
     notes: &mut Notes<'_>,
     version: Version,
     object: Object<'_>,
     attr: &AttrEntry<'a>,
 ) -> Tried<std::borrow::Cow<'a, str>> {
-    let whole = match object {
-        Object::Named(List::Attrs, _) => object.name_of()(),
-        _ if notes.kept() || !attr.ty.is_in(version) => {
-            format!("{}, {}", object.name(), Object::Named(List::Attrs, attr.name).name())
-        }
-        _ => String::new(),
+    let whole = || match object {
+        Object::Named(List::Attrs, _) => object.name(),
+        _ => format!("{}, {}", object.name(), Object::Named(List::Attrs, trimmed(attr.name)).name()),
     };
-    check::type_of(notes, version, attr.offset, &|| whole.clone(), attr.ty)?;
+    check::type_of(notes, version, attr.offset, &whole, attr.ty)?;
     let text = name(notes, attr.offset, object, attr.name)?;
     padding(notes, attr.offset, object, "the name of an attribute", attr.padding);
     padding(notes, attr.offset, object, "the values of an attribute", attr.value_padding);
@@ -520,8 +519,8 @@ fn attr_name<'a>(
 
 fn padding(notes: &mut Notes<'_>, offset: u64, object: Object<'_>, after: &str, padding: &[u8]) {
     if notes.kept() && padding.iter().any(|byte| *byte != 0) {
-        let message = format!("the padding after {after} is \"{}\"", padding.escape_ascii());
-        notes.note(|| Finding::error(offset, object.name(), "padding in the header is zero", message));
+        let message = || format!("the padding after {after} is \"{}\"", padding.escape_ascii());
+        notes.error(offset, "padding in the header is zero", || (object.name(), message()));
     }
 }
 

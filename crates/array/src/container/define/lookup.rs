@@ -7,8 +7,9 @@
 //! Variables mostly name dimensions in the order of their definition. So the name that was found last and
 //! the one after it are compared first: where that is all that is asked, there is never a table.
 //!
-//! Invariants: `hashes` covers the first objects of the kind, in order; the table holds the first
-//! `in_table` of them and is at most half full. Of equal names any may be found: `enddef` refuses them.
+//! Invariants: `hashes` covers the first objects of the kind, in order; the table holds those of the first
+//! `in_table` of them whose name no earlier one has, and is at most half full: names that foreign files repeat any
+//! number of times take one slot. Of equal names any may be found: `enddef` refuses them.
 
 use fieldstone_format::netcdf::Names;
 use xxhash_rust::xxh3::xxh3_64;
@@ -92,10 +93,20 @@ impl Lookup {
         let mask = self.slots.len() - 1;
         for (i, hash) in self.hashes.iter().enumerate().skip(self.in_table) {
             let mut at = *hash as usize & mask;
-            while self.slots[at] != 0 {
+            loop {
+                let slot = self.slots[at];
+                if slot == 0 {
+                    self.slots[at] = (hash >> 32) << 32 | (i as u64 + 1);
+                    break;
+                }
+                // The first of equal names is the one that is found. Kept in the table, the others would be
+                // passed over by each that follows.
+                let other = (slot as u32).wrapping_sub(1) as usize;
+                if self.hashes.get(other) == Some(hash) && names.get(other) == names.get(i) {
+                    break;
+                }
                 at = (at + 1) & mask;
             }
-            self.slots[at] = (hash >> 32) << 32 | (i as u64 + 1);
         }
         self.in_table = names.len();
     }
@@ -138,5 +149,23 @@ mod tests {
             assert_eq!(lookup.find(&names, &name[1..]), None);
         }
         assert_eq!(lookup.hashes(&names).len(), 5000);
+    }
+
+    #[test]
+    fn repeated_names_take_one_slot_and_the_first_is_found() {
+        let mut names = Names::default();
+        for i in 0..3000 {
+            names.push(["same", "other", &format!("x{i}")][i % 3]);
+        }
+        let mut lookup = Lookup::default();
+        for (name, first) in [("same", Some(0)), ("other", Some(1)), ("x2", Some(2)), ("x3", None)] {
+            assert_eq!(lookup.search(&names, name), first);
+        }
+        // Every slot that is taken is one that a probe may have to pass.
+        assert_eq!(lookup.slots.iter().filter(|slot| **slot != 0).count(), 1002);
+        // Also those that come later, and after the table grew.
+        (0..9000).for_each(|_| names.push("same"));
+        assert_eq!(lookup.search(&names, "same"), Some(0));
+        assert_eq!(lookup.slots.iter().filter(|slot| **slot != 0).count(), 1002);
     }
 }

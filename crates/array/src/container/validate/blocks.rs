@@ -1,16 +1,16 @@
 //! Metadata blocks and the objects in them, against the index table, the head and one another.
 //!
 //! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
-//! in any block. At the end of each writer's blocks its name index is looked at, at the end of all the path index;
+//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its name index is looked at, at the end of all the path index;
 //! in the second pass, at the end of each writer's blocks, its path list.
 //!
-//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, and
-//! the paths of one writer.
+//! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, of
+//! each whose name stands twice 32 more, and the paths of one writer.
 
 use std::collections::{HashMap, HashSet};
 
 use fieldstone_core::Result;
-use fieldstone_format::netcdf::parse::{Finding, Findings, Source};
+use fieldstone_format::netcdf::parse::{Finding, Findings, Source, shown};
 use fieldstone_format::netcdf::{Attrs, names, paths};
 use fieldstone_format::partitioned::pages::{PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, BlockVar, name_entry, name_key, path_entry, path_hash};
@@ -22,8 +22,11 @@ use super::{indexes, lists};
 /// Dimensions, global attributes, variables.
 const KINDS: [&str; 3] = ["dimension", "attribute", "variable"];
 
+/// How many dimensions of a variable messages show.
+const SHOWN_DIMS: usize = 20;
+
 /// What variables say of the data part.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Data {
     /// Bytes of all fixed variables, each padded.
     pub fixed: u64,
@@ -31,8 +34,8 @@ pub(super) struct Data {
     record: u64,
     plain: u64,
     pub record_vars: u64,
-    /// Where the last variable's data in a record end.
-    pub tail: u64,
+    /// Variables of the last record against the end of the file; of meaning where that is in the file.
+    pub last_record: Ends,
 }
 
 impl Data {
@@ -152,10 +155,11 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
                         lens.push(dim.len);
                         let id = first[0] + slot as u64;
                         if dim.is_record != (head.record_dim == Some(id)) || (dim.is_record && dim.len > 0) {
-                            let object = format!("dimension `{}`", dim.name.escape_debug());
+                            let object = || format!("dimension `{}`", shown(&dim.name));
                             let rule = "one dimension is the record dimension: that of the head, of length 0";
-                            let message = format!("length {}, record dimension: {}", dim.len, dim.is_record);
-                            self.findings.push(Finding::error(at, object, rule, message));
+                            let message =
+                                || format!("length {}, record dimension: {}", dim.len, dim.is_record);
+                            self.findings.error(at, rule, || (object(), message()));
                         }
                         block.dim_name(slot)
                     }),
@@ -191,9 +195,9 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     }
 
     fn unreadable(&mut self, number: usize, kind: &str, slot: usize, at: u64, message: &str) {
-        let object = format!("{}, {kind} in slot {slot}", named(self.file, number));
+        let object = || format!("{}, {kind} in slot {slot}", named(self.file, number));
         let rule = "an entry of a block is as the table of entries says";
-        self.findings.push(Finding::error(at, object, rule, message));
+        self.findings.error(at, rule, || (object(), message));
     }
 
     /// The paths a block lists, against those of its objects and what the table says.
@@ -206,8 +210,8 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
                 Ok(path) if used.contains(path) && listed.insert(path) => {}
                 Ok(path) => {
                     let rule = "a block lists each path of its objects once";
-                    let message = format!("`{}` is listed twice, or for no object", path.escape_debug());
-                    self.findings.push(Finding::error(place, named(self.file, number), rule, message));
+                    let message = || format!("`{}` is listed twice, or for no object", shown(path));
+                    self.findings.error(place, rule, || (named(self.file, number), message()));
                 }
                 Err(error) => {
                     self.unreadable(number, "path", i, place, error.message());
@@ -219,20 +223,22 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let range = (range.0.unwrap_or(""), range.1.unwrap_or(""));
         if range != self.file.table.path_range(number) {
             let rule = "the table tells the least and the greatest path of a block";
-            let message = format!("`{}` to `{}`", range.0.escape_debug(), range.1.escape_debug());
-            self.findings.push(Finding::error(at, named(self.file, number), rule, message));
+            let message = || format!("`{}` to `{}`", shown(range.0), shown(range.1));
+            self.findings.error(at, rule, || (named(self.file, number), message()));
         }
         true
     }
 
     fn name(&mut self, kind: usize, (path, last): (&str, &str), name: &str, at: u64) {
         let problem = match paths::check_path(name) {
-            Ok(()) if last.contains('/') => format!("`{last}` is to be the last part of a path (`{path}`)"),
+            Ok(()) if last.contains('/') => {
+                format!("`{}` is to be the last part of a path (`{}`)", shown(last), shown(path))
+            }
             Ok(()) => return,
             Err(error) => error.message().to_owned(),
         };
-        let object = format!("{} `{}`", KINDS[kind], name.escape_debug());
-        self.findings.push(Finding::error(at, object, "a name is a path of legal names", problem));
+        let object = || format!("{} `{}`", KINDS[kind], shown(name));
+        self.findings.error(at, "a name is a path of legal names", || (object(), problem));
     }
 
     fn record_dimension(&mut self) {
@@ -247,53 +253,73 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
 
     /// Objects of one kind have different names.
     fn doubles(&mut self) -> Result<()> {
-        for (kind, of_kind) in KINDS.into_iter().enumerate() {
+        for kind in 0..KINDS.len() {
             let mut hashes = std::mem::take(&mut self.hashes[kind]);
             hashes.sort_unstable();
-            for same in hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
-                let mut seen: HashMap<String, u64> = HashMap::new();
-                for (_, number) in same {
-                    let Some((name, at)) = self.object(kind, *number)? else { continue };
-                    if let Some(first) = seen.insert(name.clone(), *number) {
-                        let object = format!("{of_kind} `{}`", name.escape_debug());
-                        let message = format!("number {number} has the name of number {first}");
-                        let rule = "objects of a kind have different names";
-                        self.findings.push(Finding::error(at, object, rule, message));
-                    }
-                }
+            let same = hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1);
+            let mut numbers: Vec<u64> = same.flatten().map(|(_, number)| *number).collect();
+            drop(hashes);
+            numbers.sort_unstable();
+            self.doubles_among(kind, &numbers)?;
+        }
+        Ok(())
+    }
+
+    /// Names of the objects with these numbers, which ascend, so that each block is read once.
+    fn doubles_among(&mut self, kind: usize, numbers: &[u64]) -> Result<()> {
+        // A half of a hash does not tell two names apart; all of it does.
+        let mut seen: HashMap<[u8; 16], u64> = HashMap::new();
+        let mut held: Option<(usize, Option<Block>)> = None;
+        for number in numbers {
+            let Some((place, slot)) = self.place(kind, *number) else { continue };
+            if held.as_ref().is_none_or(|(held, _)| *held != place) {
+                drop(held.take()); // Before the next one is read.
+                held = Some((place, self.block(place)?));
+            }
+            let Some((_, Some(block))) = &held else { continue };
+            let (at, name) = match kind {
+                0 => (block.dim_at(slot), block.dim_name(slot)),
+                1 => (block.attr_at(slot), block.attr_name(slot)),
+                _ => (block.var_at(slot), block.var_name(slot)),
+            };
+            let Ok((path, last)) = name else { continue };
+            let name = joined(path, last);
+            let first = *seen.entry(path_hash(&name)).or_insert(*number);
+            if first != *number {
+                let told = || {
+                    let object = format!("{} `{}`", KINDS[kind], shown(&name));
+                    (object, format!("number {number} has the name of number {first}"))
+                };
+                let at = self.file.table.blocks[place].offset + at as u64;
+                self.findings.error(at, "objects of a kind have different names", told);
             }
         }
         Ok(())
     }
 
-    /// Name and offset of an object.
-    fn object(&mut self, kind: usize, number: u64) -> Result<Option<(String, u64)>> {
+    /// Block and slot of an object.
+    fn place(&self, kind: usize, number: u64) -> Option<(usize, usize)> {
         let table = self.file.table;
-        let place = (0..table.blocks.len()).rev().find(|block| table.first_of_block(*block)[kind] <= number);
-        let place = match kind {
-            0 => table.block_of_dim(number),
-            2 => table.block_of_var(number),
-            _ => place.map(|block| (block, (number - table.first_of_block(block)[kind]) as usize)),
-        };
-        let Some((number, slot)) = place else { return Ok(None) };
-        let Some(block) = self.block(number)? else { return Ok(None) };
-        let at = match kind {
-            0 => block.dim_at(slot),
-            1 => block.attr_at(slot),
-            _ => block.var_at(slot),
-        };
-        let name = match kind {
-            0 => block.dim_name(slot),
-            1 => block.attr_name(slot),
-            _ => block.var_name(slot),
-        };
-        Ok(name.ok().map(|(path, last)| (joined(path, last), table.blocks[number].offset + at as u64)))
+        // The last block that does not begin behind it: those before may have no object of the kind.
+        let (mut low, mut high) = (0, table.blocks.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match table.first_of_block(middle)[kind] <= number {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let block = low.checked_sub(1)?;
+        Some((block, usize::try_from(number.checked_sub(table.first_of_block(block)[kind])?).ok()?))
     }
 
     /// The second pass: variables, their attributes, and where their data lie.
     pub fn variables(&mut self) -> Result<()> {
-        let mut data = Some(Data::default());
-        let mut ends = Ends { file_len: self.file.len, ..Ends::default() };
+        let (head, len) = (self.file.head, self.file.len);
+        let before_last = head.numrecs.saturating_sub(1).saturating_mul(head.record_size);
+        let last_record = Ends::new(len, head.record_begin.saturating_add(before_last));
+        let mut data = Some(Data { last_record, ..Data::default() });
+        let mut ends = Ends::new(len, head.data_begin);
         for writer in 0..self.file.table.writers.len() {
             let mut held = Some(lists::Held::default());
             for (number, of_writer) in self.file.table.blocks_of_writer(writer).zip(0..) {
@@ -316,7 +342,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             }
             lists::check(self.file, writer, held.as_ref(), self.findings)?;
         }
-        ends.finish(self.findings);
+        ends.finish(None, self.findings);
         self.data = data;
         Ok(())
     }
@@ -346,7 +372,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             self.attributes(&var, at);
             let bytes = self.bytes_of(&var, at);
             bytes_of_block = bytes_of_block.zip(bytes).and_then(|(sum, bytes)| sum.checked_add(bytes));
-            *data = data.zip(bytes).and_then(|(data, bytes)| self.placed(data, &var, bytes, at, ends));
+            *data = data.take().zip(bytes).and_then(|(data, bytes)| self.placed(data, &var, bytes, at, ends));
             match (held.as_mut(), bytes) {
                 (Some(held), Some(bytes)) => {
                     let (fixed, record) = if var.is_record { (0, bytes) } else { (bytes, 0) };
@@ -366,16 +392,13 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     fn attributes(&mut self, var: &BlockVar, at: u64) {
         let mut seen = HashSet::new();
         for attr in var.attrs.iter() {
-            let object = || {
-                format!("variable `{}`, attribute `{}`", var.name.escape_debug(), attr.name.escape_debug())
-            };
+            let object = || format!("variable `{}`, attribute `{}`", shown(&var.name), shown(attr.name));
             if let Err(error) = names::check_name(attr.name) {
-                let finding = Finding::error(at, object(), "a name is legal in netCDF", error.message());
-                self.findings.push(finding);
+                self.findings.error(at, "a name is legal in netCDF", || (object(), error.message()));
             }
             if !seen.insert(attr.name) {
                 let rule = "attributes of a variable have different names";
-                self.findings.push(Finding::error(at, object(), rule, "it stands there twice"));
+                self.findings.error(at, rule, || (object(), "it stands there twice"));
             }
         }
     }
@@ -383,19 +406,21 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     /// Bytes of a fixed variable, or of one record; `None` where its dimensions are not known.
     fn bytes_of(&mut self, var: &BlockVar, at: u64) -> Option<u64> {
         let head = self.file.head;
-        let object = || format!("variable `{}`", var.name.escape_debug());
-        let mut wrong = |rule, message: String| {
-            self.findings.push(Finding::error(at, object(), rule, message));
-        };
+        let object = || format!("variable `{}`", shown(&var.name));
         if let Some(id) = var.dims.iter().find(|id| **id >= head.dims) {
-            let message = format!("dimension {id}, there are {}", head.dims);
-            wrong("a variable has dimensions of the file", message);
+            let message = || format!("dimension {id}, there are {}", head.dims);
+            self.findings.error(at, "a variable has dimensions of the file", || (object(), message()));
             return None;
         }
         let record = |id: &u64| head.record_dim == Some(*id);
         if var.is_record != var.dims.first().is_some_and(record) || var.dims.iter().skip(1).any(record) {
-            let message = format!("record variable: {}, dimensions: {:?}", var.is_record, var.dims);
-            wrong("a record variable has the record dimension first, others do not have it", message);
+            let rule = "a record variable has the record dimension first, others do not have it";
+            let message = || {
+                let some = &var.dims[..var.dims.len().min(SHOWN_DIMS)];
+                let more = if var.dims.len() > some.len() { " and more" } else { "" };
+                format!("record variable: {}, dimensions: {some:?}{more}", var.is_record)
+            };
+            self.findings.error(at, rule, || (object(), message()));
             return None;
         }
         let mut bytes = Some(var.ty.size() as u64);
@@ -406,7 +431,8 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         }
         let bytes = bytes.filter(|bytes| *bytes <= i64::MAX as u64 - 3);
         if bytes.is_none() {
-            wrong("a variable ends within the largest file", "it has 2^63 bytes or more".to_owned());
+            let rule = "a variable ends within the largest file";
+            self.findings.error(at, rule, || (object(), "it has 2^63 bytes or more"));
         }
         bytes
     }
@@ -425,31 +451,26 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             true => (&mut data.record, head.record_begin),
             false => (&mut data.fixed, head.data_begin),
         };
-        let object = || format!("variable `{}`", var.name.escape_debug());
+        let object = || format!("variable `{}`", shown(&var.name));
         if var.begin != *place {
             let rule = "data stand in the order of the variables, each padded to a multiple of 4";
-            let message = format!("begins at {} of its part, those before it end at {place}", var.begin);
-            self.findings.push(Finding::error(at, object(), rule, message));
+            let message = || format!("begins at {} of its part, those before it end at {place}", var.begin);
+            self.findings.error(at, rule, || (object(), message()));
             return None;
         }
         let begin = base.checked_add(*place);
         *place = place.checked_add(bytes.next_multiple_of(4)).filter(|end| *end <= i64::MAX as u64)?;
-        let Some(begin) = begin.filter(|begin| *begin <= i64::MAX as u64) else {
-            let message = "it begins beyond 2^63 - 1";
-            self.findings.push(Finding::error(
-                at,
-                object(),
-                "a variable ends within the largest file",
-                message,
-            ));
+        if begin.is_none_or(|begin| begin > i64::MAX as u64) {
+            let rule = "a variable ends within the largest file";
+            self.findings.error(at, rule, || (object(), "it begins beyond 2^63 - 1"));
             return None;
-        };
+        }
         if var.is_record {
             data.record_vars += 1;
             data.plain = data.plain.saturating_add(bytes);
-            data.tail = var.begin.saturating_add(bytes);
+            data.last_record.var(&var.name, var.begin, bytes);
         } else {
-            ends.var(&var.name, begin, bytes, self.findings);
+            ends.var(&var.name, var.begin, bytes);
         }
         Some(data)
     }
@@ -463,7 +484,11 @@ fn joined(path: &str, last: &str) -> String {
 pub(super) fn named<S: ?Sized>(file: &File<'_, S>, number: usize) -> String {
     match file.table.path_range(number) {
         ("", "") => format!("metadata block {number} (objects outside any path)"),
-        (least, greatest) if least == greatest => format!("metadata block {number} (path `{least}`)"),
-        (least, greatest) => format!("metadata block {number} (paths from `{least}` to `{greatest}`)"),
+        (least, greatest) if least == greatest => {
+            format!("metadata block {number} (path `{}`)", shown(least))
+        }
+        (least, greatest) => {
+            format!("metadata block {number} (paths from `{}` to `{}`)", shown(least), shown(greatest))
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use fieldstone_core::Result;
-use fieldstone_format::netcdf::parse::{Finding, Findings, Source};
+use fieldstone_format::netcdf::parse::{Finding, Findings, Source, shown};
 use fieldstone_format::partitioned::{ListedPath, PathList};
 
 use super::partitioned::File;
@@ -66,15 +66,15 @@ pub(super) fn check<S: Source + ?Sized>(
             (Some(_), _) if expected.is_none() => continue,
             (Some(listed), Some((path, held))) if listed == (ListedPath { path, ..*held }) => continue,
             (Some(listed), Some((path, held))) if listed.path == path => {
-                let path = path.escape_debug();
+                let path = shown(path);
                 format!("`{path}`: {}, its blocks hold {}", told(&listed), told(held))
             }
             (Some(listed), Some((path, _))) if path.as_str() > listed.path => {
-                format!("`{}` has no object in the writer's blocks", listed.path.escape_debug())
+                format!("`{}` has no object in the writer's blocks", shown(listed.path))
             }
-            (_, Some((path, _))) => format!("`{}` is missing", path.escape_debug()),
+            (_, Some((path, _))) => format!("`{}` is missing", shown(path)),
             (Some(listed), None) => {
-                format!("`{}` has no object in the writer's blocks", listed.path.escape_debug())
+                format!("`{}` has no object in the writer's blocks", shown(listed.path))
             }
         };
         findings.push(Finding::error(at, &*what, RULE, message));

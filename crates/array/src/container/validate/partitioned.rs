@@ -12,7 +12,7 @@ use fieldstone_format::partitioned::pages::{NAME_ENTRY, PAGE, pages_of};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, VERSION, is_unfinished};
 
 use super::blocks::Blocks;
-use super::{Report, held};
+use super::{Report, last_record};
 use crate::container::model::Format;
 
 /// Bytes that are looked at together where all are to be zero, and most of them that are.
@@ -152,7 +152,10 @@ fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Fi
         one_record_var: data.record_vars == 1,
     };
     if numrecs_known && head.numrecs > 0 && head.record_size > 0 {
-        held(&layout, data.tail, (head.numrecs, Head::NUMRECS_AT), len, findings);
+        let numrecs = (head.numrecs, Head::NUMRECS_AT);
+        if last_record(&layout, numrecs, len, findings).is_some() {
+            data.last_record.finish(Some(head.numrecs - 1), findings);
+        }
     }
     // Alignment leaves room before the records, which a file without any may hold.
     let end = layout.file_len(head.numrecs).unwrap_or(u64::MAX).max(head.data_begin);

@@ -1,12 +1,14 @@
 //! Rules that span several entries: types of a version, ids of dimensions, sizes and places of variables.
 //!
 //! Invariants: what readers rely on (ids in range, the record dimension first, no overlap) is refused; what
-//! they compute themselves (`vsize`) is only noted.
+//! they compute themselves (`vsize`) or pass over (gaps between record variables) is only noted.
+
+use fieldstone_core::Error;
 
 use super::entry::VarEntry;
-use super::findings::{Finding, Notes};
+use super::findings::{Notes, shown};
 use super::{Places, Tried};
-use crate::netcdf::layout::{self, Records};
+use crate::netcdf::layout::{self, Layout, Records};
 use crate::netcdf::{Header, NcType, Version, pad4};
 
 /// A type that the version has.
@@ -18,9 +20,8 @@ pub(super) fn type_of(
     ty: NcType,
 ) -> Tried<()> {
     if !ty.is_in(version) {
-        let message = format!("type {} in {}", ty.name(), version.name());
         let rule = "types are 1 to 6, in CDF-5 1 to 11";
-        notes.refuse(Finding::error(offset, object(), rule, message))?;
+        notes.refuse(offset, rule, || (object(), format!("type {} in {}", ty.name(), version.name())))?;
     }
     Ok(())
 }
@@ -39,15 +40,15 @@ pub(super) fn dims_of(
             Ok(known) if (known as usize) < dims => {
                 if place > 0 && header.dims.record == Some(known) {
                     let rule = "the record dimension is a variable's first dimension only";
-                    let message = format!("the record dimension is dimension {place} of it (from 0)");
-                    notes.refuse(Finding::error(var.dims_at, object(), rule, message))?;
+                    let message = || format!("the record dimension is dimension {place} of it (from 0)");
+                    notes.refuse(var.dims_at, rule, || (object(), message()))?;
                 }
                 ids.push(known);
             }
             _ => {
                 let rule = "a dimension id is below the number of dimensions";
-                let message = format!("dimension id {id}, but there are {dims} dimensions");
-                notes.refuse(Finding::error(var.dims_at, object(), rule, message))?;
+                let message = || format!("dimension id {id}, but there are {dims} dimensions");
+                notes.refuse(var.dims_at, rule, || (object(), message()))?;
             }
         }
     }
@@ -57,7 +58,7 @@ pub(super) fn dims_of(
 /// Sizes and begins of all variables. `offsets`: those of their entries, where findings are kept.
 pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &mut Notes<'_>) -> Tried<()> {
     let at = |i: usize| offsets.get(i).copied().unwrap_or(places.vars_at);
-    let named = |i: usize| format!("variable `{}`", header.vars.names.get(i).escape_debug());
+    let named = |i: usize| format!("variable `{}`", shown(header.vars.names.get(i)));
     let mut bytes = Vec::with_capacity(header.vars.len());
     let (mut last_fixed, mut last_record, mut records) = (None, None, Records::default());
     for var in header.vars.iter() {
@@ -72,7 +73,7 @@ pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &
             Ok(size) => size,
             Err(error) => {
                 let rule = "sizes of variables are below 2^63";
-                notes.refuse(Finding::error(at(i), named(i), rule, error.to_string()))?;
+                notes.refuse(at(i), rule, || (named(i), error.to_string()))?;
                 // Sums over sizes mean nothing any more.
                 return Ok(());
             }
@@ -89,30 +90,65 @@ pub(super) fn places(header: &Header, places: &Places, offsets: &[u64], notes: &
             let var = header.vars.get(i);
             let is_record = header.is_record(var);
             let last = if is_record { last_record } else { last_fixed } == Some(i);
-            let checked =
-                layout::check_var_bytes(header.version, var.name(), *size, is_record, last, records.vars());
-            if let Err(error) = checked {
+            // What is wrong is said with the name clipped, so only where something is.
+            let version = header.version;
+            let of = |name: &str| {
+                layout::check_var_bytes(version, name, *size, is_record, last, records.vars()).err()
+            };
+            if of("").is_some() {
                 let rule = "variables keep the size limit of the version";
-                notes.note(|| Finding::error(at(i), named(i), rule, error.to_string()));
+                notes.error(at(i), rule, || (named(i), words(of(&shown(var.name())))));
             }
-            let vsize = layout::vsize(header.version, *size);
+            let vsize = layout::vsize(version, *size);
             if var.vsize() != vsize {
-                let message = format!("vsize is {}, its shape makes {vsize}", var.vsize());
+                let message = || format!("vsize is {}, its shape makes {vsize}", var.vsize());
                 let rule = "vsize is the padded size of a variable, or of one of its records";
-                notes.note(|| Finding::error(at(i), named(i), rule, message));
+                notes.error(at(i), rule, || (named(i), message()));
             }
             let begin = var.begin();
-            if let Err(error) = layout::check_begin(header.version, var.name(), begin) {
+            let of = |name: &str| layout::check_begin(version, name, begin).err();
+            if of("").is_some() {
                 let rule = "offsets keep the limit of the version";
-                notes.note(|| Finding::error(at(i), named(i), rule, error.to_string()));
+                notes.error(at(i), rule, || (named(i), words(of(&shown(var.name())))));
             }
             if !begin.is_multiple_of(4) {
                 let rule = "variables begin at multiples of 4";
-                notes.note(|| Finding::warning(at(i), named(i), rule, format!("begin is {begin}")));
+                notes.warning(at(i), rule, || (named(i), format!("begin is {begin}")));
             }
         }
     }
-    begins(header, places, &bytes, &at, &named, notes)
+    begins(header, places, &bytes, &at, &named, notes)?;
+    within_record(header, places, &at, &named, notes);
+    Ok(())
+}
+
+fn words(error: Option<Error>) -> String {
+    error.map_or(String::new(), |error| error.to_string())
+}
+
+/// Every record variable lies within the first record. Readers take variables where they begin, so they live with
+/// others; but from one record to the next it is as far as all of them together are long, so that records of one
+/// that begins further on lie over those of another, or behind what the file's length is taken for.
+fn within_record(
+    header: &Header,
+    places: &Places,
+    at: &impl Fn(usize) -> u64,
+    named: &impl Fn(usize) -> String,
+    notes: &mut Notes<'_>,
+) {
+    if !notes.kept() {
+        return;
+    }
+    let Ok(layout) = Layout::of(header, places.header_len) else { return };
+    let (first, end) = (layout.record_begin, layout.record_begin.saturating_add(layout.record_size));
+    for (i, ends) in layout::outside_record(header, &layout) {
+        let rule = "a record holds one record of every record variable, with nothing between them";
+        let message = || {
+            let begin = header.vars.get(i).begin();
+            format!("its first record lies from {begin} to {ends}, the file's from {first} to {end}")
+        };
+        notes.error(at(i), rule, || (named(i), message()));
+    }
 }
 
 /// Nothing overlaps, and the order of data is that of definition: fixed variables, then a record's.
@@ -134,20 +170,22 @@ fn begins(
             }
             let begin = var.begin();
             if begin < padded_end {
-                let other = before.map_or("the header".to_string(), named);
                 let rule = "data follow the header in the order of definition, fixed before records, without overlap";
-                let message = format!("begins at {begin}, but {other} ends at {end} (padded: {padded_end})");
-                let finding = Finding::error(at(i), named(i), rule, message);
+                let told = || {
+                    let other = before.map_or("the header".to_string(), named);
+                    let ends = format!("{other} ends at {end} (padded: {padded_end})");
+                    (named(i), format!("begins at {begin}, but {ends}"))
+                };
                 if begin < end {
-                    notes.refuse(finding)?;
+                    notes.refuse(at(i), rule, told)?;
                 } else {
-                    notes.note(|| finding);
+                    notes.error(at(i), rule, told);
                 }
             }
             let Some(padded) = pad4(*size).and_then(|size| begin.checked_add(size)) else {
                 let rule = "offsets are below 2^63";
-                let message = format!("begins at {begin} and takes {size} bytes");
-                notes.refuse(Finding::error(at(i), named(i), rule, message))?;
+                let message = || format!("begins at {begin} and takes {size} bytes");
+                notes.refuse(at(i), rule, || (named(i), message()))?;
                 continue;
             };
             if padded >= padded_end {

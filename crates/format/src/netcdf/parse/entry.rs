@@ -5,7 +5,7 @@
 
 use fieldstone_core::{Error, Result};
 
-use super::{Finding, Places};
+use super::{Finding, Places, shown};
 use crate::netcdf::write::List;
 use crate::netcdf::{Attr, NcType, Version};
 
@@ -115,6 +115,8 @@ impl<'a> Scan<'a> {
         Ok(DimEntry { name, padding, len: self.size("length of a dimension")? })
     }
     pub fn attr(&mut self) -> Parsed<AttrEntry<'a>> {
+        #[cfg(test)]
+        ATTRS.set(ATTRS.get() + 1);
         let offset = self.offset();
         let (name, padding) = self.name()?;
         let ty = self.ty()?;
@@ -128,7 +130,8 @@ impl<'a> Scan<'a> {
         let (value, value_padding) = self.padded(len, "values of an attribute")?;
         Ok(AttrEntry { offset, name, padding, ty, value, value_padding })
     }
-    pub fn var(&mut self) -> Parsed<VarEntry<'a>> {
+    /// Of a variable, what stands before its attributes, and their number; the fields behind them are 0.
+    fn var_head(&mut self) -> Parsed<VarEntry<'a>> {
         let (name, padding) = self.name()?;
         let width = self.version.size_width();
         let ndims_at = self.offset();
@@ -147,10 +150,11 @@ impl<'a> Scan<'a> {
             let message = format!("{count} attributes");
             return Err(Stop::Broken { offset: attrs_at, rule: "entries lie in the file", message });
         }
-        let attrs = self.clone();
-        for _ in 0..count {
-            self.attr()?;
-        }
+        let (attrs, ty) = (self.clone(), NcType::Byte);
+        Ok(VarEntry { name, padding, dims, dims_at, width, attrs, count, ty, vsize: 0, begin: 0 })
+    }
+    /// Of a variable, what stands behind its attributes.
+    fn var_tail(&mut self) -> Parsed<(NcType, u64, u64)> {
         let ty = self.ty()?;
         let vsize = self.raw_size("vsize")?;
         let begin_at = self.offset();
@@ -159,8 +163,47 @@ impl<'a> Scan<'a> {
             let message = format!("begin is {}", begin as i64);
             return Err(Stop::Broken { offset: begin_at, rule: "offsets are not negative", message });
         }
-        Ok(VarEntry { name, padding, dims, dims_at, width, attrs, count, ty, vsize, begin })
+        Ok((ty, vsize, begin))
     }
+    pub fn var(&mut self) -> Parsed<VarEntry<'a>> {
+        let head = self.var_head()?;
+        for _ in 0..head.count {
+            self.attr()?;
+        }
+        let (ty, vsize, begin) = self.var_tail()?;
+        Ok(VarEntry { ty, vsize, begin, ..head })
+    }
+    /// Parses a variable for its length, on from where an earlier scan of fewer bytes from the same place on
+    /// stopped short.
+    pub fn var_from(&mut self, progress: &mut Progress) -> Parsed<()> {
+        let mut left = match progress.0 {
+            Some((at, left)) => {
+                self.at = at.min(self.bytes.len());
+                left
+            }
+            None => self.var_head()?.count,
+        };
+        loop {
+            progress.0 = Some((self.at, left));
+            if left == 0 {
+                return self.var_tail().map(|_| ());
+            }
+            self.attr()?;
+            left -= 1;
+        }
+    }
+}
+
+/// How far the entry of a variable was parsed: the place within it and the number of attributes that are left, once
+/// the first of them is reached. Begun anew for each chunk, a variable of many attributes would cost the
+/// square of its length.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Option<(usize, u64)>);
+
+#[cfg(test)]
+thread_local! {
+    /// How many attributes were parsed.
+    pub(super) static ATTRS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -175,8 +218,7 @@ pub(super) fn trimmed(name: &[u8]) -> &[u8] {
 
 fn text(name: &[u8]) -> Result<&str> {
     let name = trimmed(name);
-    std::str::from_utf8(name)
-        .map_err(|_| Error::corrupt(format!("name `{}` is not UTF-8", String::from_utf8_lossy(name))))
+    std::str::from_utf8(name).map_err(|_| Error::corrupt(format!("name `{}` is not UTF-8", shown(name))))
 }
 
 /// A dimension, where it lies in the header.

@@ -3,11 +3,34 @@
 //! Reading and checking share one parser: a reader stops at the first finding that it cannot live with; a
 //! checker notes it and goes on where the bytes that follow still have a meaning.
 //!
-//! Invariants: a collection holds at most [`Findings::LIMIT`] findings and counts the others.
+//! Invariants: a collection holds at most [`Findings::LIMIT`] findings and counts the others, for which no words
+//! are made; of a name that stands in the file at most [`SHOWN`] characters get into a finding. So findings stay
+//! small whatever the file, also where a thousand of them name one object with a name of megabytes.
 
 use std::fmt;
 
 use fieldstone_core::Error;
+
+/// How many characters of a name messages show.
+pub const SHOWN: usize = 80;
+
+/// A name from a file as messages show it: escaped, what is no UTF-8 replaced, and clipped.
+///
+/// ```
+/// use fieldstone_format::netcdf::parse::shown;
+/// assert_eq!(shown("tab\t"), "tab\\t");
+/// assert_eq!(shown("é".repeat(81)), "é".repeat(80) + "…");
+/// ```
+pub fn shown(name: impl AsRef<[u8]>) -> String {
+    let name = name.as_ref();
+    // No character has more than four bytes, so these hold one more than is shown.
+    let begin = &name[..name.len().min(4 * (SHOWN + 1))];
+    let text = String::from_utf8_lossy(begin);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text[..end].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,10 +127,37 @@ impl Findings {
 
     /// Adds one.
     pub fn push(&mut self, finding: Finding) {
+        self.add(finding.severity, || finding);
+    }
+    /// Adds a broken rule; `told` makes object and message, and is not asked once enough are kept.
+    pub fn error<O: Into<String>, M: Into<String>>(
+        &mut self,
+        offset: u64,
+        rule: &'static str,
+        told: impl FnOnce() -> (O, M),
+    ) {
+        self.add(Severity::Error, || {
+            let (object, message) = told();
+            Finding::error(offset, object, rule, message)
+        });
+    }
+    /// Adds something that somebody should know; see [`Findings::error`].
+    pub fn warning<O: Into<String>, M: Into<String>>(
+        &mut self,
+        offset: u64,
+        rule: &'static str,
+        told: impl FnOnce() -> (O, M),
+    ) {
+        self.add(Severity::Warning, || {
+            let (object, message) = told();
+            Finding::warning(offset, object, rule, message)
+        });
+    }
+    fn add(&mut self, severity: Severity, finding: impl FnOnce() -> Finding) {
         if self.list.len() < Findings::LIMIT {
-            self.list.push(finding);
+            self.list.push(finding());
         } else {
-            self.left_out[usize::from(finding.severity == Severity::Warning)] += 1;
+            self.left_out[usize::from(severity == Severity::Warning)] += 1;
         }
     }
     /// Whether no rule is broken.
@@ -125,17 +175,41 @@ impl Notes<'_> {
     pub fn kept(&self) -> bool {
         self.0.is_some()
     }
-    /// Something that readers live with.
-    pub fn note(&mut self, finding: impl FnOnce() -> Finding) {
+    /// A broken rule that readers live with; `told` makes object and message where they are kept.
+    pub fn error<O: Into<String>, M: Into<String>>(
+        &mut self,
+        offset: u64,
+        rule: &'static str,
+        told: impl FnOnce() -> (O, M),
+    ) {
         if let Some(findings) = &mut self.0 {
-            findings.push(finding());
+            findings.error(offset, rule, told);
+        }
+    }
+    /// Something odd; see [`Notes::error`].
+    pub fn warning<O: Into<String>, M: Into<String>>(
+        &mut self,
+        offset: u64,
+        rule: &'static str,
+        told: impl FnOnce() -> (O, M),
+    ) {
+        if let Some(findings) = &mut self.0 {
+            findings.warning(offset, rule, told);
         }
     }
     /// Something that readers refuse, after which a checker can go on.
-    pub fn refuse(&mut self, finding: Finding) -> Result<(), Box<Finding>> {
+    pub fn refuse<O: Into<String>, M: Into<String>>(
+        &mut self,
+        offset: u64,
+        rule: &'static str,
+        told: impl FnOnce() -> (O, M),
+    ) -> Result<(), Box<Finding>> {
         match &mut self.0 {
-            Some(findings) => findings.push(finding),
-            None => return Err(Box::new(finding)),
+            Some(findings) => findings.error(offset, rule, told),
+            None => {
+                let (object, message) = told();
+                return Err(Box::new(Finding::error(offset, object, rule, message)));
+            }
         }
         Ok(())
     }

@@ -215,3 +215,159 @@ fn lengths_that_lie_cost_no_memory() {
     assert!(error.contains("the file ends before its values of an attribute"), "{error}");
     assert!(source.2.borrow().iter().map(|read| read.1).max() <= Some(1 << 20));
 }
+
+/// A file of one variable with many attributes.
+fn many_attributes(name: &str, count: usize, value: &[u8], attr: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut header = Header::new(Version::Cdf5);
+    header.vars.push(name, NcType::Float, &[]);
+    (0..count).for_each(|i| header.vars.attrs_of_last(&attr(i), NcType::Char, value));
+    header.vars.vsizes.push(4);
+    header.vars.begins.push(0);
+    let at = write::header_len(&header, false);
+    header.vars.begins[0] = at;
+    let mut bytes = write::header(&header, false);
+    bytes.resize(bytes.len() + 4, 0);
+    bytes
+}
+
+#[test]
+fn attributes_of_a_large_variable_are_not_parsed_again_with_each_chunk() {
+    let count = 100_000;
+    let bytes = many_attributes("v", count, &[b'x'; 64], |i| format!("attribute_{i}"));
+    assert!(bytes.len() > 9 << 20, "many chunks");
+    entry::ATTRS.set(0);
+    let (read, places) = header(&bytes).unwrap();
+    assert_eq!((read.vars.get(0).attrs().count(), places.header_len), (count, bytes.len() as u64 - 4));
+    // For the length, for the entry and for the values; and one more for each chunk.
+    let parsed = entry::ATTRS.get();
+    assert!(parsed < 3 * count as u64 + 100, "{parsed}");
+    // Every cut is still told with its place.
+    for cut in (bytes.len() - 200..bytes.len() - 4).chain([1 << 20, (5 << 20) + 17]) {
+        let text = refused(&bytes[..cut]);
+        assert!(text.contains("variable number 0: the file ends before"), "{text}");
+    }
+}
+
+#[test]
+fn long_names_are_clipped_in_what_is_told() {
+    assert_eq!(shown("x".repeat(80)), "x".repeat(80));
+    assert_eq!(shown("x".repeat(81)), "x".repeat(80) + "…");
+    assert_eq!(shown("\u{1f600}".repeat(81)), "\u{1f600}".repeat(80) + "…");
+    assert_eq!(shown([0xff; 500]), "\u{fffd}".repeat(80) + "…");
+    assert_eq!(shown(b"a\xffb\n"), "a\u{fffd}b\\n");
+
+    let long = "é".repeat(50_000);
+    // Twice the same attribute, with an illegal name each time, and no normal form in the variable's.
+    let mut bytes = many_attributes(&long, 2_000, b"K", |_| "a/b".into());
+    let mut findings = Findings::default();
+    examine(&bytes, &mut findings).unwrap();
+    assert_eq!((findings.list.len(), findings.left_out[1]), (Findings::LIMIT, 0));
+    // Of 2,000 names each is illegal, 1,999 stand twice; and the variable's is too long.
+    assert_eq!(findings.left_out[0] as usize + Findings::LIMIT, 2_000 + 1_999 + 1);
+    let longest = findings.list.iter().map(|finding| finding.object.len() + finding.message.len()).max();
+    assert!(longest < Some(400), "{longest:?}");
+    assert!(findings.list.iter().all(|finding| finding.object.contains("éé…`")), "{}", findings.list[0]);
+
+    // What readers refuse is told in as few words.
+    let at = find(&bytes, b"a/b");
+    bytes[at] = 0xff;
+    let text = refused(&bytes);
+    assert!(text.contains("not UTF-8") && text.len() < 500, "{}", text.len());
+
+    // Names that are too large, that begin wrongly and that lie in one another.
+    let mut header = Header::new(Version::Cdf1);
+    for i in 0..3 {
+        header.vars.push(&format!("{long}{i}"), NcType::Float, &[]);
+        header.vars.vsizes.push(i);
+        header.vars.begins.push(2);
+    }
+    let mut findings = Findings::default();
+    examine(&write::header(&header, false), &mut findings).unwrap();
+    let text: Vec<String> = findings.list.iter().map(Finding::to_string).collect();
+    assert!(text.iter().any(|text| text.contains("begins at 2, but the header ends")), "{text:?}");
+    assert!(text.iter().all(|text| text.len() < 600), "{text:?}");
+}
+
+#[test]
+fn no_words_are_made_for_findings_that_are_left_out() {
+    let (mut findings, mut asked) = (Findings::default(), 0);
+    for _ in 0..Findings::LIMIT + 5 {
+        findings.error(7, "rule", || {
+            asked += 1;
+            ("object", "message")
+        });
+        findings.warning(7, "rule", || {
+            asked += 1;
+            ("object", "message")
+        });
+    }
+    assert_eq!((asked, findings.list.len()), (Findings::LIMIT, Findings::LIMIT));
+    assert_eq!(findings.left_out, [505, 505]);
+}
+
+#[test]
+fn a_hole_full_of_record_dimensions_is_not_read_to_its_end() {
+    // As many dimensions as a hole of 64 MB may hold: each without a name, each of length 0.
+    let count = (64_u64 << 20) / 16;
+    let mut bytes = b"CDF\x05\0\0\0\0\0\0\0\0\0\0\0\x0a".to_vec();
+    bytes.extend(count.to_be_bytes());
+    bytes.resize(bytes.len() + (64 << 20), 0);
+    let source = Counted(&bytes, 1 << 40, RefCell::default());
+    let mut findings = Findings::default();
+    assert!(examine(&source, &mut findings).unwrap().is_none());
+    assert!(!findings.ok());
+    let read: u64 = source.2.borrow().iter().map(|read| read.1 as u64).sum();
+    assert!(read < 1 << 20, "{read}");
+    // Where other findings leave room, the last one says why the check ended.
+    let mut named = b"CDF\x05\0\0\0\0\0\0\0\0\0\0\0\x0a".to_vec();
+    named.extend(1_005_u64.to_be_bytes());
+    for i in 0..1_005 {
+        named.extend(4_u64.to_be_bytes());
+        named.extend(format!("d{i:03x}").as_bytes());
+        named.extend([0; 8]);
+    }
+    named.resize(named.len() + 64, 0);
+    let mut findings = Findings::default();
+    assert!(examine(&named, &mut findings).unwrap().is_none());
+    assert_eq!((findings.list.len(), findings.left_out), (Findings::LIMIT, [1, 0]));
+    let error = header(&named).unwrap_err().to_string();
+    assert!(error.contains("dimension `d001`: a second record dimension"), "{error}");
+}
+
+#[test]
+fn record_variables_outside_the_record_are_told() {
+    let mut header = Header::new(Version::Cdf5);
+    let time = header.dims.push_record("time");
+    let x = header.dims.push("x", 3);
+    header.numrecs = Some(2);
+    header.vars.push("a", NcType::Int, &[time]);
+    header.vars.push("b", NcType::Short, &[time, x]);
+    let laid = layout::lay_out(&mut header, &layout::Alignment::default(), false, None).unwrap();
+    assert_eq!((header.vars.begins[0], header.vars.begins[1], laid.record_size), (512, 516, 12));
+    // Without the padding of `a` (there is none) and of `b` (at the end of a record) all are within it.
+    assert_eq!(layout::outside_record(&header, &laid).next(), None);
+
+    for (begin, ends) in [(520, 526), (1_000, 1_006)] {
+        header.vars.begins[1] = begin;
+        let laid = layout::Layout::of(&header, laid.header_len).unwrap();
+        assert_eq!(layout::outside_record(&header, &laid).collect::<Vec<_>>(), [(1, ends)]);
+        let mut bytes = write::header(&header, false);
+        bytes.resize(1_100, 0);
+        // Readers go by where variables begin.
+        assert_eq!(super::header(&bytes).unwrap().0, header);
+        let mut findings = Findings::default();
+        examine(&bytes, &mut findings).unwrap();
+        assert_eq!(findings.list.len(), 1, "{findings:?}");
+        let text = findings.list[0].to_string();
+        let told =
+            format!("variable `b`: its first record lies from {begin} to {ends}, the file's from 512 to 524");
+        assert!(text.contains(&told) && !findings.ok(), "{text}");
+    }
+
+    // A lone record variable is a record.
+    let mut lone = Header::new(Version::Cdf1);
+    let time = lone.dims.push_record("time");
+    lone.vars.push("a", NcType::Byte, &[time]);
+    let laid = layout::lay_out(&mut lone, &layout::Alignment::default(), false, None).unwrap();
+    assert_eq!(layout::outside_record(&lone, &laid).next(), None);
+}
