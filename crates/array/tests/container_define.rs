@@ -145,6 +145,7 @@ fn with_attr(d: &mut Definitions, ty: NcType, attr: (&str, NcType, &[u8])) -> fi
         dims: DimColumn::SameIds(&[]),
         attrs: Some((&attrs, &[1])),
     };
+    columns.check_fill_values()?;
     d.def_many(&columns).map(|_| ())
 }
 
@@ -168,6 +169,18 @@ fn attributes_in_columns_are_checked_as_single_ones() {
         assert_eq!(many.counts().vars, 0);
     }
     with_attr(&mut cdf5(), NcType::Float, ("_FillValue", NcType::Float, &[0; 4])).unwrap();
+    // Fill values of foreign files are copied as they are.
+    let mut attrs = Attrs::default();
+    attrs.push("_FillValue", NcType::Double, &[1; 8]);
+    let columns = VarColumns {
+        names: &names(&["v"]),
+        types: Types::One(NcType::Short),
+        dims: DimColumn::SameIds(&[]),
+        attrs: Some((&attrs, &[1])),
+    };
+    let mut d = cdf5();
+    d.def_many(&columns).unwrap();
+    assert_eq!(d.attrs_of(0).unwrap(), attrs);
 }
 
 #[test]
@@ -213,7 +226,7 @@ fn a_variable_may_have_any_number_of_attributes() {
                 let expected = match i {
                     1 => &b"last"[..],
                     2 => b"two",
-                    _ if i % 3 == 0 => b"new",
+                    _ if i.is_multiple_of(3) => b"new",
                     _ => &[0, i as u8],
                 };
                 assert_eq!(attr.value, expected, "{}", attr.name);

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::data::{Data, is_numpy_array};
-use crate::errors::invalid;
+use crate::errors::{exception, invalid};
 use crate::request::type_name;
 
 const NAMES: &str = "give a list of texts, a numpy array of texts or an Arrow column";
@@ -55,12 +55,14 @@ impl Columns {
     ) -> PyResult<Columns> {
         let names = texts(names, "names")?;
         let count = names.len();
-        Ok(Columns {
+        let columns = Columns {
             types: type_cells(types)?,
             dims: dim_cells(dims, &names, find)?,
             attrs: attr_cells(attrs, count)?,
             names,
-        })
+        };
+        columns.view().check_fill_values().map_err(exception)?;
+        Ok(columns)
     }
 
     /// As the facade takes them.

@@ -1,7 +1,7 @@
 //! Attributes: of variables, and global ones, which have paths.
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version, layout, names, paths};
+use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version, fill, layout, names, paths};
 
 use super::repeats::{FEW, first_repeat};
 use super::{Definitions, VarColumns, check_room, check_type, checked};
@@ -22,7 +22,8 @@ impl Definitions {
         let name = names::nfc(name);
         let path = self.header.vars.names.get(var as usize);
         let attr = Attr { name: &name, ty, value };
-        check_attr(self.header.version, path, self.header.vars.types[var as usize], &attr)?;
+        check_attr(self.header.version, path, &attr)?;
+        check_fill(path, self.header.vars.types[var as usize], &attr)?;
         let is_last = var as usize + 1 == self.header.vars.len();
         let is_base = u64::from(var) < self.base.vars;
         if is_last && !is_base && !self.changed.contains_key(&var) {
@@ -90,7 +91,7 @@ impl Definitions {
         Err(Error::not_found(format!("no variable number {var}; {vars} are defined on this rank")))
     }
 
-    /// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each.
+    /// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each, but for fill values.
     pub(super) fn check_attrs(&self, columns: &VarColumns<'_>, vars: &Names) -> Result<()> {
         let Some((attrs, ends)) = columns.attrs else { return Ok(()) };
         let mut start = 0;
@@ -98,7 +99,7 @@ impl Definitions {
             let (path, own) = (vars.get(i), start..*end as usize);
             for at in own.clone() {
                 let attr = attrs.get(at);
-                check_attr(self.header.version, path, columns.ty(i), &attr)?;
+                check_attr(self.header.version, path, &attr)?;
                 if names::nfc(attr.name) != attr.name {
                     return Err(Error::invalid(format!(
                         "{}: its name is not NFC-normalised",
@@ -123,13 +124,18 @@ fn whole(path: &str, attr: &Attr<'_>) -> String {
 
 /// What holds of every attribute of a variable called `path`. Texts are made only where it does not: there may
 /// be millions.
-fn check_attr(version: Version, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
+fn check_attr(version: Version, path: &str, attr: &Attr<'_>) -> Result<()> {
     let Attr { name, ty, value } = *attr;
     names::check_name(name).map_err(|error| error.context(whole(path, attr)))?;
     check_type(version, "attribute", name, ty)
         .map_err(|error| error.context(format_args!("variable `{path}`")))?;
-    check_value(version, || whole(path, attr), ty, value)?;
-    if name == "_FillValue" && (ty != var_type || value.len() != ty.size()) {
+    check_value(version, || whole(path, attr), ty, value)
+}
+
+/// What holds of a fill value that a user gives. Foreign files have others, too, which stay as they are.
+pub(super) fn check_fill(path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
+    let Attr { name, ty, value } = *attr;
+    if name == fill::ATTRIBUTE && (ty != var_type || value.len() != ty.size()) {
         return Err(Error::invalid(format!(
             "{}: it has {} elements of type {}, and must have one of the variable's type {}",
             whole(path, attr),

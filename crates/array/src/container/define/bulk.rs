@@ -54,7 +54,11 @@ impl Definitions {
 
     /// Defines many variables. Gives their local numbers. A name that is taken is found at `enddef`.
     ///
-    /// Errors: as of [`def_var`](Definitions::def_var); then none of them is defined.
+    /// Fill values may be as foreign files have them, of any type and length;
+    /// [`check_fill_values`](VarColumns::check_fill_values) is for those that a user gives.
+    ///
+    /// Errors: as of [`def_var`](Definitions::def_var) and [`put_att`](Definitions::put_att); then none of them is
+    /// defined.
     pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
         columns.check()?;
         let names = kept("variable", Cow::Borrowed(columns.names))?;

@@ -3,6 +3,8 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names, NcType};
 
+use super::attributes::check_fill;
+
 /// Types of variables.
 #[derive(Debug, Clone, Copy)]
 pub enum Types<'a> {
@@ -65,6 +67,26 @@ impl VarColumns<'_> {
         if let Some((attrs, ends)) = self.attrs {
             fits("lists of attributes", ends.len())?;
             check_ends("attributes", ends, attrs.len())?;
+        }
+        Ok(())
+    }
+
+    /// Checks that each `_FillValue` is one element of its variable's type. Readers take another one for no fill
+    /// value at all, so nobody is to give one by mistake. Columns that do not fit one another are left to
+    /// [`def_many`](super::Definitions::def_many).
+    ///
+    /// Errors: `Invalid`, naming the variable.
+    pub fn check_fill_values(&self) -> Result<()> {
+        let Some((attrs, ends)) = self.attrs else { return Ok(()) };
+        if self.check().is_err() {
+            return Ok(());
+        }
+        let mut start = 0;
+        for (i, end) in ends.iter().enumerate() {
+            for at in start..*end as usize {
+                check_fill(self.names.get(i), self.ty(i), &attrs.get(at))?;
+            }
+            start = *end as usize;
         }
         Ok(())
     }
