@@ -413,3 +413,99 @@ def test_containers_leave_no_file_open_however_they_end(tmp_path):
     lines = job(tmp_path, 2, script, str(tmp_path / "text"))
     assert [line.split()[:2] for line in lines] == [["2100", "True"]] * 2, lines
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_thread_reads_and_writes_beside_collective_calls_of_several_parts(tmp_path):
+    # Each such call moves its bytes through a view; the other thread's call comes while it is set.
+    script = """
+    import threading
+    from fieldstone import _mpi
+
+    f = container.create("a.nc", comm)
+    f.def_dims(["row", "column"], [40, 400])
+    a = f.def_var("a", "i4", ("row", "column"))
+    b = f.def_var("b", "i4", ("row", "column"))
+    f.enddef()
+    turns = {"view": threading.Event(), "done": threading.Event()}
+    viewed = _mpi.File._view
+
+    def stopping(self, offsets, lengths, move):
+        def stop(count):
+            turns["view"].set()
+            assert turns["done"].wait(60)
+            turns["done"].clear()
+            move(count)
+
+        viewed(self, offsets, lengths, stop)
+
+    _mpi.File._view = stopping
+
+    def alone():
+        for i in range(rank, 20, 2):
+            assert turns["view"].wait(60)
+            turns["view"].clear()
+            b.put(np.full((1, 400), 100 + i, "i4"), start=[i, 0], collective=False)
+            wrong.extend(set(b.get(start=[i, 0], count=[1, 400], collective=False).ravel()) - {100 + i})
+            turns["done"].set()
+
+    wrong = []
+    thread = threading.Thread(target=alone)
+    thread.start()
+    for i in range(10):
+        a.put(np.full((20, 100), i, "i4"), start=[rank, 0], stride=[2, 4])
+    thread.join()
+    f.close()
+    say(wrong)
+    """
+    assert job(tmp_path, 2, script) == ["[]", "[]"]
+    with container.open(tmp_path / "a.nc") as f:
+        assert (f["b"][:20] == 100 + np.arange(20)[:, None]).all() and not f["b"][20:].any()
+        assert (f["a"][:, ::4] == 9).all() and not f["a"][:, 1::4].any()
+
+
+def test_what_fails_on_one_rank_within_a_call_of_a_file_keeps_no_other_waiting(tmp_path):
+    script = """
+    from fieldstone import _mpi
+
+    class Failing:
+        # A handle of which one method fails on rank 1.
+        def __init__(self, handle, name):
+            self._handle, self._name = handle, name
+
+        def __getattr__(self, name):
+            def fails(*_):
+                raise MPI.Exception(MPI.ERR_IO)
+
+            return fails if name == self._name else getattr(self._handle, name)
+
+    file = _mpi.communicator(comm).open(sys.argv[1], "create")
+    file.set_length(1000)
+
+    def tried(call):
+        try:
+            call()
+            return True
+        except (MPI.Exception, MemoryError):
+            return False
+
+    parts = [rank * 100, rank * 100 + 50], [2, 3]
+    # No type of MPI has a part of such a length.
+    wrong = [parts[0], [-2, 3]] if rank == 1 else parts
+    for call in (lambda: file.write_parts(*wrong, bytes(5)), lambda: file.read_parts(*wrong)):
+        assert tried(call) == (rank != 1)
+    plain, viewed, buffer = file.file, file.viewed, _mpi._buffer
+    for handle, name, call in (("file", "Sync", file.sync), ("viewed", "Sync", file.sync)):
+        if rank == 1:
+            setattr(file, handle, Failing(getattr(file, handle), name))
+        assert tried(call) == (rank != 1), (handle, name)
+        file.file, file.viewed = plain, viewed
+        assert tried(call)
+    if rank == 1:
+        _mpi._buffer = lambda length: (bytearray(), MemoryError(length))
+    for call in (lambda: file.read_part(rank * 10, 10), lambda: file.read_parts(*parts)):
+        assert tried(call) == (rank != 1)
+    file.close()
+    comm.barrier()
+    say("met")
+    """
+    assert job(tmp_path, 3, script, str(tmp_path / "f")) == ["met"] * 3
