@@ -168,9 +168,8 @@ def test_the_largest_number_is_no_record_dimension(tmp_path, lengths):
 
 @pytest.mark.parametrize("given", ["text", np.float64(1), [1.0, 2.0], 1])
 def test_a_fill_value_must_be_one_of_its_variable(tmp_path, given):
-    with container.create(tmp_path / "a") as f:
-        with pytest.raises(fst.Invalid) as single:
-            f.def_var("v", "f4", (), {"_FillValue": given})
+    with container.create(tmp_path / "a") as f, pytest.raises(fst.Invalid) as single:
+        f.def_var("v", "f4", (), {"_FillValue": given})
     with container.create(tmp_path / "b") as f:
         for column in ({"_FillValue": given}, [{"_FillValue": given}]):
             if isinstance(given, list) and isinstance(column, dict):
