@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from conftest import sample
 from fieldstone import container
+from fieldstone.container import _dataset
 
 xr = pytest.importorskip("xarray")
 netCDF4 = pytest.importorskip("netCDF4")
@@ -341,3 +342,144 @@ def test_dimensions_of_two_lengths_are_not_taken_for_one(tmp_path):
         {"x": 3, "n/x": 3},
         {"v": ("x",), "n/v": ("n/x", "x")},
     )
+
+
+# Where dask computes in other processes, only this one can write what it is creating.
+@pytest.mark.parametrize("scheduler", ["threads", "sync", "processes", "distributed"])
+def test_lazy_arrays_are_written_wherever_dask_computes_them(tmp_path, monkeypatch, scheduler):
+    dask = pytest.importorskip("dask")
+    data = np.arange(6 * 70.0).reshape(6, 70)
+    ds = xr.Dataset({"v": (("t", "x"), data), "w": (("t", "x"), -data), "one": ((), 2.0)}).chunk(t=2, x=50)
+    ds["both"] = ds.v + ds.w.sum()
+    monkeypatch.setattr(_dataset, "BATCH", 5000)
+    batches = list(_dataset._batches([(ds[name].variable._data, None) for name in ("v", "w", "both")]))
+    held = [sum(8 * (t.stop - t.start) * (x.stop - x.start) for *_, (t, x) in batch) for batch in batches]
+    assert sum(map(len, batches)) == 18 and len(batches) < 5 and max(held) <= 5000
+    assert [chunk[3] for chunk in batches[0]][:3] == [(slice(0, 2), slice(0, 50))] * 3  # of v, w and both
+    if scheduler == "distributed":
+        chosen = pytest.importorskip("distributed").Client(
+            n_workers=1, threads_per_worker=1, dashboard_address=None
+        )
+    else:
+        chosen = dask.config.set(scheduler=scheduler)
+    with chosen:
+        container.write_dataset(ds, tmp_path / "a.nc", unlimited_dims="t")
+    xr.testing.assert_identical(opened(tmp_path / "a.nc"), ds.compute(scheduler="sync"))
+
+
+def test_a_node_of_a_tree_is_written_as_a_root(tmp_path):
+    node = xr.Dataset({"v": ("x", np.ones(3))}, attrs={"title": "a"})
+    tree = xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset({"no": ((), 0)}, coords={"x": [1, 2, 3]}),
+            "/a": node,
+            "/a/b": xr.Dataset({"w": (("x", "y"), np.zeros((3, 2)))}),
+        }
+    )
+    container.write_dataset(
+        tree["a"], tmp_path / "a.nc", encoding={"b/w": {"dtype": "f4"}, "x": {"dtype": "i1"}}
+    )
+    with container.open(tmp_path / "a.nc") as f:
+        assert sorted(f.vars) == ["b/w", "v", "x"] and dict(f.dims) == {"x": 3, "b/y": 2}
+        assert (f["b/w"].dtype, f["x"].dtype) == (np.dtype("f4"), np.dtype("i1"))
+    own = xr.open_datatree(tmp_path / "a.nc", engine="fieldstone").load()
+    xr.testing.assert_equal(own, tree["a"].copy())
+
+
+def test_bounds_of_times_have_the_units_of_their_times(tmp_path):
+    time = pd.date_range("2000-01-01", periods=3, freq="6h")
+    bounds = np.stack([time, time + pd.Timedelta("6h")], 1)
+    ds = xr.Dataset({"time_bnds": (("time", "two"), bounds)}, {"time": time})
+    ds.time.attrs["bounds"] = "time_bnds"
+    ds.time.encoding.update(units="hours since 1990-01-01", calendar="noleap")
+    container.write_dataset(ds, tmp_path / "a.nc")
+    ds.to_netcdf(tmp_path / "b.nc", engine="netcdf4", format="NETCDF3_64BIT_DATA")
+    for decode in (False, True):
+        with xr.open_dataset(tmp_path / "b.nc", decode_cf=decode) as other:
+            own = opened(tmp_path / "a.nc", decode_cf=decode)
+            xr.testing.assert_identical(own, other.load())
+    asked = {"time": {"units": "hours since 1980-01-01"}}
+    container.write_dataset(ds, tmp_path / "a.nc", encoding=asked)
+    raw = opened(tmp_path / "a.nc", decode_cf=False)
+    assert raw.time.values[1] == raw.time_bnds.values[1, 0] == 7305 * 24 + 6
+    assert "units" not in ds.time_bnds.encoding  # nothing of the given one changes
+
+
+ENCODINGS = [
+    ({"t": {"dtpye": "i2"}}, "encoding 'dtpye' of 't'.*do you mean 'dtype'"),
+    ({"t": {"flavour": 3}}, "'flavour' of 't'.*there are dtype, _FillValue"),
+    ({"t": {"units": "K"}}, "'units' of 't' has no meaning"),
+    ({"t": {"zlib": True}}, "'zlib' of 't': a container has no chunks"),
+    ({"t": {"zlib": False, "chunksizes": (1, 2, 3)}}, "'chunksizes' of 't'"),
+    ({"u": {}}, "encoding for 'u', which is no variable .hint: there are "),
+    ({"q/t": {}}, "there is no node 'q'"),
+    ({"t": "i2"}, "encoding for 't' is 'i2'"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "message"), ENCODINGS, ids=lambda given: str(given)[:20])
+@pytest.mark.parametrize("format", ["cdf1", "cdf5"])
+def test_encodings_that_mean_nothing_are_refused(tmp_path, encoding, message, format):
+    with pytest.raises(fst.Invalid, match=message):
+        container.write_dataset(weather(), tmp_path / "a.nc", format=format, encoding=encoding)
+    assert not (tmp_path / "a.nc").exists()
+
+
+def test_encodings_that_a_variable_was_read_with_are_no_orders(tmp_path):
+    ds = weather()
+    ds.to_netcdf(tmp_path / "a.nc", engine="netcdf4", encoding={"t": {"zlib": True, "chunksizes": (2, 3, 5)}})
+    with xr.open_dataset(tmp_path / "a.nc", engine="netcdf4") as read:
+        assert read.t.encoding["zlib"] and "dtype" in read.gap.encoding
+        plain = {name: dict(read[name].encoding) for name in ("gap", "height", "count")}
+        assert plain["gap"]["contiguous"] and plain["gap"]["zlib"] is False
+        container.write_dataset(read, tmp_path / "b.nc", encoding=plain)
+    xr.testing.assert_equal(opened(tmp_path / "b.nc"), ds)
+
+
+def test_encodings_of_a_tree_are_by_paths_or_by_nodes(tmp_path):
+    leaf = xr.Dataset({"v": ("x", np.ones(3)), "w": ("x", np.ones(3))})
+    tree = xr.DataTree.from_dict({"/": xr.Dataset({"v": ((), 1.0)}), "/a": leaf, "/a/b": leaf})
+    half = {"dtype": "f4"}
+    for encoding in (
+        {"v": half, "a/v": half, "/a/b/w": half},
+        {"/": {"v": half}, "/a": {"v": half}, "/a/b": {"w": half}},
+        {"/v": half, "/a": {"v": half}, "a/b": {"w": half}},
+    ):
+        container.write_dataset(tree, tmp_path / "a.nc", encoding=encoding)
+        with container.open(tmp_path / "a.nc") as f:
+            halves = [name for name, v in f.vars.items() if v.dtype == np.dtype("f4")]
+        assert sorted(halves) == ["a/b/w", "a/v", "v"], encoding
+    for encoding, message in (
+        ({"/q/v": half}, "there is no node 'q' .hint: there are /, a, a/b"),
+        ({"/q": {"v": half}}, "encoding for 'q', which is no variable and no node"),
+        ({"/a": {"u": half}}, "encoding for 'a/u', which is no variable .hint: there are v, w"),
+        ({"a/b/u": half}, "encoding for 'a/b/u', which is no variable and no node"),
+    ):
+        with pytest.raises(fst.Invalid, match=message):
+            container.write_dataset(tree, tmp_path / "b.nc", encoding=encoding)
+
+
+def test_names_with_slashes_are_refused(tmp_path):
+    ones = ("x", np.ones(3))
+    for ds in (
+        xr.Dataset({"a/v": ones}),
+        xr.Dataset(coords={"a/x": ones}),
+        xr.Dataset({"v": ones}, attrs={"a/title": "t"}),
+        xr.Dataset({"v": (*ones, {"a/units": "K"})}),
+        xr.DataTree.from_dict({"/n": xr.Dataset({"v": ones}, attrs={"a/title": "t"})}),
+    ):
+        with pytest.raises(fst.Invalid, match="no /"):
+            container.write_dataset(ds, tmp_path / "a.nc")
+        assert not (tmp_path / "a.nc").exists()
+
+
+def test_a_container_of_paths_that_was_opened_without_them_says_how_to_open_it(tmp_path):
+    tree = xr.DataTree.from_dict({"/n": xr.Dataset({"v": ("x", np.ones(3))})})
+    container.write_dataset(tree, tmp_path / "a.nc")
+    with xr.open_dataset(tmp_path / "a.nc", engine="netcdf4") as flat:
+        with pytest.raises(fst.Invalid, match='engine="fieldstone", or drop the attribute'):
+            container.write_dataset(flat, tmp_path / "b.nc")
+        del flat.attrs["fieldstone_paths"]
+        container.write_dataset(flat, tmp_path / "b.nc")
+    with container.open(tmp_path / "b.nc") as f:
+        assert list(f.vars) == ["n.v"]

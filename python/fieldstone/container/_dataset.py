@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,6 +20,33 @@ if TYPE_CHECKING:
 NARROW = ("cdf1", "cdf2")
 """Formats without 64-bit and unsigned integers."""
 
+BATCH = 256 << 20
+"""Bytes of lazy arrays that are held at a time where other processes compute them."""
+
+PATHS = "fieldstone_paths"
+"""The attribute by which a netCDF file says how its names are paths."""
+
+CODED = (
+    *("dtype", "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"),
+    *("units", "calendar", "char_dim_name", "_Encoding", "grid_mapping"),
+)
+"""Encodings that say how values are stored."""
+
+LAID_OUT = frozenset(
+    (
+        *("zlib", "szip", "bzip2", "blosc", "zstd", "compression", "compression_opts", "complevel"),
+        *("shuffle", "blosc_shuffle", "szip_coding", "szip_pixels_per_block", "fletcher32", "contiguous"),
+        *("chunksizes", "endian", "least_significant_digit", "significant_digits", "quantize_mode"),
+    )
+)
+"""Encodings of netCDF-4, whose files have chunks and filters."""
+
+READ = frozenset(("source", "original_shape", "preferred_chunks"))
+"""Encodings that say how a variable was read, and ask for nothing."""
+
+LISTED = 10
+"""How many names a hint lists."""
+
 
 def write_dataset(
     dataset: xr.Dataset | xr.DataTree,
@@ -30,14 +60,21 @@ def write_dataset(
     """Writes a Dataset, or a tree of them, as a container; `xarray.open_dataset` gives it back.
 
     Times, texts, packed and missing values are encoded by CF's rules, as ``Dataset.to_netcdf`` does;
-    `encoding` overrides the variables' own. Of a tree each node is a path. The dimension in `unlimited_dims`
-    becomes the record dimension; without it the one that the Dataset was read with, where it is the first of
-    every variable that has it. A dimension whose name has a ``/`` is the one of that path, as xarray's engine
-    ``fieldstone`` calls it. Lazy arrays are computed and written chunk by chunk. Until all is written, a file
-    that was at `path` stays.
+    `encoding` overrides the variables' own; of a tree it is by paths, ``{"a/v": {…}}``, or as xarray has it
+    by nodes, ``{"/a": {"v": {…}}}``. Of a tree each node is a path. Paths begin at the given node, where the
+    coordinates that it inherits are written too. The dimension in `unlimited_dims` becomes the record
+    dimension; without it the one that the Dataset was read with, where it is the first of every variable that
+    has it. A dimension whose name has a ``/`` is the one of that path, as xarray's engine ``fieldstone``
+    calls it. Until all is written, a file that was at `path` stays.
+
+    Lazy arrays are computed and written chunk by chunk. Where other processes compute them for dask, the
+    chunks come here some at a time; what all of them need is then computed again, unless it is persisted.
     """
     nodes = dict(_nodes(dataset))
-    made = {at: _Node(at, node, format, _below(encoding, at)) for at, node in nodes.items()}
+    for node in nodes.values():
+        _check_names(node)
+    asked = _asked(encoding or {}, nodes)
+    made = {at: _Node(at, node, format, asked[at]) for at, node in nodes.items()}
     lengths = _place(made)
     record = _record(made, lengths, unlimited_dims)
     with create(path, format=format, index=index) as file:
@@ -49,22 +86,56 @@ def write_dataset(
 
 
 def _nodes(dataset: Any) -> Iterator[tuple[str, xr.Dataset]]:
+    """The Datasets by path; a tree may be a node of a larger one."""
     if hasattr(dataset, "subtree"):
         for node in dataset.subtree:
-            yield node.path.strip("/"), node.to_dataset(inherit=False)
+            below = node.path.removeprefix(dataset.path).strip("/")
+            yield below, node.to_dataset(inherit=node is dataset)
     else:
         yield "", dataset
 
 
-def _below(encoding: Mapping[str, Any] | None, path: str) -> dict[str, Any]:
-    """Encodings of the variables of one path, without it."""
-    prefix = f"{path}/" if path else ""
-    given = {name.strip("/"): options for name, options in (encoding or {}).items()}
-    return {
-        name[len(prefix) :]: options
-        for name, options in given.items()
-        if name.startswith(prefix) and "/" not in name[len(prefix) :]
-    }
+def _check_names(dataset: xr.Dataset) -> None:
+    """Refuses names that would be paths: nobody would find what they name in the Dataset again."""
+    if PATHS in dataset.attrs:
+        raise Invalid(
+            f"the attribute {PATHS!r} is of a container whose names are paths, opened without them",
+            f'open it with engine="fieldstone", or drop the attribute: del ds.attrs[{PATHS!r}]',
+        )
+    for what, names in (("variable", dataset.variables), ("attribute", dataset.attrs)):
+        for name in names:
+            if "/" in str(name):
+                raise Invalid(f"{what} {name!r}: names have no /", "make paths by a DataTree, or rename it")
+
+
+def _asked(encoding: Mapping[Any, Any], nodes: Mapping[str, xr.Dataset]) -> dict[str, dict[str, Any]]:
+    """What `encoding` says, by node and variable."""
+    known = {at: [str(name) for name in node.variables] for at, node in nodes.items()}
+    asked: dict[str, dict[str, Any]] = {at: {} for at in nodes}
+    for key, given in encoding.items():
+        full = str(key).strip("/")
+        at, _, name = full.rpartition("/")
+        found = {name: given}
+        if full in nodes and isinstance(given, Mapping):
+            at, found = full, {str(name): options for name, options in given.items()}
+        elif at not in nodes:
+            raise Invalid(f"encoding for {key!r}: there is no node {at!r}", _there(at, nodes))
+        for name, options in found.items():
+            if name not in known[at]:
+                none = "no variable and no node" if len(nodes) > 1 and at != full else "no variable"
+                raise Invalid(f"encoding for {_join(at, name)!r}, which is {none}", _there(name, known[at]))
+            if not isinstance(options, Mapping):
+                raise Invalid(f"encoding for {_join(at, name)!r} is {options!r}", 'give {"dtype": "i2"}')
+            asked[at][name] = dict(options)
+    return asked
+
+
+def _there(wanted: str, names: Iterable[str]) -> str:
+    """A hint at what there is, similar names first."""
+    held = [name or "/" for name in names]
+    shown = list(dict.fromkeys([*difflib.get_close_matches(wanted, held[:1000]), *held]))[:LISTED]
+    more = f" and {len(held) - len(shown)} more" if len(held) > len(shown) else ""
+    return f"there are {', '.join(shown)}{more}" if held else "there are none"
 
 
 class _Node:
@@ -77,19 +148,17 @@ class _Node:
         self.path = path
         self.unlimited = _dims(dataset.encoding.get("unlimited_dims") or ())
         variables, attrs = conventions.encode_dataset_coordinates(dataset)
-        for name in encoding:
-            if name not in variables:
-                raise Invalid(
-                    f"encoding for {name!r}, which is no variable", f"it has {', '.join(variables)}"
-                )
+        for name, variable in variables.items():
+            if str(name) in encoding:
+                variable.encoding = dict(encoding[str(name)])
+        # All at once: bounds of times have the units of their times.
+        variables, attrs = conventions.cf_encoder(variables, attrs)
         self.variables: dict[str, xr.Variable] = {}
         for name, variable in variables.items():
-            if name in encoding:
-                variable = variable.copy(deep=False)
-                variable.encoding = dict(encoding[name])
-            encoded = conventions.encode_cf_variable(variable, name=name)
-            encoded = ensure_dtype_not_object(encoded, name=name)
-            self.variables[str(name)] = _encode(encoded, str(name), format)
+            encoded = ensure_dtype_not_object(variable, name=name)
+            encoded = self.variables[str(name)] = _encode(encoded, str(name), format)
+            left = encoding.get(str(name), {}).keys() & encoded.encoding.keys()
+            _check_left(_join(path, str(name)), {key: encoded.encoding[key] for key in left})
         self.attrs = {str(name): value for name, value in attrs.items()}
         self.sizes = {
             str(d): n for v in self.variables.values() for d, n in zip(v.dims, v.shape, strict=True)
@@ -113,6 +182,24 @@ class _Node:
             else:  # by its name another one would be found first
                 ids = np.array([[numbers[dim] for dim in dims]])
                 file.def_many([full], [variable.dtype], ids, [attrs])
+
+
+def _check_left(name: str, left: Mapping[str, Any]) -> None:
+    """Refuses encodings that somebody asked for and that were not applied."""
+    for key, value in left.items():
+        if key in READ or key in ("dtype", "_FillValue", "contiguous"):
+            continue
+        if key in (*LAID_OUT, *CODED) and np.ndim(value) == 0 and not value:
+            continue  # that asks for nothing
+        if key in LAID_OUT:
+            raise Invalid(
+                f"encoding {key!r} of {name!r}: a container has no chunks and no filters", "leave it out"
+            )
+        if key in CODED:
+            raise Invalid(f"encoding {key!r} of {name!r} has no meaning for its values", "leave it out")
+        near = difflib.get_close_matches(str(key), CODED, 1)
+        hint = f"do you mean {near[0]!r}?" if near else f"there are {', '.join(CODED)}"
+        raise Invalid(f"encoding {key!r} of {name!r}: there is none of that name", hint)
 
 
 def _place(nodes: Mapping[str, _Node]) -> dict[str, int]:
@@ -206,19 +293,63 @@ def _plain(value: Any, format: str) -> Any:
 
 
 def _write(file: Container, nodes: Iterable[_Node]) -> None:
-    sources, targets = [], []
+    lazy: list[tuple[Any, _Target]] = []
     for node in nodes:
         for name, variable in node.variables.items():
             target = file[_join(node.path, name)]
             if hasattr(variable._data, "dask"):
-                sources.append(variable._data)
-                targets.append(_Target(target))
+                lazy.append((variable._data, _Target(target)))
             elif variable.size:
                 target[...] = variable.values
-    if sources:
-        import dask.array
+    if lazy:
+        _store(lazy)
 
-        dask.array.store(sources, targets, lock=True)  # type: ignore[arg-type]
+
+def _store(lazy: list[tuple[Any, _Target]]) -> None:
+    import dask.array
+    from dask.base import compute_as_if_collection, get_scheduler
+    from dask.highlevelgraph import HighLevelGraph
+
+    sources, targets = zip(*lazy, strict=True)
+    if get_scheduler(collections=sources) in (dask.threaded.get, dask.local.get_sync):
+        dask.array.store(sources, targets, lock=True)
+        return
+    # A file that is being created is this process's alone: others only compute, for which dask starts
+    # processes each time, or needs several chunks at a time to be busy.
+    for batch in _batches(lazy):
+        graphs = {source.name: source.__dask_graph__() for source, _, _, _ in batch}
+        # By keys: an array of its own for each chunk, as `blocks` makes it, takes minutes for thousands.
+        keys = [key for _, _, key, _ in batch]
+        computed = compute_as_if_collection(dask.array.Array, HighLevelGraph.merge(*graphs.values()), keys)
+        for (_, target, _, place), values in zip(batch, computed, strict=True):
+            target[place] = values
+
+
+_Chunk = tuple[Any, "_Target", tuple[Any, ...], tuple[slice, ...]]
+"""An array, what it is written to, dask's key of a chunk, and its place."""
+
+
+def _batches(lazy: Iterable[tuple[Any, _Target]]) -> Iterator[list[_Chunk]]:
+    """Chunks that are computed together: those of equal place in all arrays, which often share work."""
+    batch: list[_Chunk] = []
+    held = 0
+    for chunk in itertools.chain(*itertools.zip_longest(*(_chunks(*pair) for pair in lazy))):
+        if chunk is None:
+            continue
+        size = math.prod(part.stop - part.start for part in chunk[3]) * chunk[0].dtype.itemsize
+        if batch and held + size > BATCH:
+            yield batch
+            batch, held = [], 0
+        batch.append(chunk)
+        held += size
+    yield batch
+
+
+def _chunks(source: Any, target: _Target) -> Iterator[_Chunk]:
+    from dask.array.core import slices_from_chunks
+
+    for number, place in zip(np.ndindex(source.numblocks), slices_from_chunks(source.chunks), strict=True):
+        yield source, target, (source.name, *number), place
 
 
 class _Target:
