@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NotFound
@@ -13,21 +15,41 @@ if TYPE_CHECKING:
     from .._native import _Container, _Var
 
 
+SHOWN = 20
+"""How many a repr shows."""
+
+WIDTH = 100
+"""How many characters of a value a repr shows."""
+
+COMPARED = 2000
+"""From more names than these none is suggested: comparing them takes too long."""
+
+
 class Attributes(Mapping[str, Any]):
     """Attributes of a container or of a variable, in the file's order, read when they are asked for.
 
+    What was read is kept until the container is defined again.
     Text is `str`, a number a numpy scalar of its type, several numbers an array. In define mode
     ``attrs[name] = value`` sets one and `update` several.
     """
 
-    __slots__ = ("_native", "_variable")
+    __slots__ = ("_kept", "_native", "_variable")
 
     def __init__(self, native: _Container, variable: _Var | None) -> None:
         self._native = native
         self._variable = variable
+        self._kept: tuple[Any, dict[str, tuple[str, bytes]]] = (None, {})
 
     def _all(self) -> dict[str, tuple[str, bytes]]:
-        return {name: (dtype, value) for name, dtype, value in self._native.attrs(self._variable)}
+        # Any other object like this one, and any rank, may set attributes in define mode. An enddef leaves
+        # a report with times of its own, by which it is known; a file that is only read has none.
+        native = self._native
+        state = None if native.closed or native.defining else native.report()
+        known, held = self._kept
+        if state is None or state != known:
+            held = {name: (dtype, value) for name, dtype, value in native.attrs(self._variable)}
+            self._kept = (state, held)  # at once, as threads may come between
+        return held
 
     def _find(self, name: object) -> tuple[str, bytes] | None:
         """As it is given, else by the form (NFC) in which names are stored."""
@@ -40,8 +62,13 @@ class Attributes(Mapping[str, Any]):
         found = self._find(name)
         if found is None:
             whose = "the container" if self._variable is None else f"variable {self._variable.name!r}"
-            raise NotFound(f"{whose} has no attribute {name!r}")
+            raise NotFound(f"{whose} has no attribute {name!r}", near(name, self._all()))
         return _values.decode(name, *found)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute's value, or `default`."""
+        found = self._find(name)  # without a search for similar names
+        return default if found is None else _values.decode(name, *found)
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._native.put_att(self._variable, name, *_values.attribute(value, f"attribute {name!r}"))
@@ -78,7 +105,28 @@ class Attributes(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(dict(self.items()))
+        held = self._all()
+        shown = [f"{name!r}: {_shown(name, *held[name])}" for name in islice(held, SHOWN)]
+        if len(held) > SHOWN:
+            shown.append(f"… {len(held) - SHOWN} more")
+        return f"{{{', '.join(shown)}}}"
+
+
+def near(name: object, names: Collection[str]) -> str | None:
+    """A hint at the most similar one of few names."""
+    if not isinstance(name, str) or len(names) > COMPARED:
+        return None
+    found = difflib.get_close_matches(name, names, 1)
+    return f"do you mean {found[0]!r}?" if found else None
+
+
+def _shown(name: str, dtype: str, value: bytes) -> str:
+    """A value, clipped before a text of megabytes is decoded and quoted."""
+    found = _values.decode(name, dtype, value[: 4 * WIDTH + 4] if dtype == "S1" else value)
+    if isinstance(found, str | bytes):
+        return repr(found[:WIDTH]) + ("…" if len(found) > WIDTH else "")
+    text = " ".join(repr(found).split())
+    return text[:WIDTH] + ("…" if len(text) > WIDTH else "")
 
 
 def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:

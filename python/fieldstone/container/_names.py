@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..errors import NotFound
+from ..errors import Error, NotFound
+from ._attributes import COMPARED, near
 from ._variable import Variable
 
 if TYPE_CHECKING:
@@ -21,11 +23,40 @@ SHOWN = 10
 class _Names(Mapping[str, Any]):
     __slots__ = ("_file",)
 
+    _listed: ClassVar[str]
+    """What lists the names."""
+
     def __init__(self, file: Container) -> None:
         self._file = file
 
     def _named(self) -> Iterator[tuple[str, Any]]:
         raise NotImplementedError
+
+    def _find(self, name: object) -> Any:
+        """What a name names, or None."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._find(name)
+        if found is None:
+            kind = type(self).__name__.lower()
+            raise NotFound(f"no {kind[:-1]} {name!r} in {self._file.path}", self._hint(name))
+        return found
+
+    def _hint(self, name: object) -> str:
+        listed = f"{self._listed} lists them"
+        with suppress(Error):  # a hint is no reason for another error
+            if len(self) <= COMPARED and (found := near(name, list(self))):
+                return f"{found} {listed}"
+        return listed
+
+    def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a name names, or `default`."""
+        found = self._find(name)  # without a search for similar names
+        return default if found is None else found
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self._named())
@@ -53,17 +84,16 @@ class Dimensions(_Names):
 
     __slots__ = ()
 
+    _listed = "f.dims"
+
     def _named(self) -> Iterator[tuple[str, int]]:
         first = 0
         while page := self._file._native.dims(first, PAGE):
             yield from page
             first += len(page)
 
-    def __getitem__(self, name: str) -> int:
-        found = self._file._native.dim(name) if isinstance(name, str) else None
-        if found is None:
-            raise NotFound(f"no dimension {name!r} in {self._file.path}")
-        return found
+    def _find(self, name: object) -> int | None:
+        return self._file._native.dim(name) if isinstance(name, str) else None
 
     def __len__(self) -> int:
         return self._file._native.counts()[0]
@@ -74,6 +104,8 @@ class Variables(_Names):
 
     __slots__ = ()
 
+    _listed = "f.vars"
+
     def _named(self) -> Iterator[tuple[str, Variable]]:
         first = 0
         while page := self._file._native.vars(first, PAGE):
@@ -81,14 +113,23 @@ class Variables(_Names):
                 yield native.name, Variable(self._file, native)
             first += len(page)
 
-    def __getitem__(self, name: str) -> Variable:
+    def _find(self, name: object) -> Variable | None:
         found = self._file._native.var(name) if isinstance(name, str) else None
-        if found is None:
-            raise NotFound(f"no variable {name!r} in {self._file.path}", "f.vars lists them")
-        return Variable(self._file, found)
+        return None if found is None else Variable(self._file, found)
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._file._native.var(name) is not None
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same variables of the same open container, whose elements are not compared."""
+        if isinstance(other, Variables):
+            return self._file is other._file
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return len(self) == len(other) and all(self._is(name, variable) for name, variable in other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _is(self, name: object, variable: object) -> bool:
+        mine = isinstance(variable, Variable) and variable._file is self._file
+        return mine and variable.name == name and name in self
 
     def __len__(self) -> int:
         return self._file._native.counts()[2]
