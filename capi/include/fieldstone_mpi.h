@@ -69,91 +69,139 @@ static inline int fs_mpi_allreduce(void *context, int max, uint64_t *values, int
                                     *(MPI_Comm *)context));
 }
 
+/* A file. It is open twice: a view changes what every offset of its handle means, for all threads, so only the
+ * second handle, which nothing but collective calls of several parts uses, carries views. */
+struct fs_mpi_file {
+  MPI_File plain, viewed;
+  int has_viewed;
+};
+
+/* How a step of an opening failed, on this rank or else on any. */
+static inline int fs_mpi_any(MPI_Comm comm, int failed) {
+  int most = failed;
+  int code = MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm);
+  if (failed) return failed;
+  return code == MPI_SUCCESS ? most : fs_mpi_errno(code);
+}
+
 static inline int fs_mpi_open(void *context, const char *path, int mode, void **file) {
   static const int modes[3] = {MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_MODE_RDONLY, MPI_MODE_RDWR};
-  MPI_File *opened = (MPI_File *)malloc(sizeof(MPI_File));
-  int failed;
-  if (opened == NULL) return ENOMEM;
-  failed = fs_mpi_errno(MPI_File_open(*(MPI_Comm *)context, path, modes[mode], MPI_INFO_NULL, opened));
+  MPI_Comm comm = *(MPI_Comm *)context;
+  struct fs_mpi_file *opened = (struct fs_mpi_file *)malloc(sizeof(struct fs_mpi_file));
+  int again = modes[mode] & ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+  /* Agreed upon before each opening, which waits for all ranks. */
+  int failed = fs_mpi_any(comm, opened == NULL ? ENOMEM : 0);
+  if (!failed) {
+    failed = fs_mpi_errno(MPI_File_open(comm, path, modes[mode], MPI_INFO_NULL, &opened->plain));
+    failed = fs_mpi_any(comm, failed);
+  }
+  if (!failed) {
+    failed = fs_mpi_errno(MPI_File_open(comm, path, again, MPI_INFO_NULL, &opened->viewed));
+    failed = fs_mpi_any(comm, failed);
+    if (failed) MPI_File_close(&opened->plain);
+  }
   if (failed) {
     free(opened);
     return failed;
   }
+  opened->has_viewed = 0;
   *file = opened;
   return 0;
 }
 
 static inline int fs_mpi_write_at(void *file, const void *data, int length, uint64_t offset) {
-  return fs_mpi_errno(MPI_File_write_at(*(MPI_File *)file, (MPI_Offset)offset, data, length, MPI_BYTE,
-                                        MPI_STATUS_IGNORE));
+  MPI_File plain = ((struct fs_mpi_file *)file)->plain;
+  return fs_mpi_errno(MPI_File_write_at(plain, (MPI_Offset)offset, data, length, MPI_BYTE, MPI_STATUS_IGNORE));
 }
 
 static inline int fs_mpi_read_at(void *file, void *data, int length, uint64_t offset, int *done) {
+  MPI_File plain = ((struct fs_mpi_file *)file)->plain;
   MPI_Status status;
-  int failed = fs_mpi_errno(
-      MPI_File_read_at(*(MPI_File *)file, (MPI_Offset)offset, data, length, MPI_BYTE, &status));
+  int failed = fs_mpi_errno(MPI_File_read_at(plain, (MPI_Offset)offset, data, length, MPI_BYTE, &status));
   if (!failed) MPI_Get_count(&status, MPI_BYTE, done);
   return failed;
 }
 
-/* Writes (into NULL) or reads `count` parts. A type of no bytes is no view: who has no part has a plain one. */
-static inline int fs_mpi_all(MPI_File file, int several, int count, const uint64_t *offsets,
+/* A type of `count` parts. A type of no bytes is no view: who has no part has a plain one. */
+static inline int fs_mpi_parts(int count, const uint64_t *offsets, const int *lengths, MPI_Datatype *view) {
+  MPI_Aint *places;
+  MPI_Datatype made;
+  int failed, n;
+  if (count == 0) return 0;
+  places = (MPI_Aint *)malloc((size_t)count * sizeof(MPI_Aint));
+  if (places == NULL) return ENOMEM;
+  for (n = 0; n < count; n++) places[n] = (MPI_Aint)offsets[n];
+  failed = fs_mpi_errno(MPI_Type_create_hindexed(count, lengths, places, MPI_BYTE, &made));
+  free(places);
+  if (failed) return failed;
+  failed = fs_mpi_errno(MPI_Type_commit(&made));
+  if (failed) {
+    MPI_Type_free(&made);
+    return failed;
+  }
+  *view = made;
+  return 0;
+}
+
+/* Writes (into NULL) or reads `count` parts. Where a rank fails before all move their bytes, the others wait for
+ * it nevertheless: it takes part with no byte. */
+static inline int fs_mpi_all(struct fs_mpi_file *file, int several, int count, const uint64_t *offsets,
                              const int *lengths, const void *from, void *into) {
   MPI_Datatype view = MPI_BYTE;
-  int failed, reset, total = 0, n;
+  int failed, set, moved, total = 0, n;
   if (!several) {
     MPI_Offset offset = count ? (MPI_Offset)offsets[0] : 0;
     int length = count ? lengths[0] : 0;
     return fs_mpi_errno(
-        into ? MPI_File_read_at_all(file, offset, into, length, MPI_BYTE, MPI_STATUS_IGNORE)
-             : MPI_File_write_at_all(file, offset, from, length, MPI_BYTE, MPI_STATUS_IGNORE));
+        into ? MPI_File_read_at_all(file->plain, offset, into, length, MPI_BYTE, MPI_STATUS_IGNORE)
+             : MPI_File_write_at_all(file->plain, offset, from, length, MPI_BYTE, MPI_STATUS_IGNORE));
   }
-  for (n = 0; n < count; n++) total += lengths[n];
-  if (count) {
-    MPI_Aint *places = (MPI_Aint *)malloc((size_t)count * sizeof(MPI_Aint));
-    if (places == NULL) return ENOMEM;
-    for (n = 0; n < count; n++) places[n] = (MPI_Aint)offsets[n];
-    failed = fs_mpi_errno(MPI_Type_create_hindexed(count, lengths, places, MPI_BYTE, &view));
-    free(places);
-    if (failed) return failed;
-    MPI_Type_commit(&view);
-  }
-  failed = fs_mpi_errno(MPI_File_set_view(file, 0, MPI_BYTE, view, "native", MPI_INFO_NULL));
-  if (!failed)
-    failed = fs_mpi_errno(into ? MPI_File_read_all(file, into, total, MPI_BYTE, MPI_STATUS_IGNORE)
-                               : MPI_File_write_all(file, from, total, MPI_BYTE, MPI_STATUS_IGNORE));
-  reset = fs_mpi_errno(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
-  if (count) MPI_Type_free(&view);
-  return failed ? failed : reset;
+  file->has_viewed = 1;
+  failed = fs_mpi_parts(count, offsets, lengths, &view);
+  set = fs_mpi_errno(MPI_File_set_view(file->viewed, 0, MPI_BYTE, view, "native", MPI_INFO_NULL));
+  failed = failed ? failed : set;
+  for (n = 0; n < count && !failed; n++) total += lengths[n];
+  moved = fs_mpi_errno(into ? MPI_File_read_all(file->viewed, into, total, MPI_BYTE, MPI_STATUS_IGNORE)
+                            : MPI_File_write_all(file->viewed, from, total, MPI_BYTE, MPI_STATUS_IGNORE));
+  if (view != MPI_BYTE) MPI_Type_free(&view);
+  return failed ? failed : moved;
 }
 
 static inline int fs_mpi_write_all(void *file, int several, int count, const uint64_t *offsets,
                                    const int *lengths, const void *data) {
-  return fs_mpi_all(*(MPI_File *)file, several, count, offsets, lengths, data, NULL);
+  return fs_mpi_all((struct fs_mpi_file *)file, several, count, offsets, lengths, data, NULL);
 }
 
 static inline int fs_mpi_read_all(void *file, int several, int count, const uint64_t *offsets,
                                   const int *lengths, void *data) {
-  return fs_mpi_all(*(MPI_File *)file, several, count, offsets, lengths, NULL, data);
+  return fs_mpi_all((struct fs_mpi_file *)file, several, count, offsets, lengths, NULL, data);
 }
 
 static inline int fs_mpi_length(void *file, uint64_t *length) {
   MPI_Offset size = 0;
-  int failed = fs_mpi_errno(MPI_File_get_size(*(MPI_File *)file, &size));
+  int failed = fs_mpi_errno(MPI_File_get_size(((struct fs_mpi_file *)file)->plain, &size));
   *length = (uint64_t)size;
   return failed;
 }
 
 static inline int fs_mpi_set_length(void *file, uint64_t length) {
-  return fs_mpi_errno(MPI_File_set_size(*(MPI_File *)file, (MPI_Offset)length));
+  return fs_mpi_errno(MPI_File_set_size(((struct fs_mpi_file *)file)->plain, (MPI_Offset)length));
 }
 
-static inline int fs_mpi_sync(void *file) { return fs_mpi_errno(MPI_File_sync(*(MPI_File *)file)); }
+static inline int fs_mpi_sync(void *file) {
+  struct fs_mpi_file *both = (struct fs_mpi_file *)file;
+  int failed = fs_mpi_errno(MPI_File_sync(both->plain));
+  /* A handle that was never used has nothing to hand over; all ranks used it or none did. */
+  int viewed = both->has_viewed ? fs_mpi_errno(MPI_File_sync(both->viewed)) : 0;
+  return failed ? failed : viewed;
+}
 
 static inline int fs_mpi_close(void *file) {
-  int failed = fs_mpi_errno(MPI_File_close((MPI_File *)file));
-  free(file);
-  return failed;
+  struct fs_mpi_file *both = (struct fs_mpi_file *)file;
+  int viewed = fs_mpi_errno(MPI_File_close(&both->viewed));
+  int failed = fs_mpi_errno(MPI_File_close(&both->plain));
+  free(both);
+  return failed ? failed : viewed;
 }
 
 /* Fills `comm` from a communicator. Collective. FS_OK or FS_UNAVAILABLE. */

@@ -61,6 +61,20 @@ fn the_check_passes_and_each_rank_that_fails_at_any_step_is_named_on_all() {
 }
 
 #[test]
+fn a_rank_without_memory_keeps_no_other_waiting_and_views_are_no_matter_of_calls_at_offsets() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/file.c", folder.path()) else { return };
+    for ranks in [2, 3] {
+        let file = folder.path().join(ranks.to_string());
+        succeed(&mut mpiexec(ranks, &built, &file));
+        let bytes = std::fs::read(&file).unwrap();
+        let set: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+        let of_rank = |rank: usize| [10, 11, 30, 31, 32, 60].map(|at| rank * 100 + at);
+        assert_eq!(set, (0..ranks).flat_map(of_rank).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn the_example_writes_a_file_that_ncdump_prints() {
     let folder = tempfile::tempdir().unwrap();
     let Some(built) = compile("examples/container_mpi.c", folder.path()) else { return };
