@@ -68,6 +68,8 @@ class Communicator:
         self.comm, self.mpi = comm, mpi
         self.rank: int = comm.rank
         self.size: int = comm.size
+        self.teams: Any = None
+        """What its containers know of one another; the native module's."""
         comm.Set_errhandler(mpi.ERRORS_RETURN)
 
     def barrier(self) -> None:

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce, Teams};
 use fieldstone::{Env, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
@@ -34,11 +34,24 @@ pub(crate) fn comm_from_python(comm: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Comm
     let module = comm.py().import("fieldstone._mpi")?;
     let ours = module.getattr("communicator")?.call1((comm,))?;
     let (rank, size) = (ours.getattr("rank")?.extract()?, ours.getattr("size")?.extract()?);
-    match size {
-        1 => Ok(alone()),
-        _ => Ok(Arc::new(PythonComm { ours: ours.unbind(), rank, size })),
+    if size == 1 {
+        return Ok(alone());
     }
+    let teams = ours.getattr("teams")?;
+    let teams = match teams.cast::<SharedTeams>() {
+        Ok(known) => known.get().0.clone(),
+        Err(_) => {
+            let teams = Arc::<Teams>::default();
+            ours.setattr("teams", SharedTeams(teams.clone()))?;
+            teams
+        }
+    };
+    Ok(Arc::new(PythonComm { ours: ours.unbind(), rank, size, teams }))
 }
+
+/// What the containers of one communicator know of one another, kept with it.
+#[pyclass(frozen, module = "fieldstone")]
+struct SharedTeams(Arc<Teams>);
 
 /// Checks every call of a communicator of mpi4py, with parts of about `length` bytes and a new file `path`,
 /// which stays, empty. Collective; returns the number of steps. With `fails`, a rank and a step, that step of
@@ -81,6 +94,7 @@ struct PythonComm {
     ours: Py<PyAny>,
     rank: usize,
     size: usize,
+    teams: Arc<Teams>,
 }
 
 impl fmt::Debug for PythonComm {
@@ -130,6 +144,9 @@ impl Comm for PythonComm {
     }
     fn size(&self) -> usize {
         self.size
+    }
+    fn teams(&self) -> Arc<Teams> {
+        self.teams.clone()
     }
     fn barrier(&self) -> Result<()> {
         self.call("barrier", |py| Ok(PyTuple::empty(py)), |_| Ok(()))

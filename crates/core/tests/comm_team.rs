@@ -158,20 +158,78 @@ fn errors_arrive_with_kind_message_and_hint_and_the_lowest_rank_speaks() {
 }
 
 #[test]
-fn ranks_in_different_steps_are_told_so_and_can_go_on() {
+fn ranks_in_different_steps_are_told_so_and_nobody_waits_any_more() {
     for seed in [None, Some(1), Some(2)] {
         let results = threads::run(4, seed, memory(), Faults::none(), |comm| {
-            let team = Team::new(comm);
+            let (team, other) = (Team::new(comm.clone()), Team::new(comm));
+            team.barrier("first")?;
             let error = match team.rank() {
                 2 => team.allgather("the other", Ok(vec![])).unwrap_err(),
                 _ => team.sums("the one", Ok(vec![])).unwrap_err(),
             };
-            team.barrier("together")?;
+            // Some make further calls, and some do not.
+            for _ in 0..team.rank() {
+                assert_eq!(team.barrier("alone").unwrap_err().kind(), ErrorKind::Conflict);
+            }
+            other.barrier("another team goes on")?;
             Ok(error)
         });
         for error in results.into_iter().map(|r| r.unwrap()) {
             assert_eq!(error.kind(), ErrorKind::Conflict);
             assert_eq!(error.message(), "rank 0 is in `the one`, rank 2 in `the other`");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_fails_before_a_step_that_may_be_repeated_goes_on_with_the_others() {
+    let results = threads::run(3, Some(4), memory(), Faults::none(), |comm| {
+        let team = Team::new(comm);
+        team.barrier("first")?;
+        let error = match team.rank() {
+            1 => team.fail(Error::invalid("no array")),
+            _ => team.barrier("put").unwrap_err(),
+        };
+        assert_eq!(error.message(), "rank 1: no array");
+        team.barrier("together")?;
+        // From the end of something there is no way back.
+        let error = match team.rank() {
+            1 => team.fail(Error::invalid("no array")),
+            _ => team.barrier("close").unwrap_err(),
+        };
+        assert_eq!(error.message(), "rank 1: no array");
+        if team.rank() == 2 {
+            assert_eq!(team.barrier("alone").unwrap_err().message(), "rank 1: no array");
+        }
+        Ok(())
+    });
+    results.into_iter().for_each(|r| r.unwrap());
+}
+
+#[test]
+fn a_rank_leaves_one_team_while_the_others_are_in_another() {
+    for seed in std::iter::once(None).chain((0..20).map(Some)) {
+        let results = threads::run(4, seed, memory(), Faults::none(), |comm| {
+            let (outer, inner) = (Team::new(comm.clone()), Team::new(comm.clone()));
+            let a = outer.open("create", Path::new("/a"), FileMode::CreateNew)?;
+            let b = inner.open("create", Path::new("/b"), FileMode::CreateNew)?;
+            // As of nested `with` blocks: two ranks fail in the inner, the others learn of it in a step of the outer.
+            if outer.rank() < 2 {
+                let error = inner.leave(Error::invalid(format!("boom {}", outer.rank())));
+                assert!(error.message().contains("boom"), "{error}");
+            } else {
+                let error = outer.barrier("read").unwrap_err();
+                assert!(error.message().contains("boom"), "{error}");
+                inner.leave(error);
+            }
+            assert!(b.sync("sync", Ok(())).unwrap_err().message().contains("boom"));
+            // Then the outer one, each when it comes to it; a further team is none the worse.
+            outer.leave(Error::invalid("the outer block"));
+            assert!(a.sync("sync", Ok(())).is_err());
+            Team::new(comm).barrier("a further team")
+        });
+        for (rank, result) in results.into_iter().enumerate() {
+            result.unwrap_or_else(|error| panic!("seed {seed:?}, rank {rank}: {error}"));
         }
     }
 }
@@ -195,19 +253,22 @@ fn a_file_that_cannot_be_opened_or_written_fails_on_all() {
 
 #[test]
 fn counters_are_those_computed_by_hand() {
-    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 24 bytes a round.
+    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 24 bytes a round, the first of a team 32.
     let agreed = Counters { collectives: 1, messages: 2, sent: 48, received: 48 };
+    let first = Counters { collectives: 2, messages: 4, sent: 64, received: 64 };
     let results = threads::run(3, Some(5), memory(), Faults::none(), |comm: Arc<dyn Comm>| {
         let rank = comm.rank() as u64;
         let count = |act: &dyn Fn(&Team) -> Result<()>| {
             let team = Team::new(comm.clone());
+            team.barrier("first").unwrap();
+            assert_eq!(team.counters(), first);
             act(&team).unwrap();
             let c = team.counters();
             Counters {
-                collectives: c.collectives - agreed.collectives,
-                messages: c.messages - agreed.messages,
-                sent: c.sent - agreed.sent,
-                received: c.received - agreed.received,
+                collectives: c.collectives - first.collectives - agreed.collectives,
+                messages: c.messages - first.messages - agreed.messages,
+                sent: c.sent - first.sent - agreed.sent,
+                received: c.received - first.received - agreed.received,
             }
         };
         let of = |collectives, messages, sent, received| Counters { collectives, messages, sent, received };

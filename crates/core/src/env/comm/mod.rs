@@ -27,7 +27,7 @@ pub mod single;
 mod team;
 pub mod threads;
 
-pub use team::{Counters, Sums, Team, TeamFile};
+pub use team::{Counters, Sums, Team, TeamFile, Teams};
 
 /// How [`Comm::allreduce`] joins values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,11 @@ pub trait Comm: Send + Sync + fmt::Debug {
     fn before_step(&self, step: &str) -> Result<()> {
         let _ = step;
         Ok(())
+    }
+    /// What the [`Team`]s of this communicator know of one another. One that is given out anew for each container
+    /// keeps it where all find it.
+    fn teams(&self) -> Arc<Teams> {
+        Arc::default()
     }
     /// Returns when all ranks have called it.
     fn barrier(&self) -> Result<()>;

@@ -5,6 +5,11 @@
 //! before a collective reaches every rank in that collective, as an error of the same kind that names the
 //! rank; the communicator stays usable. On a team of one rank nothing is exchanged.
 //!
+//! Several teams may share one communicator, as containers do that one program has open. They are numbered
+//! alike on all ranks, so that a rank which leaves one while others are in a step of another is understood,
+//! and the files of the one that was left are closed by all at that moment. Where ranks are out of step, each
+//! waiting in another call, all of them leave the teams that they are in: nobody waits for what will not come.
+//!
 //! ```
 //! use fieldstone_core::env::comm::{Team, single::SingleComm};
 //! use std::sync::Arc;
@@ -15,11 +20,12 @@
 //! # Ok(()) }
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Comm, CommFile, FileMode, Reduce};
 use crate::{Error, ErrorKind, Result};
@@ -56,27 +62,87 @@ struct Counting {
     received: AtomicU64,
 }
 
+/// The teams of one communicator, on this rank.
+#[derive(Debug, Default)]
+pub struct Teams(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    next: u64,
+    left: BTreeMap<u64, Weak<OnceLock<Told>>>,
+    /// The files that each has open, in the same order on all ranks.
+    files: BTreeMap<u64, Vec<Arc<dyn CommFile>>>,
+}
+
+/// A rank, and its error packed.
+type Told = (usize, Vec<u8>);
+
+impl Teams {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The team of this number goes on no more. Its files are closed: all ranks are here, as they never will be
+    /// again.
+    fn end(&self, number: u64, told: &Told) {
+        let (left, files) = {
+            let mut known = self.known();
+            (known.left.remove(&number), known.files.remove(&number))
+        };
+        if let Some(left) = left.and_then(|left| left.upgrade()) {
+            let _ = left.set(told.clone());
+        }
+        // What cannot be closed is closed with the process.
+        files.unwrap_or_default().iter().for_each(|file| drop(file.close()));
+    }
+}
+
 /// A communicator with agreement. See the module's text. Clones share the communicator and the counters.
 #[derive(Debug, Clone)]
 pub struct Team {
     comm: Arc<dyn Comm>,
     counting: Arc<Counting>,
+    teams: Arc<Teams>,
+    /// Its number among the communicator's; agreed upon in the first step that succeeds.
+    number: Arc<OnceLock<u64>>,
     /// The rank that left, and why: from then on nobody waits for anybody.
-    left: Arc<OnceLock<(usize, Vec<u8>)>>,
-    /// The files that were opened and not yet closed, in the same order on all ranks.
-    open: Arc<Mutex<Vec<Arc<dyn CommFile>>>>,
+    left: Arc<OnceLock<Told>>,
     /// Whether the last step failed, and all ranks were in it.
     failed_together: Arc<AtomicBool>,
 }
 
 /// Beside the rank that failed: it takes part in nothing more.
 const LEAVES: u64 = 1 << 32;
+/// Stands for the number of a team that has none yet.
+const UNNUMBERED: u64 = u64::MAX;
+/// The step of a rank that failed before it was in the others'.
+const FAIL: &str = "fail";
+/// Steps that may fail, and the ranks then go on together.
+const REPEATABLE: [&str; 2] = ["put", "get"];
 
 impl Team {
     /// A team of all ranks of `comm`.
     pub fn new(comm: Arc<dyn Comm>) -> Team {
-        let (counting, left) = (Arc::default(), Arc::default());
-        Team { comm, counting, left, open: Arc::default(), failed_together: Arc::default() }
+        let (teams, counting) = (comm.teams(), Arc::default());
+        let (number, left) = (Arc::default(), Arc::default());
+        let team = Team { comm, counting, teams, number, left, failed_together: Arc::default() };
+        if team.size() == 1 {
+            let next = team.teams.known().next;
+            team.take_number(next);
+        }
+        team
+    }
+
+    fn take_number(&self, number: u64) {
+        let mut known = self.teams.known();
+        known.next = number.saturating_add(1);
+        known.left.retain(|_, left| left.strong_count() > 0);
+        known.left.insert(number, Arc::downgrade(&self.left));
+        let _ = self.number.set(number);
+    }
+
+    fn number(&self) -> u64 {
+        self.number.get().copied().unwrap_or(UNNUMBERED)
     }
 
     /// This rank's number.
@@ -110,6 +176,15 @@ impl Team {
         self.decide(step, local, false)
     }
 
+    /// Takes part in the step that the other ranks are in as failed, because this rank could not begin it. Where that is
+    /// one which may be repeated, the ranks then go on together. Gives the error back.
+    pub fn fail(&self, error: Error) -> Error {
+        match self.decide::<()>(FAIL, Err(error), false) {
+            Err(error) => error,
+            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
+        }
+    }
+
     /// Takes part in the step that the other ranks are in, or come to, as failed, and in nothing after it: from
     /// then on every step fails on every rank, with this error, and without waiting. The team's files are closed.
     /// Gives the error back.
@@ -125,59 +200,95 @@ impl Team {
         if self.size() == 1 {
             self.failed_together.store(local.is_err(), Ordering::Release);
             if leaves {
-                self.close_all();
+                self.teams.end(self.number(), &(0, Vec::new()));
             }
             return local;
         }
         self.failed_together.store(false, Ordering::Release);
-        if let Some((rank, told)) = self.left.get() {
-            return Err(unpack(told).context(format_args!("rank {rank}")));
-        }
         let (rank, size) = (self.rank() as u64, self.size() as u64);
         let failed = if local.is_err() { size - rank } else { 0 };
         let failed = if leaves { failed | LEAVES } else { failed };
-        let code = xxh3_64(step.as_bytes());
-        let mut head = [failed, code, !code];
-        self.comm.allreduce(Reduce::Max, &mut head)?;
-        self.count_tree(24);
-        if head[0] == 0 {
-            return if head[1] == !head[2] { local } else { Err(self.different_steps(step)?) };
-        }
-        let loser = (size - (head[0] & (LEAVES - 1))) as usize;
-        let told = match (&local, loser == self.rank()) {
-            (Err(error), true) => pack(error),
-            _ => Vec::new(),
-        };
-        let told = self.comm.broadcast(loser, told)?;
-        if head[0] & LEAVES != 0 {
-            let _ = self.left.set((loser, told.clone()));
-            // Files are closed by all ranks together, and never again will they be in one step.
-            self.close_all();
-        } else {
-            self.failed_together.store(head[1] == !head[2], Ordering::Release);
-        }
-        match local {
-            Err(own) if loser == self.rank() => Err(own.context(format_args!("rank {loser}"))),
-            _ => Err(unpack(&told).context(format_args!("rank {loser}"))),
+        loop {
+            if let Some((rank, told)) = self.left.get() {
+                return Err(unpack(told).context(format_args!("rank {rank}")));
+            }
+            let code = xxh3_64_with_seed(step.as_bytes(), self.number());
+            let mut head = [failed, code, !code];
+            self.comm.allreduce(Reduce::Max, &mut head)?;
+            self.count_tree(24);
+            let in_step = head[1] == !head[2];
+            if head[0] == 0 && in_step {
+                return self.numbered().and(local);
+            }
+            if head[0] == 0 {
+                return Err(self.out_of_step(step, None)?);
+            }
+            let loser = (size - (head[0] & (LEAVES - 1))) as usize;
+            let told = match (&local, loser == self.rank()) {
+                (Err(error), true) => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
+                _ => Vec::new(),
+            };
+            let told = self.comm.broadcast(loser, told)?;
+            let (number, told) = told.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
+            let told = (loser, told.to_vec());
+            let is_left = head[0] & LEAVES != 0;
+            if is_left {
+                self.end(u64::from_le_bytes(*number), &told);
+                if leaves && self.left.get().is_none() {
+                    // Another rank left another team: this one is still to be told of.
+                    continue;
+                }
+            } else if in_step {
+                self.failed_together.store(true, Ordering::Release);
+            } else {
+                self.out_of_step(step, Some(&told))?;
+            }
+            return match local {
+                Err(own) if loser == self.rank() => Err(own.context(format_args!("rank {loser}"))),
+                _ => Err(unpack(&told.1).context(format_args!("rank {loser}"))),
+            };
         }
     }
 
-    fn different_steps(&self, step: &str) -> Result<Error> {
-        let steps = self.comm.allgather(step.as_bytes())?;
-        let own = String::from_utf8_lossy(&steps[0]).into_owned();
-        let other = steps.iter().enumerate().find(|(_, other)| **other != steps[0]);
-        let (rank, other) = other.map_or((0, step.into()), |(rank, s)| (rank, String::from_utf8_lossy(s)));
-        Ok(Error::conflict(format!("rank 0 is in `{own}`, rank {rank} in `{other}`"))
-            .with_hint("all ranks make the same collective calls in the same order"))
+    /// After the first step that succeeded: agrees upon this team's number.
+    fn numbered(&self) -> Result<()> {
+        if self.number.get().is_none() {
+            let mut next = [self.teams.known().next];
+            self.comm.allreduce(Reduce::Max, &mut next)?;
+            self.count_tree(8);
+            self.take_number(next[0]);
+        }
+        Ok(())
     }
 
-    fn open_files(&self) -> MutexGuard<'_, Vec<Arc<dyn CommFile>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end(&self, number: u64, told: &Told) {
+        self.teams.end(number, told);
+        if number == self.number() {
+            let _ = self.left.set(told.clone());
+        }
     }
 
-    fn close_all(&self) {
-        // What cannot be closed is closed with the process.
-        std::mem::take(&mut *self.open_files()).iter().for_each(|file| drop(file.close()));
+    /// Ranks are in different steps, one of them failed where `told` says so. They can go on where some only failed
+    /// before they were in the others' step, and that may be repeated. Else what each waits for will not come, and
+    /// all the teams that they are in end. The error says who is where.
+    fn out_of_step(&self, step: &str, told: Option<&Told>) -> Result<Error> {
+        let own = [&self.number().to_le_bytes()[..], step.as_bytes()].concat();
+        let all = self.comm.allgather(&own)?;
+        let places: Vec<(u64, &str)> = all.iter().map(|place| place_of(place)).collect();
+        let steps: BTreeSet<_> = places.iter().filter(|(_, step)| *step != FAIL).collect();
+        let numbers: BTreeSet<u64> = places.iter().map(|(number, _)| *number).collect();
+        let (number, first) = places[0];
+        let other = places.iter().enumerate().find(|(_, place)| **place != places[0]);
+        let (rank, (other_number, other)) = other.map_or((0, places[0]), |(rank, place)| (rank, *place));
+        let apart = if number == other_number { "" } else { " of another container" };
+        let error = Error::conflict(format!("rank 0 is in `{first}`, rank {rank} in `{other}`{apart}"))
+            .with_hint("all ranks make the same collective calls in the same order");
+        let goes_on = steps.iter().all(|(_, step)| REPEATABLE.contains(step));
+        if steps.len() > 1 || numbers.len() > 1 || !goes_on {
+            let told = told.cloned().unwrap_or_else(|| (0, pack(&error)));
+            numbers.iter().for_each(|number| self.end(*number, &told));
+        }
+        Ok(error)
     }
 
     /// Returns when all ranks are here, with the error of any that failed.
@@ -270,7 +381,7 @@ impl Team {
     pub fn open(&self, step: &'static str, path: &Path, mode: FileMode) -> Result<TeamFile> {
         self.agree(step, Ok(()))?;
         let file = self.agree(step, self.comm.open(path, mode))?;
-        self.open_files().push(file.clone());
+        self.teams.known().files.entry(self.number()).or_default().push(file.clone());
         Ok(TeamFile { team: self.clone(), file })
     }
 
@@ -387,10 +498,17 @@ impl TeamFile {
 
     /// Whether it was open.
     fn forget(&self) -> bool {
-        let mut open = self.team.open_files();
+        let mut known = self.team.teams.known();
+        let Some(open) = known.files.get_mut(&self.team.number()) else { return false };
         let place = open.iter().position(|other| Arc::ptr_eq(other, &self.file));
         place.map(|place| open.remove(place)).is_some()
     }
+}
+
+/// The number of a team and the step in which a rank is.
+fn place_of(bytes: &[u8]) -> (u64, &str) {
+    let (number, step) = bytes.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
+    (u64::from_le_bytes(*number), std::str::from_utf8(step).unwrap_or("?"))
 }
 
 /// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the

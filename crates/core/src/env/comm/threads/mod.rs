@@ -38,7 +38,7 @@ pub use faults::Faults;
 use self::file::ThreadFile;
 use self::meeting::{Call, Died, Meeting};
 use super::single::DiskCommFile;
-use super::{Comm, CommFile, FileMode, Reduce};
+use super::{Comm, CommFile, FileMode, Reduce, Teams};
 use crate::env::Disk;
 use crate::{Error, Result};
 
@@ -62,7 +62,8 @@ where
     let meeting = Arc::new(Meeting::new(size.clamp(1, MOST_RANKS), seed, faults));
     thread::scope(|scope| {
         let start = |rank| {
-            let comm = ThreadComm { meeting: meeting.clone(), rank, disk: disk.clone() };
+            let comm =
+                ThreadComm { meeting: meeting.clone(), rank, disk: disk.clone(), teams: Arc::default() };
             let (meeting, body) = (meeting.clone(), &body);
             scope.spawn(move || {
                 meeting.begin(rank);
@@ -132,6 +133,7 @@ struct ThreadComm {
     meeting: Arc<Meeting>,
     rank: usize,
     disk: Arc<dyn Disk>,
+    teams: Arc<Teams>,
 }
 
 impl fmt::Debug for ThreadComm {
@@ -179,6 +181,10 @@ impl Comm for ThreadComm {
 
     fn before_step(&self, step: &str) -> Result<()> {
         self.meeting.step(self.rank, step)
+    }
+
+    fn teams(&self) -> Arc<Teams> {
+        self.teams.clone()
     }
 
     fn barrier(&self) -> Result<()> {
