@@ -251,7 +251,8 @@ fn answers_are_right_after_thousands_of_edits() {
             agree(&read, &whole, &names, &what);
         }
     }
-    assert!(compared > 1_400 && used > 350, "{compared} compared, {used} through an index");
+    // Files that are cut in their data are opened for reading only, and not compared.
+    assert!(compared > 1_300 && used > 350, "{compared} compared, {used} through an index");
 }
 
 #[test]

@@ -64,9 +64,8 @@ pub fn open(path: &Path, mode: Mode, comm: Option<Arc<dyn Comm>>) -> Result<Cont
 pub fn convert(from: &Path, to: &Path, options: &CreateOptions) -> Result<Converted> {
     let from = open(from, Mode::Read, None)?;
     let to = create(to, None, options)?;
-    let converted = convert::convert(&from, &to)?;
-    to.close()?;
-    Ok(converted)
+    let converted = convert::convert(&from, &to).and_then(|converted| to.close().map(|()| converted));
+    converted.inspect_err(|_| to.abort(None))
 }
 
 /// Makes of one container per process the one that the processes would have written together.

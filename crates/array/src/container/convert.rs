@@ -4,14 +4,14 @@
 //! paths in both; where the target is a netCDF classic file they are spelled by the reversible rule.
 //!
 //! Invariants: objects keep their order, so that there and back again is the same header; at most [`PIECE`]
-//! bytes of data are in memory on a rank; what the source lacks at its end stays a hole.
+//! bytes of data are in memory on a rank; variables that lie behind the end of the source stay holes.
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names};
 
 use super::define::{DimColumn, Types, VarColumns};
-use super::file::Container;
+use super::file::{Container, whole};
 use super::model::{Metadata, VarInfo};
 
 /// Bytes that are copied at once.
@@ -31,11 +31,12 @@ pub struct Converted {
 /// Defines in `to`, which is in define mode and empty, all that `from` has, ends define mode and copies the
 /// data. Collective: rank 0 defines, all ranks copy. The caller closes `to`.
 ///
-/// Errors: `Invalid` where the format of `to` cannot hold something, naming it.
+/// Errors: `Invalid` where the format of `to` cannot hold something, naming it; `Corrupt` where data are cut off.
 pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     let team = to.team();
     let source = from.metadata();
     let defined = source.and_then(|source| {
+        check_whole(from, &*source)?;
         if team.rank() == 0 {
             define_all(&*source, to)?;
         }
@@ -46,6 +47,11 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     let copied = copy_share(from, to, &*source);
     let done = copied.and_then(|bytes| Ok(Converted { vars: source.counts()?.vars, bytes }));
     team.agree("convert data", done)
+}
+
+/// Whether a container has all data that it tells of; see [`whole`].
+pub(super) fn check_whole(from: &Container, source: &dyn Metadata) -> Result<()> {
+    whole::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
 }
 
 /// Defines all that `source` has, in its order.
@@ -144,7 +150,9 @@ impl Copy {
     pub fn var(&mut self, old: &VarInfo, new: &VarInfo) -> Result<()> {
         let len = slab_len(old)?;
         if old.is_record() {
-            self.slabs.push([old.begin, old.record_stride, new.begin, new.record_stride, len]);
+            if len > 0 {
+                self.slabs.push([old.begin, old.record_stride, new.begin, new.record_stride, len]);
+            }
             return Ok(());
         }
         self.part(old.begin, new.begin, len)

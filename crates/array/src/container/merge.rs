@@ -16,7 +16,7 @@ use fieldstone_core::env::comm::threads::{self, Faults, MOST_RANKS};
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Error, Result};
 
-use super::convert::{Copy, define_all, place, slab_len};
+use super::convert::{Copy, check_whole, define_all, place, slab_len};
 use super::file::{Container, CreateOptions, Mode, VarRef};
 use super::model::{Counts, Metadata, VarInfo};
 
@@ -67,6 +67,7 @@ fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
     let alone = Arc::new(SingleComm::new(env.disk.clone()));
     let opened = Container::open(own, Mode::Read, alone, env)
         .and_then(|from| Ok((from.metadata()?, from)))
+        .and_then(|(source, from)| check_whole(&from, &*source).map(|()| (source, from)))
         .and_then(|(source, from)| define_all(&*source, to).map(|()| (source, from)))
         .map_err(|error| error.context(own.display()));
     let (source, from) = team.agree("merge", opened)?;
@@ -140,10 +141,15 @@ fn compare(from: &Container, to: &Container, old: &VarInfo, new: &VarInfo, numre
         let mut left = len;
         while left > 0 {
             let now = left.min(PIECE);
+            let mut read = 0;
             for (file, buffer, at) in [(&source, &mut a, at), (&target, &mut b, there)] {
                 buffer.clear();
                 buffer.resize(now as usize, 0);
-                file.read_at(buffer, at)?;
+                read += file.read_at(buffer, at)?;
+            }
+            if read == 0 {
+                // Both lie behind the ends of their files.
+                return Ok(());
             }
             if a != b {
                 return Err(Error::conflict(format!(

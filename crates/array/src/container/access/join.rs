@@ -303,7 +303,7 @@ fn whole<M>(
         piece.span == span && offset + (piece.place - place) as u64 + piece.elements * size > end
     };
     match rounds.pieces.iter().find(cut_off) {
-        Some(piece) => Err(cut_short(&requests[piece.request], end)),
+        Some(piece) => Err(cut_short(&requests[piece.request], target.file.len()?)),
         None => Ok(()),
     }
 }

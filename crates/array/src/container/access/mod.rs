@@ -168,6 +168,9 @@ type FirstMisfit = Option<(usize, Misfit)>;
 pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
     let requests = puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>()?;
     let records = needed(&requests);
+    // Else another thread could fill what this one has written.
+    let grows = target.filled.is_some() && records > target.records.get();
+    let _growing = grows.then(|| target.records.growing());
     let known = target.records.get();
     if let (Some(vars), true) = (target.filled, records > known) {
         if target.file.team().size() > 1 {
@@ -177,6 +180,7 @@ pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
             .with_hint("add records in a collective put, or create the file without filling"));
         }
         let jobs = vars.iter().flat_map(|var| var.jobs(known, records, covered(puts, var, known, records)));
+        let _others_may_write = target.records.sharing();
         fill::write(target.file, &jobs.collect::<Vec<_>>())?;
     }
     let misfit = match &requests[..] {
@@ -209,6 +213,14 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
             target.file,
             Ok(vars.iter().flat_map(|var| var.jobs(known, records, false)).collect()),
         )?;
+    }
+    if records > known {
+        // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
+        let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
+        let ends = team.max("put", target.file.len().map(|len| vec![end, len]))?;
+        if ends[1] < ends[0] {
+            target.file.set_len("put", Ok(ends[0]))?;
+        }
     }
     let misfit = join::put_all(target, &requests)?;
     target.records.raise(records);

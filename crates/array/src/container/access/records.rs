@@ -6,7 +6,7 @@
 //! Invariant: the number never falls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -19,6 +19,8 @@ pub struct Records {
     most: u64,
     /// Writers that write what they read around their elements exclude all others.
     writing: RwLock<()>,
+    /// Held while records that are to be filled are added: by one thread at a time.
+    growing: Mutex<()>,
 }
 
 impl Records {
@@ -26,7 +28,7 @@ impl Records {
     pub fn new(count: u64, version: Version) -> Records {
         // All ones mean that the file's length tells the number.
         let most = if version == Version::Cdf5 { u64::MAX >> 1 } else { u64::from(u32::MAX) - 1 };
-        Records { count: AtomicU64::new(count), most, writing: RwLock::default() }
+        Records { count: AtomicU64::new(count), most, writing: RwLock::default(), growing: Mutex::default() }
     }
 
     /// How many there are.
@@ -56,28 +58,13 @@ impl Records {
         self.writing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Held from looking at the number of records until those that are filled and written are counted.
+    pub(super) fn growing(&self) -> MutexGuard<'_, ()> {
+        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Held while reading, changing and writing back a span.
     pub(super) fn excluding(&self) -> RwLockWriteGuard<'_, ()> {
         self.writing.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The number of records in a file that does not state it (a streaming file): as many as there is data for.
-///
-/// `record_begin` is the offset of the first record, `record_size` the distance of records, and `used` the
-/// bytes of a record up to the end of its last variable's data, without padding: the last record of a file may
-/// lack it.
-///
-/// ```
-/// use fieldstone_array::container::access::records::from_len;
-/// assert_eq!(from_len(100 + 3 * 8, 100, 8, 5), 3);
-/// assert_eq!(from_len(100 + 2 * 8 + 5, 100, 8, 5), 3);
-/// assert_eq!(from_len(100 + 2 * 8 + 4, 100, 8, 5), 2);
-/// ```
-pub fn from_len(len: u64, record_begin: u64, record_size: u64, used: u64) -> u64 {
-    let padding = record_size.saturating_sub(used);
-    match len.checked_sub(record_begin) {
-        Some(bytes) if record_size > 0 => bytes.saturating_add(padding) / record_size,
-        _ => 0,
     }
 }

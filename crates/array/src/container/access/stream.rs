@@ -158,7 +158,7 @@ pub(super) fn get(target: &Target<'_>, request: &mut Request<'_, &mut [u8]>) -> 
         if n < bytes.len() {
             bytes[n..].fill(0);
             if target.beyond == Beyond::Corrupt {
-                return Err(join::cut_short(request, offset + n as u64));
+                return Err(join::cut_short(request, target.file.len()?));
             }
         }
         Ok(())

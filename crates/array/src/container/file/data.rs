@@ -13,18 +13,19 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
 use fieldstone_format::netcdf::{Header, write};
-use fieldstone_format::partitioned as partitioned_format;
+use fieldstone_format::partitioned::{self as partitioned_format, Head};
 
 use super::fresh::Fresh;
 use super::full::{Full, Read, shown_name, var_info};
 use super::index;
 use super::indexed::Indexed;
-use super::options::{CreateOptions, Mode};
+use super::options::{CreateOptions, Mode, agree_on};
 use super::place::Place;
 use super::source::{FileSource, Unfinished};
 use super::state::Handles;
+use super::whole;
 use crate::container::access::fill::Job;
-use crate::container::access::{self, FillVar, Records};
+use crate::container::access::{self, Beyond, FillVar, Records};
 use crate::container::define::version_of;
 use crate::container::enddef::{Indexing, Report};
 use crate::container::model::{Format, Metadata, VarInfo};
@@ -67,22 +68,51 @@ pub(super) struct Data {
     pub filled: Option<Vec<FillVar>>,
     pub(super) vars: Handles,
     pub(super) dims: Handles,
+    /// Whether it was changed since it was opened.
+    pub(super) changed: Mutex<bool>,
+    /// Whether bytes follow the data that records would grow over: they go with the first change.
+    pub(super) tail: bool,
+    /// What lies behind the end of the file.
+    pub(super) beyond: Beyond,
 }
 
 impl Data {
     /// Collective: data mode of an existing container.
     pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
+        agree_on(team, "open", path, Ok(mode.given()), || Ok(String::new()))?;
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Data::read(file.clone(), Place::of(env, path), mode);
+        let data = Place::of(env, path).and_then(|place| Data::read(file.clone(), place, mode));
         let data = team.agree("open", data.map_err(|error| error.context(path.display())));
         let data = data.inspect_err(|_| file.give_up())?;
-        if data.writable && data.options.indexing == Indexing::Always && data.layout.record_size > 0 {
-            // Records grow over the index: it is written again at the end.
-            let end = data.data_end(data.records.get());
-            data.file.set_len("open", end).inspect_err(|_| data.file.give_up())?;
+        if team.size() > 1 {
+            // A rank that writes alone could not cut what is behind the data: that takes all.
+            data.cut_tail().inspect_err(|_| data.file.give_up())?;
         }
         Ok(data)
+    }
+
+    /// Collective: cuts what follows the data of a file that is about to change, where records grow: nothing of
+    /// it is to show in a record. An index is written again at the end.
+    fn cut_tail(&self) -> Result<()> {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.tail && !*changed {
+            self.file.set_len("open", self.data_end(self.records.get()))?;
+            *changed = true;
+        }
+        Ok(())
+    }
+
+    /// Says that the file is about to change.
+    pub(super) fn changing(&self) -> Result<()> {
+        if self.file.team().size() == 1 {
+            if self.tail {
+                self.records.raise(self.stated_records()?);
+            }
+            self.cut_tail()?;
+        }
+        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        Ok(())
     }
 
     fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
@@ -100,6 +130,9 @@ impl Data {
                 record_size: head.record_size,
                 one_record_var: false,
             };
+            if mode == Mode::Append {
+                whole::check(&*reader, &layout, reader.records().get(), file.len()?)?;
+            }
             return Ok(Data {
                 file,
                 place: Mutex::new(place),
@@ -118,14 +151,18 @@ impl Data {
                 filled: None,
                 vars: Handles::default(),
                 dims: Handles::default(),
+                changed: Mutex::default(),
+                tail: false,
+                beyond: if mode == Mode::Append { Beyond::Zeros } else { Beyond::Corrupt },
             });
         }
+        let file_len = file.len()?;
         let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
         let indexed = Indexed::open(source.clone())?;
         if indexed.is_some() {
             options.indexing = Indexing::Always;
         }
-        let data = |metadata, held, records, layout, spelled, options| Data {
+        let data = |metadata, held, records, layout, spelled, options, (tail, beyond)| Data {
             file,
             place: Mutex::new(place),
             options,
@@ -143,6 +180,9 @@ impl Data {
             filled: None,
             vars: Handles::default(),
             dims: Handles::default(),
+            changed: Mutex::default(),
+            tail,
+            beyond,
         };
         if let (Some(indexed), Mode::Read) = (indexed, mode) {
             let (records, locator) = (indexed.shared_records(), *indexed.locator());
@@ -150,7 +190,15 @@ impl Data {
             let spelled = locator.spelled;
             let (header_len, record_size) = (locator.header_len, locator.record_size);
             let layout = Layout { header_len, record_size, ..Layout::default() };
-            return Ok(data(Arc::new(indexed), Held::Other, records, layout, spelled, options));
+            return Ok(data(
+                Arc::new(indexed),
+                Held::Other,
+                records,
+                layout,
+                spelled,
+                options,
+                (false, Beyond::Corrupt),
+            ));
         }
         let read = Read::from(&*source)?;
         let records = Arc::new(Records::new(read.numrecs(&*source)?, read.raw.version));
@@ -158,7 +206,17 @@ impl Data {
         let spelled = read.spelled;
         let (header, layout) = read.shown();
         let full = Arc::new(Full::new(header, layout, records.clone()));
-        Ok(data(full.clone(), Held::Full(full), records, layout, spelled, options))
+        // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
+        // variable what lies there was lost.
+        let is_whole = whole::check(&*full, &layout, records.get(), file_len);
+        let beyond = if is_whole.is_ok() { Beyond::Zeros } else { Beyond::Corrupt };
+        let mut tail = false;
+        if mode == Mode::Append {
+            whole::can_grow(full.header(), &layout)?;
+            is_whole?;
+            tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
+        }
+        Ok(data(full.clone(), Held::Full(full), records, layout, spelled, options, (tail, beyond)))
     }
 
     pub fn place(&self) -> MutexGuard<'_, Place> {
@@ -299,14 +357,34 @@ impl Data {
         if !self.writable {
             return team.barrier(if closing { "close" } else { "sync" });
         }
-        let numrecs = self.records.agree(team, if closing { "close" } else { "sync" })?;
+        let step = if closing { "close" } else { "sync" };
         let finished = self.finished.load(Ordering::Acquire);
+        let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others may have added records to the file since it was opened: none of them is to be lost.
+        let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
+        let mine = stated.and_then(|stated| {
+            Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
+        });
+        let known = team.max(step, mine)?;
+        let (numrecs, changed, len) = (known[0], known[1] > 0, known[2]);
+        self.records.raise(numrecs);
+        if finished && !changed {
+            return if durable { self.file.sync(step, Ok(())) } else { Ok(()) };
+        }
+        if finished {
+            let own = if team.rank() == 0 { self.place().check_own() } else { Ok(()) };
+            team.agree(step, own)?;
+        }
         // Records grow over the index, so while they may it is not there.
         let indexed = closing || self.layout.record_size == 0;
         if indexed && self.wants_index() {
             self.write_index(numrecs)?;
         } else if self.options.format != Format::Partitioned || numrecs * self.layout.record_size.min(1) > 0 {
-            self.file.set_len("finish", self.data_end(numrecs))?;
+            // What others have written behind it stays.
+            let end = team.agree(step, self.data_end(numrecs))?;
+            if len < end {
+                self.file.set_len("finish", Ok(end))?;
+            }
         }
         let head = match self.options.format {
             Format::Classic(version) => {
@@ -332,6 +410,20 @@ impl Data {
         self.finished.store(true, Ordering::Release);
         self.ever.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// How many records the file under the path states; 0 where it leaves that to its length.
+    fn stated_records(&self) -> Result<u64> {
+        let Format::Classic(version) = self.options.format else {
+            let mut head = [0; Head::LEN];
+            let read = self.file.read_at(&mut head, 0)?;
+            return Ok(Head::decode(&head[..read])?.numrecs);
+        };
+        let (width, mut bytes) = (version.size_width(), [0; 8]);
+        let read = self.file.read_at(&mut bytes[8 - width..], 4)?;
+        let stated = u64::from_be_bytes(bytes);
+        let in_range = read == width && stated <= self.records.most();
+        Ok(if in_range { stated } else { 0 })
     }
 
     /// Whether the file gets an index: one that was defined here as was decided then, another one if it had one.

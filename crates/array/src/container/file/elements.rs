@@ -5,7 +5,7 @@ use fieldstone_format::netcdf::NcType;
 
 use super::Container;
 use super::data::Data;
-use crate::container::access::{self, Beyond, Get, Put, Selection, Target};
+use crate::container::access::{self, Get, Put, Selection, Target};
 use crate::container::define::version_of;
 use crate::container::model::VarInfo;
 
@@ -16,7 +16,7 @@ impl Data {
             version: version_of(self.options.format),
             records: &self.records,
             filled: self.filled.as_deref(),
-            beyond: if self.writable { Beyond::Zeros } else { Beyond::Corrupt },
+            beyond: self.beyond,
         }
     }
 
@@ -49,7 +49,7 @@ impl Container {
     /// As [`put`](Container::put), many at once, joined into few writes. Of overlapping ones the later wins.
     pub fn put_many(&self, puts: &[Put<'_>], collective: bool) -> Result<()> {
         let mode = self.data("put")?;
-        let allowed = mode.may_write(self.path());
+        let allowed = mode.may_write(self.path()).and_then(|()| mode.changing());
         if collective {
             return access::put_all(&mode.target(), allowed.map(|()| puts));
         }

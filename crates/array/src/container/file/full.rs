@@ -41,7 +41,7 @@ impl Read {
     pub fn from(source: &dyn Source) -> Result<Read> {
         let (raw, places) = parse::header(source)?;
         let layout = Layout::of(&raw, places.header_len)?;
-        let spelled = is_spelled(&raw.attrs);
+        let spelled = paths::is_spelled(&raw.attrs);
         Ok(Read { raw, layout, spelled })
     }
 
@@ -63,11 +63,6 @@ impl Read {
         }
         (self.raw, self.layout)
     }
-}
-
-/// Whether global attributes state that names are spelled.
-pub(crate) fn is_spelled(attrs: &Attrs) -> bool {
-    attrs.find(paths::ATTRIBUTE).is_some_and(|attr| attr.value == paths::RULE.as_bytes())
 }
 
 /// The path that a name of the file is shown as.

@@ -30,6 +30,7 @@
 //! | `state`, `data` | the modes |
 //! | `elements` | data in and out |
 //! | `moving` | copies data after a redefinition |
+//! | `whole` | whether a file holds the data that its header tells of |
 //!
 //! Invariants:
 //! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
@@ -52,6 +53,7 @@ pub mod options;
 pub mod place;
 mod source;
 mod state;
+pub(in crate::container) mod whole;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -143,7 +145,9 @@ impl Container {
 
     /// Says that there are at least so many records.
     pub(super) fn grow(&self, numrecs: u64) -> Result<()> {
-        self.data("grow")?.records.raise(numrecs);
+        let data = self.data("grow")?;
+        data.changing()?;
+        data.records.raise(numrecs);
         Ok(())
     }
 
@@ -432,6 +436,10 @@ impl Container {
             let mut report = self.report();
             report.phases.push(Phase { name: "close", seconds, peak_bytes: data.memory() });
             self.keep_report(&report);
+            if closed.is_err() && self.team.rank() == 0 {
+                data.discard();
+                data.discard_beside();
+            }
             *state = State::Ended(if closed.is_ok() { "closed" } else { "left by a failed close" });
             return closed;
         }
@@ -441,10 +449,7 @@ impl Container {
     /// Tells the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
     /// error back, with this rank's number.
     pub fn fail(&self, error: Error) -> Error {
-        match self.team.agree::<()>("fail", Err(error)) {
-            Err(error) => error,
-            Ok(()) => Error::internal("ranks agreed that none failed"),
-        }
+        self.team.fail(error)
     }
 
     /// Gives up. The other ranks' next collective call raises `error`, with this rank's number; a container

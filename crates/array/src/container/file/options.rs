@@ -1,5 +1,9 @@
 //! How a container is created and opened.
 
+use std::path::Path;
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Version;
 use fieldstone_format::netcdf::layout::Alignment;
 
@@ -31,6 +35,102 @@ impl Default for CreateOptions {
             alignment: Alignment::default(),
         }
     }
+}
+
+/// Options of a call by name and value, in words. All ranks give the same.
+pub(super) type Given = Vec<(&'static str, String)>;
+
+impl CreateOptions {
+    /// The options in words, with the strategy that they come to.
+    pub(super) fn given(&self, strategy: Strategy) -> Given {
+        let format = match self.format {
+            Format::Classic(Version::Cdf1) => "cdf1",
+            Format::Classic(Version::Cdf2) => "cdf2",
+            Format::Classic(Version::Cdf5) => "cdf5",
+            Format::Partitioned => "partitioned",
+        };
+        let (strategy, slots) = match strategy {
+            Strategy::Scalable => ("scalable", None),
+            Strategy::App => ("app", None),
+            Strategy::LibraryHash { slots } => ("library-hash", Some(slots)),
+            Strategy::LibrarySort => ("library-sort", None),
+            Strategy::Partitioned => ("partitioned", None),
+        };
+        let index = match self.indexing {
+            Indexing::Auto => "auto",
+            Indexing::Always => "always",
+            Indexing::Never => "never",
+        };
+        let Alignment { v_align, r_align, h_minfree, v_minfree } = self.alignment;
+        let words = [("format", format), ("strategy", strategy), ("index", index)];
+        let mut given: Given = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
+        given.extend(slots.map(|slots| ("hash_size", slots.to_string())));
+        given.push(("fill", self.fill.to_string()));
+        let numbers =
+            [("v_align", v_align), ("r_align", r_align), ("h_minfree", h_minfree), ("v_minfree", v_minfree)];
+        given.extend(numbers.map(|(name, number)| (name, number.to_string())));
+        given
+    }
+}
+
+impl Mode {
+    /// The mode in words.
+    pub(super) fn given(self) -> Given {
+        let word = if self == Mode::Read { "r" } else { "a" };
+        vec![("mode", word.to_owned())]
+    }
+}
+
+/// Collective, and the first that ranks do in `create` and `open`: they give one path and the same options.
+/// What rank 0 decides with that comes back on all.
+///
+/// Errors: of any rank that cannot take part; `Conflict` that names the option and the values of two ranks.
+pub(super) fn agree_on(
+    team: &Team,
+    step: &'static str,
+    path: &Path,
+    given: Result<Given>,
+    decide: impl FnOnce() -> Result<String>,
+) -> Result<String> {
+    // Parts end in zero bytes: of values none has one, and no path of a file.
+    let own_path = path.as_os_str().as_encoded_bytes();
+    let given = given.and_then(|given| match own_path.contains(&0) {
+        true => Err(Error::invalid(format!("the path {path:?} holds a zero byte"))),
+        false => Ok(given),
+    });
+    let mut parts = Vec::new();
+    let mut told = given.map(|given| {
+        parts = given;
+        Vec::new()
+    });
+    if team.rank() == 0 {
+        told = told.and_then(|_| {
+            let decided = decide()?.into_bytes();
+            let values = parts.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+            Ok([&decided[..], own_path].into_iter().chain(values).collect::<Vec<_>>().join(&0))
+        });
+    }
+    let told = team.broadcast(step, 0, told)?;
+    let mut told = told.split(|byte| *byte == 0);
+    let decided = String::from_utf8_lossy(told.next().unwrap_or_default()).into_owned();
+    let root_path = told.next().unwrap_or_default();
+    let mut told = told.map(String::from_utf8_lossy);
+    let shown = path.display();
+    let mut same = Ok(());
+    if root_path != own_path {
+        let root_path = String::from_utf8_lossy(root_path);
+        let text = format!("this rank {step}s {shown}, but rank 0 {step}s {root_path}");
+        same = Err(Error::conflict(text).with_hint("give the same path on all ranks"));
+    }
+    for (name, own) in &parts {
+        let (root_name, root) = (told.next().unwrap_or_default(), told.next().unwrap_or_default());
+        if same.is_ok() && (root_name != *name || root != *own) {
+            let text =
+                format!("this rank {step}s {shown} with {name} {own}, but rank 0 with {root_name} {root}");
+            same = Err(Error::conflict(text).with_hint("give the same options on all ranks"));
+        }
+    }
+    team.agree(step, same.map(|()| decided))
 }
 
 /// How a container is opened.

@@ -10,14 +10,21 @@
 //! Invariants: before [`Place::publish`] returns nobody finds a new container under the path; the calls are
 //! collective, and only rank 0 renames and removes.
 
+use std::ffi::OsStr;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::{Error, ErrorKind, Result};
 
+use super::options::{Given, agree_on};
+
 /// First bytes of a file that its writer has not finished; the format's fourth byte follows.
 pub const UNFINISHED: &[u8; 3] = b"FSU";
+
+/// Bytes of a file's name that are kept in the name beside it: file systems take 255, and 23 are added.
+const NAME_KEPT: usize = 255 - 23;
 
 /// A path, and where its container is being written.
 #[derive(Debug, Clone)]
@@ -25,49 +32,68 @@ pub struct Place {
     env: Env,
     path: PathBuf,
     written: PathBuf,
-    /// What a file written beside the path is renamed to: the path, or where its link leads.
+    /// What a file written beside the path is renamed to: the path, or where its link leads; absolute.
     takes: PathBuf,
+    /// The file that was created, as rank 0 found it: another may take the path meanwhile.
+    inode: Option<u64>,
 }
 
 impl Place {
     /// Collective: creates the file in which a new container is written, beside an existing one of that path.
     ///
+    /// `given` are the options of this rank, or why it cannot take part.
+    ///
     /// Errors: `Invalid` where the path names something else than a file; `Conflict` where ranks disagree
-    /// about the path; `NotFound` where its folder is missing.
-    pub fn create(team: &Team, env: &Env, path: &Path, fourth: u8) -> Result<(Place, TeamFile)> {
-        let own = path.as_os_str().as_encoded_bytes();
-        let mut choice = Ok(own.to_vec());
-        if team.rank() == 0 {
-            choice = beside(env, path).map(|beside| [own, &[0], beside.as_bytes()].concat());
-        }
-        let choice = team.broadcast("create", 0, choice)?;
-        let split = choice.iter().position(|byte| *byte == 0).unwrap_or(choice.len());
-        let (root_path, beside) =
-            (&choice[..split], String::from_utf8_lossy(choice.get(split + 1..).unwrap_or(&[])));
-        let same = if root_path == own {
-            Ok(())
-        } else {
-            let root_path = String::from_utf8_lossy(root_path);
-            Err(Error::conflict(format!(
-                "this rank creates {}, but rank 0 creates {root_path}",
-                path.display()
-            ))
-            .with_hint("give the same path on all ranks"))
+    /// about the path or an option; `NotFound` where its folder is missing.
+    pub fn create(
+        team: &Team,
+        env: &Env,
+        path: &Path,
+        (given, fourth): (Result<Given>, u8),
+    ) -> Result<(Place, TeamFile)> {
+        // Absolute, so that a process may go to another folder meanwhile.
+        let absolute = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause));
+        let (takes, given) = match (given, absolute) {
+            (Ok(given), Ok(absolute)) => (absolute, Ok(given)),
+            (Err(error), _) | (_, Err(error)) => (PathBuf::new(), Err(error)),
         };
-        let takes = same.and_then(|()| match beside.is_empty() {
-            true => Ok(path.to_owned()),
-            false => env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause)),
-        });
-        let takes = team.agree("create", takes)?;
-        let written = if beside.is_empty() { path.to_owned() } else { takes.with_file_name(&*beside) };
-        let place = Place { env: env.clone(), path: path.to_owned(), written, takes };
-        let file = team.open("create", &place.written, FileMode::CreateNew).map_err(taken)?;
+        let beside = agree_on(team, "create", path, given, || beside(env, path))?;
+        let written = if beside.is_empty() { takes.clone() } else { takes.with_file_name(beside) };
+        let mut place = Place { env: env.clone(), path: path.to_owned(), written, takes, inode: None };
+        let opened = if place.is_beside() { &place.written } else { path };
+        let file = team.open("create", opened, FileMode::CreateNew);
+        let file = file.map_err(|error| place.not_created(error))?;
         let marked = if team.rank() == 0 { place.begin(&file, fourth) } else { Ok(()) };
-        team.agree("create", marked).inspect_err(|_| file.give_up())?;
+        team.agree("create", marked).inspect_err(|_| {
+            file.give_up();
+            if team.rank() == 0 {
+                place.discard();
+            }
+        })?;
         Ok((place, file))
     }
 
-    fn begin(&self, file: &TeamFile, fourth: u8) -> Result<()> {
+    /// Why the file could not be created, in words of the path.
+    fn not_created(&self, error: Error) -> Error {
+        if error.kind() == ErrorKind::NotFound {
+            return error.with_hint("create the folder first");
+        }
+        // Looking at a link that leads nowhere finds nothing, and yet its name is taken.
+        let folder = self.written.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let names = self.env.disk.list_dir(folder.unwrap_or(Path::new("."))).unwrap_or_default();
+        let is_listed = |name: &OsStr| names.iter().any(|(listed, _)| OsStr::new(listed) == name);
+        let absent = self.env.disk.stat(&self.written).is_err_and(|cause| cause.kind() == NotFound);
+        if absent && self.written.file_name().is_some_and(is_listed) {
+            let path = self.written.display();
+            return Error::invalid(format!("{path} is a link that leads to no file"))
+                .with_hint("remove the link, or give the path of a file");
+        }
+        error
+    }
+
+    fn begin(&mut self, file: &TeamFile, fourth: u8) -> Result<()> {
+        let stat = self.env.disk.stat(&self.written);
+        self.inode = Some(stat.map_err(|cause| Error::io("look at", &self.written, cause))?.inode);
         if self.is_beside() {
             let copied = self.env.disk.copy_permissions(&self.takes, &self.written);
             copied.map_err(|cause| Error::io("give permissions to", &self.written, cause))?;
@@ -76,8 +102,15 @@ impl Place {
     }
 
     /// A finished container's place.
-    pub fn of(env: &Env, path: &Path) -> Place {
-        Place { env: env.clone(), path: path.to_owned(), written: path.to_owned(), takes: path.to_owned() }
+    pub fn of(env: &Env, path: &Path) -> Result<Place> {
+        let takes = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause))?;
+        let inode = env.disk.stat(&takes).ok().map(|stat| stat.inode);
+        Ok(Place { env: env.clone(), path: path.to_owned(), written: takes.clone(), takes, inode })
+    }
+
+    /// Where the file is, wherever the process has gone meanwhile.
+    pub fn absolute(&self) -> &Path {
+        &self.takes
     }
 
     /// The container's path.
@@ -87,7 +120,7 @@ impl Place {
 
     /// Whether it is written beside the path, which it takes when it is finished.
     pub fn is_beside(&self) -> bool {
-        self.written != self.path
+        self.written != self.takes
     }
 
     /// Collective: the container is finished. `head` is what rank 0 writes at offset 0, magic first; the rest of
@@ -95,7 +128,11 @@ impl Place {
     pub fn publish(&mut self, file: &TeamFile, head: &[u8], durable: bool) -> Result<()> {
         let (team, root) = (file.team().clone(), file.team().rank() == 0);
         let magic = head.len().min(4);
-        let counted = if root { file.write_at(&head[magic..], magic as u64) } else { Ok(()) };
+        let counted = if root {
+            self.check_own().and_then(|()| file.write_at(&head[magic..], magic as u64))
+        } else {
+            Ok(())
+        };
         team.agree("finish", counted)?;
         // An old container is replaced by nothing that a power cut could take away.
         let durable_first = durable || self.is_beside();
@@ -109,13 +146,13 @@ impl Place {
         }
         let named = if root { self.take_name(durable) } else { Ok(()) };
         team.agree("finish", named)?;
-        self.written.clone_from(&self.path);
+        self.written.clone_from(&self.takes);
         Ok(())
     }
 
     fn take_name(&self, durable: bool) -> Result<()> {
         let disk = &self.env.disk;
-        if self.written != self.path {
+        if self.is_beside() {
             disk.rename(&self.written, &self.takes)
                 .map_err(|cause| Error::io("rename to", &self.takes, cause))?;
         }
@@ -127,10 +164,27 @@ impl Place {
         Ok(())
     }
 
+    /// Whether what has the name under which the file was created is still that file.
+    fn is_own(&self) -> bool {
+        self.inode.is_none_or(|own| self.env.disk.stat(&self.written).is_ok_and(|stat| stat.inode == own))
+    }
+
+    /// Errors: `Conflict` where the file that is written is not the one under its name.
+    pub fn check_own(&self) -> Result<()> {
+        if self.is_own() {
+            return Ok(());
+        }
+        let path = self.written.display();
+        Err(Error::conflict(format!("{path} was removed or replaced while this container was written"))
+            .with_hint("let one at a time create a container of that path"))
+    }
+
     /// Removes an unfinished file. Only where nothing of it was published; what cannot be removed stays, and
-    /// says that it is unfinished.
+    /// says that it is unfinished. What another has put in its place stays.
     pub fn discard(&self) {
-        let _ = self.env.disk.unlink(&self.written);
+        if self.is_own() {
+            let _ = self.env.disk.unlink(&self.written);
+        }
     }
 }
 
@@ -153,16 +207,13 @@ fn beside(env: &Env, path: &Path) -> Result<String> {
         Ok(_) => {
             let mut random = [0; 8];
             env.rand.fill(&mut random);
-            Ok(format!(".{}.{:016x}.part", name.to_string_lossy(), u64::from_le_bytes(random)))
+            let mut name = name.to_string_lossy().into_owned();
+            while name.len() > NAME_KEPT {
+                name.pop();
+            }
+            Ok(format!(".{name}.{:016x}.part", u64::from_le_bytes(random)))
         }
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(cause) if cause.kind() == NotFound => Ok(String::new()),
         Err(cause) => Err(Error::io("look at", path, cause)),
     }
-}
-
-fn taken(error: Error) -> Error {
-    if error.kind() == ErrorKind::NotFound {
-        return error.with_hint("create the folder first");
-    }
-    error
 }

@@ -15,7 +15,7 @@ use super::full::{dim_info, var_info};
 use super::moving;
 use super::options::CreateOptions;
 use super::place::{self, Place};
-use crate::container::access::Records;
+use crate::container::access::{Beyond, Records};
 use crate::container::define::{Definitions, DimColumn, VarColumns};
 use crate::container::enddef::{self, EnddefOptions};
 use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
@@ -106,9 +106,9 @@ impl Handles {
 impl Define {
     /// Collective: define mode of a new container.
     pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
-        strategy_of(options)?;
+        let given = strategy_of(options).map(|strategy| options.given(strategy));
         let fourth = unfinished_mark(options.format);
-        let target = Some(Place::create(team, env, path, fourth)?);
+        let target = Some(Place::create(team, env, path, (given, fourth))?);
         Ok(Define {
             definitions: Definitions::new(options.format),
             options: *options,
@@ -166,8 +166,9 @@ impl Define {
         let (place, file) = match (&self.target, &self.old, &in_place) {
             (Some((place, file)), _, _) => (place.clone(), file.clone()),
             (None, Some(old), None) => {
-                let path = old.place().path().to_owned();
-                Place::create(team, env, &path, unfinished_mark(self.options.format))?
+                let path = old.place().absolute().to_owned();
+                // All ranks opened it with the same options.
+                Place::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
             }
             (None, _, Some(old)) => {
                 let root = team.rank() == 0;
@@ -222,6 +223,9 @@ impl Define {
             filled: None,
             vars: std::mem::take(&mut self.vars),
             dims: std::mem::take(&mut self.dims),
+            changed: Mutex::new(true),
+            tail: false,
+            beyond: Beyond::Zeros,
         };
         if let (Some(old), None) = (&self.old, in_place) {
             let headers = old.header().and_then(|from| Ok((from, data.header()?)));
