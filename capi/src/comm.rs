@@ -421,8 +421,12 @@ impl TableFile {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match *open {
             true => Ok(open),
-            false => Err(Error::invalid(format!("{} was closed", self.path.display()))),
+            false => Err(self.was_closed()),
         }
+    }
+
+    fn was_closed(&self) -> Error {
+        Error::invalid(format!("{} was closed", self.path.display()))
     }
 }
 
@@ -543,8 +547,12 @@ impl CommFile for TableFile {
     }
 
     fn close(&self) -> Result<()> {
-        drop(self.using()?);
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = false;
+        // Calls that other threads have begun end first; of two that close, one does.
+        let was_open =
+            std::mem::replace(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner), false);
+        if !was_open {
+            return Err(self.was_closed());
+        }
         ask!(self.comm.table, file_close(self.file.0)).map_err(|cause| self.failed("close", cause))
     }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone::container::{
-    self, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef, Version,
+    self, Comm, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef, Version,
 };
+use fieldstone::env::comm::Team;
 use fieldstone::{Error, Result, element_count};
 
 use crate::arguments::{FS_MAX_RANK, buffer, bytes, numbers, optional_text, result, text};
@@ -47,21 +48,26 @@ pub unsafe extern "C" fn fs_container_create(
 ) -> c_int {
     call(|| {
         // SAFETY: the caller gives null or a place for the handle.
-        let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") }?;
-        // SAFETY: the caller gives texts that end in a zero byte, or null, and a table of functions or null.
-        let (path, format, comm) =
-            unsafe { (text(path, "path")?, optional_text(format, "format")?, ranks(comm)?) };
-        let format = match format.unwrap_or("cdf5") {
-            "cdf1" => Format::Classic(Version::Cdf1),
-            "cdf2" => Format::Classic(Version::Cdf2),
-            "cdf5" => Format::Classic(Version::Cdf5),
-            "partitioned" => Format::Partitioned,
-            other => {
-                return Err(Error::invalid(format!("'{other}' is no format of a container"))
-                    .with_hint("formats are cdf1, cdf2, cdf5 and partitioned"));
-            }
+        let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
+        // SAFETY: the caller gives a table of functions or null.
+        let comm = unsafe { ranks(comm) }?;
+        let given = || -> Result<_> {
+            let container = container?;
+            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            let (path, format) = unsafe { (text(path, "path")?, optional_text(format, "format")?) };
+            let format = match format.unwrap_or("cdf5") {
+                "cdf1" => Format::Classic(Version::Cdf1),
+                "cdf2" => Format::Classic(Version::Cdf2),
+                "cdf5" => Format::Classic(Version::Cdf5),
+                "partitioned" => Format::Partitioned,
+                other => {
+                    return Err(Error::invalid(format!("'{other}' is no format of a container"))
+                        .with_hint("formats are cdf1, cdf2, cdf5 and partitioned"));
+                }
+            };
+            Ok((container, path, CreateOptions { format, ..CreateOptions::default() }))
         };
-        let options = CreateOptions { format, ..CreateOptions::default() };
+        let (container, path, options) = given().or_else(|error| refuse(comm.as_ref(), "create", error))?;
         *container = give(Arc::new(container::create(Path::new(path), comm, &options)?));
         Ok(())
     })
@@ -78,14 +84,20 @@ pub unsafe extern "C" fn fs_container_open(
 ) -> c_int {
     call(|| {
         // SAFETY: the caller gives null or a place for the handle.
-        let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") }?;
-        // SAFETY: the caller gives texts that end in a zero byte, or null, and a table of functions or null.
-        let (path, mode, comm) = unsafe { (text(path, "path")?, optional_text(mode, "mode")?, ranks(comm)?) };
-        let mode = match mode.unwrap_or("r") {
-            "r" => Mode::Read,
-            "a" => Mode::Append,
-            other => return Err(Error::invalid(format!("'{other}' is no mode: give r or a"))),
+        let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
+        // SAFETY: the caller gives a table of functions or null.
+        let comm = unsafe { ranks(comm) }?;
+        let given = || -> Result<_> {
+            let container = container?;
+            // SAFETY: the caller gives texts that end in a zero byte, or null.
+            let (path, mode) = unsafe { (text(path, "path")?, optional_text(mode, "mode")?) };
+            match mode.unwrap_or("r") {
+                "r" => Ok((container, path, Mode::Read)),
+                "a" => Ok((container, path, Mode::Append)),
+                other => Err(Error::invalid(format!("'{other}' is no mode: give r or a"))),
+            }
         };
+        let (container, path, mode) = given().or_else(|error| refuse(comm.as_ref(), "open", error))?;
         *container = give(Arc::new(container::open(Path::new(path), mode, comm)?));
         Ok(())
     })
@@ -304,6 +316,14 @@ pub extern "C" fn fs_container_close(container: *mut fs_container) -> c_int {
         // Nobody can name it any more: where it is still in define mode, all ranks give it up.
         container.close().inspect_err(|error| container.abort(Some(error.replicate())))
     })
+}
+
+/// What this rank refused before it had a container: the other ranks, in the same step, learn of it.
+fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: &'static str, error: Error) -> Result<T> {
+    match comm {
+        None => Err(error),
+        Some(comm) => Team::new(comm.clone()).agree(step, Err(error)),
+    }
 }
 
 /// What this rank refused: in a collective call all ranks learn of it.

@@ -86,6 +86,7 @@ class Container:
 
     def __init__(self, native: _native._Container, path: str, alone: bool) -> None:
         self._native = native
+        self._attrs = Attributes(native, None)  # one, which keeps what it has read
         self._alone = alone
         # The folder may be another one when this is pickled. On ranks nothing is, nor may a rank fail alone.
         self._absolute = os.path.abspath(path) if alone else path
@@ -212,7 +213,7 @@ class Container:
     @property
     def attrs(self) -> Attributes:
         """Attributes of the container; in define mode they can be set."""
-        return Attributes(self._native, None)
+        return self._attrs
 
     @property
     def paths(self) -> list[str]:

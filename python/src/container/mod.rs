@@ -31,12 +31,13 @@ const PAGE: usize = 4096;
 #[pyo3(name = "_container_create")]
 pub fn container_create(
     py: Python<'_>,
-    path: PathBuf,
+    path: &Bound<'_, PyAny>,
     comm: &Bound<'_, PyAny>,
     given: &Bound<'_, PyDict>,
 ) -> PyResult<PyContainer> {
-    let options = options::create(given)?;
     let comm = options::comm(comm)?;
+    let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::create(given)?)));
+    let (path, options) = options::shared(py, comm.as_ref(), "create", given)?;
     let file = py.detach(|| container::create(&path, comm, &options)).or_raise()?;
     Ok(PyContainer::new(file, path, "w"))
 }
@@ -46,12 +47,13 @@ pub fn container_create(
 #[pyo3(name = "_container_open")]
 pub fn container_open(
     py: Python<'_>,
-    path: PathBuf,
-    mode: &str,
+    path: &Bound<'_, PyAny>,
+    mode: &Bound<'_, PyAny>,
     comm: &Bound<'_, PyAny>,
 ) -> PyResult<PyContainer> {
-    let (mode, how) = options::mode(mode)?;
     let comm = options::comm(comm)?;
+    let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::mode(mode.extract()?)?)));
+    let (path, (mode, how)) = options::shared(py, comm.as_ref(), "open", given)?;
     let file = py.detach(|| container::open(&path, how, comm)).or_raise()?;
     Ok(PyContainer::new(file, path, mode))
 }
@@ -81,10 +83,6 @@ impl PyContainer {
             done
         })
         .or_raise()
-    }
-
-    fn ready<T>(&self, collective: bool, found: Result<T>) -> Result<T> {
-        self.file.ready(collective, found)
     }
 
     /// Runs a call that leaves the mode.
@@ -122,14 +120,15 @@ impl PyContainer {
 
     /// Whether it is in define mode.
     #[getter]
-    fn defining(&self) -> bool {
-        self.file.container.is_defining()
+    fn defining(&self, py: Python<'_>) -> bool {
+        // A call that waits for other ranks holds what this waits for, and takes the interpreter's lock.
+        py.detach(|| self.file.container.is_defining())
     }
 
     /// Whether it is closed.
     #[getter]
-    fn closed(&self) -> bool {
-        self.file.container.is_closed()
+    fn closed(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.file.container.is_closed())
     }
 
     fn def_dim(&self, py: Python<'_>, name: &str, length: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
@@ -201,7 +200,7 @@ impl PyContainer {
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        report_of(py, &self.file.container.report())
+        report_of(py, &py.detach(|| self.file.container.report()))
     }
 
     fn redef(&self, py: Python<'_>) -> PyResult<()> {

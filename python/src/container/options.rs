@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use fieldstone::container::{Alignment, Comm, CreateOptions, Format, Indexing, Mode, Strategy, Version};
+use fieldstone::env::comm::Team;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods};
 
 use crate::errors::invalid;
+
+use super::variable::told;
 
 /// Slots of the hash table where none are asked for: the paper's choice for its 98 MB header.
 const SLOTS: usize = 16_384;
@@ -101,6 +104,21 @@ pub fn mode(word: &str) -> PyResult<(&'static str, Mode)> {
         "a" => Ok(("a", Mode::Append)),
         other => Err(invalid(format!("mode={other:?}"), "give 'r' or 'a'; container.create makes a new one")),
     }
+}
+
+/// What this rank gives to a collective call that opens a container. Where it cannot take part, the other ranks,
+/// which are in the first step of that call, are told why.
+pub fn shared<T>(
+    py: Python<'_>,
+    comm: Option<&Arc<dyn Comm>>,
+    step: &'static str,
+    given: PyResult<T>,
+) -> PyResult<T> {
+    if let (Err(raised), Some(comm)) = (&given, comm) {
+        let (comm, error) = (comm.clone(), told(py, raised).0);
+        let _ = py.detach(|| Team::new(comm).agree::<()>(step, Err(error)));
+    }
+    given
 }
 
 /// The ranks, where there are several processes.

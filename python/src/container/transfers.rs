@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use fieldstone::Result;
 use fieldstone::container::{Get, NcType, Put, Selection, VarInfo};
 use pyo3::prelude::*;
 
@@ -15,73 +14,62 @@ use crate::errors::{Raise, invalid};
 type Wanted<'py> = (Bound<'py, PyVar>, Numbers, Numbers);
 /// A box to write, and its elements.
 type Given<'py> = (Bound<'py, PyVar>, Bound<'py, PyAny>, Numbers, Numbers);
+/// A box to read and where its elements go.
+type Reading<'py> = (Arc<VarInfo>, Selection, NewArray<'py>);
+/// A box to write, its elements and their type.
+type Writing<'py> = (Arc<VarInfo>, Selection, Data<'py>, NcType);
 
 #[pymethods]
 impl PyContainer {
     fn get_many<'py>(
         &self,
         py: Python<'py>,
-        wanted: Vec<Wanted<'py>>,
+        wanted: &Bound<'py, PyAny>,
         collective: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut boxes: Vec<(Arc<VarInfo>, Selection)> = Vec::with_capacity(wanted.len());
-        let asked: Vec<(&PyVar, Numbers, Numbers)> =
-            wanted.iter().map(|(var, start, count)| (var.get(), start.clone(), count.clone())).collect();
-        let choose = || -> Result<()> {
-            for (var, start, count) in asked {
-                let chosen = selection(var.path(), &var.lens()?, start, count, None)?;
-                boxes.push((var.info()?, chosen));
-            }
-            Ok(())
-        };
-        self.call(py, |_| self.ready(collective, choose()))?;
-        let mut arrays = boxes
-            .iter()
-            .map(|(info, chosen)| NewArray::new(py, dtype_of(info.ty).or_raise()?, &chosen.count))
-            .collect::<PyResult<Vec<_>>>()?;
-        let mut gets: Vec<Get<'_>> = boxes
-            .iter()
-            .zip(&mut arrays)
-            .map(|((var, selection), array)| Get { var, selection, into: array.bytes(), ty: var.ty })
+        let found = wanted.extract::<Vec<Wanted<'py>>>().map_err(PyErr::from);
+        let found = found.and_then(|wanted| wanted.into_iter().map(|one| reading(py, one)).collect());
+        let mut readings: Vec<Reading<'py>> = self.file.ready(py, collective, found)?;
+        let mut gets: Vec<Get<'_>> = readings
+            .iter_mut()
+            .map(|(var, selection, array)| Get { var, selection, into: array.bytes(), ty: var.ty })
             .collect();
         self.call(py, |file| file.get_many(&mut gets, collective))?;
         drop(gets);
-        Ok(arrays.into_iter().map(NewArray::done).collect())
+        Ok(readings.into_iter().map(|(_, _, array)| array.done()).collect())
     }
 
-    fn put_many(&self, py: Python<'_>, given: Vec<Given<'_>>, collective: bool) -> PyResult<()> {
-        let mut datas: Vec<(Data<'_>, NcType, Vec<u64>)> = Vec::with_capacity(given.len());
-        for (var, values, _, _) in &given {
-            let data = Data::new(values)?;
-            let Some((dtype, shape)) = data.array.clone() else {
-                return Err(invalid("no array", "give an array"));
-            };
-            datas.push((data, type_of_array(dtype, var.get().path())?, shape));
-        }
-        let asked: Vec<(&PyVar, Numbers, Numbers, &[u64])> = given
+    fn put_many<'py>(&self, py: Python<'py>, given: &Bound<'py, PyAny>, collective: bool) -> PyResult<()> {
+        let found = given.extract::<Vec<Given<'py>>>().map_err(PyErr::from);
+        let found = found.and_then(|given| given.into_iter().map(|one| writing(py, one)).collect());
+        let writings: Vec<Writing<'py>> = self.file.ready(py, collective, found)?;
+        let puts: Vec<Put<'_>> = writings
             .iter()
-            .zip(&datas)
-            .map(|((var, _, start, count), (_, _, shape))| {
-                (var.get(), start.clone(), count.clone(), &shape[..])
-            })
-            .collect();
-        let mut boxes: Vec<(Arc<VarInfo>, Selection)> = Vec::with_capacity(given.len());
-        let choose = || -> Result<()> {
-            for (var, start, count, shape) in asked {
-                let info = var.info()?;
-                let rank = info.dims.len();
-                let count = count.map_or_else(|| count_of(var.path(), shape, rank), Ok)?;
-                check_size(var.path(), shape, &count)?;
-                boxes.push((info, selection(var.path(), &vec![0; rank], start, Some(count), None)?));
-            }
-            Ok(())
-        };
-        self.call(py, |_| self.ready(collective, choose()))?;
-        let puts: Vec<Put<'_>> = boxes
-            .iter()
-            .zip(&datas)
-            .map(|((var, selection), (data, ty, _))| Put { var, selection, data: data.bytes(), ty: *ty })
+            .map(|(var, selection, data, ty)| Put { var, selection, data: data.bytes(), ty: *ty })
             .collect();
         self.call(py, |file| file.put_many(&puts, collective))
     }
+}
+
+/// All that may be wrong with a box on this rank alone, before the ranks meet.
+fn reading<'py>(py: Python<'py>, (var, start, count): Wanted<'py>) -> PyResult<Reading<'py>> {
+    let var = var.get();
+    let (info, lens) = py.detach(|| Ok((var.info()?, var.lens()?))).or_raise()?;
+    let chosen = selection(var.path(), &lens, start, count, None).or_raise()?;
+    let array = NewArray::new(py, dtype_of(info.ty).or_raise()?, &chosen.count)?;
+    Ok((info, chosen, array))
+}
+
+/// As [`reading`].
+fn writing<'py>(py: Python<'py>, (var, values, start, count): Given<'py>) -> PyResult<Writing<'py>> {
+    let var = var.get();
+    let data = Data::new(&values)?;
+    let (dtype, shape) = data.array.clone().ok_or_else(|| invalid("no array", "give an array"))?;
+    let ty = type_of_array(dtype, var.path())?;
+    let info = py.detach(|| var.info()).or_raise()?;
+    let rank = info.dims.len();
+    let count = count.map_or_else(|| count_of(var.path(), &shape, rank), Ok).or_raise()?;
+    check_size(var.path(), &shape, &count).or_raise()?;
+    let chosen = selection(var.path(), &vec![0; rank], start, Some(count), None).or_raise()?;
+    Ok((info, chosen, data, ty))
 }

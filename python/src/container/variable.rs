@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone::container::{Container, NcType, Selection, VarInfo, VarRef};
-use fieldstone::{DType, Error, Result};
+use fieldstone::{DType, Error, ErrorKind, Result};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::data::{Data, Target, new_array};
-use crate::errors::{Raise, invalid};
+use crate::data::{Data, NewArray, Target};
+use crate::errors::{Raise, exception, invalid};
 
 /// Start, count and stride as Python gives them.
 pub type Numbers = Option<Vec<u64>>;
@@ -22,12 +23,43 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// What a call found on this rank, before it takes part in it. An error of a collective call is told to the
-    /// other ranks, which are in it already.
-    pub fn ready<T>(&self, collective: bool, found: Result<T>) -> Result<T> {
-        match found {
-            Err(error) if collective => Err(self.container.fail(error)),
-            found => found,
+    /// What a call found on this rank, before it takes part in it. What a collective call raises is told to the
+    /// other ranks, which are in it already. Those that have a container have it open together: of one that is
+    /// closed nobody waits.
+    pub fn ready<T>(&self, py: Python<'_>, collective: bool, found: PyResult<T>) -> PyResult<T> {
+        let Err(raised) = found else { return found };
+        if !collective || py.detach(|| self.container.is_closed()) {
+            return Err(raised);
+        }
+        let (error, is_ours) = told(py, &raised);
+        let agreed = py.detach(|| self.container.fail(error));
+        Err(if is_ours { exception(agreed) } else { raised })
+    }
+}
+
+/// An exception as an error that other ranks can be told, and whether it is one of Fieldstone's.
+pub fn told(py: Python<'_>, raised: &PyErr) -> (Error, bool) {
+    let value = raised.value(py);
+    let parts = || -> PyResult<(String, String, Option<String>)> {
+        Ok((
+            value.getattr("kind")?.extract()?,
+            value.getattr("message")?.extract()?,
+            value.getattr("hint")?.extract()?,
+        ))
+    };
+    let class = py.import("fieldstone.errors").and_then(|module| module.getattr("Error"));
+    let is_ours = class.and_then(|class| value.is_instance(&class)).unwrap_or(false);
+    match parts() {
+        Ok((kind, message, hint)) if is_ours => {
+            let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind);
+            let error = Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message);
+            (hint.into_iter().fold(error, Error::with_hint), true)
+        }
+        // Such as MemoryError.
+        _ => {
+            let lacks = raised.is_instance_of::<PyMemoryError>(py);
+            let kind = if lacks { ErrorKind::Unavailable } else { ErrorKind::Invalid };
+            (Error::new(kind, raised.to_string()), false)
         }
     }
 }
@@ -212,64 +244,102 @@ impl PyVar {
         &self,
         py: Python<'_>,
         values: &Bound<'_, PyAny>,
-        chosen: (Numbers, Numbers, Numbers),
+        chosen: &Bound<'_, PyAny>,
         collective: bool,
     ) -> PyResult<()> {
-        let (start, count, stride) = chosen;
-        let data = Data::new(values)?;
-        let Some((dtype, shape)) = &data.array else { return Err(invalid("no array", "give an array")) };
-        let (memory, bytes) = (type_of_array(*dtype, &self.name)?, data.bytes());
-        let chosen = || -> Result<(Arc<VarInfo>, Selection)> {
-            let info = self.info()?;
-            let rank = info.dims.len();
-            let count = match count {
-                Some(count) => count,
-                None => count_of(&self.name, shape, rank)?,
-            };
-            check_size(&self.name, shape, &count)?;
-            let chosen = selection(&self.name, &vec![0; rank], start, Some(count), stride)?;
-            Ok((info, chosen))
-        };
-        py.detach(|| {
-            let (info, chosen) = self.file.ready(collective, chosen())?;
-            self.file.container.put(&info, &chosen, bytes, memory, collective)
-        })
-        .or_raise()
+        let found = self.puts(py, values, chosen);
+        let (data, memory, info, chosen) = self.file.ready(py, collective, found)?;
+        let bytes = data.bytes();
+        py.detach(|| self.file.container.put(&info, &chosen, bytes, memory, collective)).or_raise()
     }
 
     fn get<'py>(
         &self,
         py: Python<'py>,
-        chosen: (Numbers, Numbers, Numbers),
+        chosen: &Bound<'py, PyAny>,
         collective: bool,
         dtype: Option<&str>,
         into: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (start, count, stride) = chosen;
-        let (info, chosen) = py
-            .detach(|| {
-                let chosen = || {
-                    let lens = self.lens()?;
-                    Ok((self.info()?, selection(&self.name, &lens, start, count, stride)?))
-                };
-                self.file.ready(collective, chosen())
-            })
-            .or_raise()?;
+        let found = self.gets(py, chosen, dtype, into);
+        let (info, chosen, memory, mut filled) = self.file.ready(py, collective, found)?;
+        let out = filled.bytes();
+        py.detach(|| self.file.container.get(&info, &chosen, out, memory, collective)).or_raise()?;
+        Ok(filled.done())
+    }
+}
+
+/// What a put needs: elements, their type, the variable and its box.
+type Puts<'py> = (Data<'py>, NcType, Arc<VarInfo>, Selection);
+/// What a get needs: the variable, its box, the type of the elements, where they go.
+type Gets<'py> = (Arc<VarInfo>, Selection, NcType, Filled<'py>);
+
+/// Where elements go: a new array, or the caller's.
+enum Filled<'py> {
+    New(NewArray<'py>),
+    Given(Target<'py>, Bound<'py, PyAny>),
+}
+
+impl<'py> Filled<'py> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Filled::New(array) => array.bytes(),
+            Filled::Given(target, _) => target.bytes(),
+        }
+    }
+
+    fn done(self) -> Bound<'py, PyAny> {
+        match self {
+            Filled::New(array) => array.done(),
+            Filled::Given(_, into) => into,
+        }
+    }
+}
+
+/// All that may be wrong on this rank alone, before the ranks meet.
+impl PyVar {
+    fn puts<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyAny>,
+        chosen: &Bound<'py, PyAny>,
+    ) -> PyResult<Puts<'py>> {
+        let (start, count, stride) = chosen.extract::<(Numbers, Numbers, Numbers)>()?;
+        let data = Data::new(values)?;
+        let (dtype, shape) = data.array.clone().ok_or_else(|| invalid("no array", "give an array"))?;
+        let memory = type_of_array(dtype, &self.name)?;
+        let info = py.detach(|| self.info()).or_raise()?;
+        let rank = info.dims.len();
+        let count = count.map_or_else(|| count_of(&self.name, &shape, rank), Ok).or_raise()?;
+        check_size(&self.name, &shape, &count).or_raise()?;
+        let chosen = selection(&self.name, &vec![0; rank], start, Some(count), stride).or_raise()?;
+        Ok((data, memory, info, chosen))
+    }
+
+    fn gets<'py>(
+        &self,
+        py: Python<'py>,
+        chosen: &Bound<'py, PyAny>,
+        dtype: Option<&str>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Gets<'py>> {
+        let (start, count, stride) = chosen.extract::<(Numbers, Numbers, Numbers)>()?;
+        let (info, lens) = py.detach(|| Ok((self.info()?, self.lens()?))).or_raise()?;
+        let chosen = selection(&self.name, &lens, start, count, stride).or_raise()?;
         let memory = match dtype {
             None => info.ty,
             Some(text) => {
                 NcType::from_numpy(text).ok_or_else(|| invalid(format!("no type {text}"), "such as f4"))?
             }
         };
-        let read = |out: &mut [u8]| self.file.container.get(&info, &chosen, out, memory, collective);
-        let Some(into) = into else {
-            return new_array(py, dtype_of(memory).or_raise()?, &chosen.count, read);
+        let filled = match into {
+            None => Filled::New(NewArray::new(py, dtype_of(memory).or_raise()?, &chosen.count)?),
+            Some(into) => {
+                let shape: Vec<u64> = into.getattr("shape")?.extract()?;
+                check_size(&self.name, &shape, &chosen.count).or_raise()?;
+                Filled::Given(Target::new(&into)?, into)
+            }
         };
-        let shape: Vec<u64> = into.getattr("shape")?.extract()?;
-        check_size(&self.name, &shape, &chosen.count).or_raise()?;
-        let mut target = Target::new(&into)?;
-        let out = target.bytes();
-        py.detach(|| read(out)).or_raise()?;
-        Ok(into)
+        Ok((info, chosen, memory, filled))
     }
 }
