@@ -191,7 +191,8 @@ impl Comm for PythonComm {
         Python::attach(|py| {
             let absolute = py.import("fieldstone._mpi")?.getattr("absolute")?.call1((path,))?;
             let file = self.ours.bind(py).getattr("open")?.call1((absolute, word))?.unbind();
-            let comm = PythonComm { ours: self.ours.clone_ref(py), rank: self.rank, size: self.size };
+            let (ours, teams) = (self.ours.clone_ref(py), self.teams.clone());
+            let comm = PythonComm { ours, rank: self.rank, size: self.size, teams };
             Ok(Arc::new(PythonFile { comm, file, path: path.to_owned() }) as Arc<dyn CommFile>)
         })
         .map_err(|error: PyErr| Error::io(action, path, Python::attach(|py| cause(py, &error))))

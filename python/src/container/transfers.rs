@@ -27,7 +27,7 @@ impl PyContainer {
         wanted: &Bound<'py, PyAny>,
         collective: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let found = wanted.extract::<Vec<Wanted<'py>>>().map_err(PyErr::from);
+        let found = wanted.extract::<Vec<Wanted<'py>>>();
         let found = found.and_then(|wanted| wanted.into_iter().map(|one| reading(py, one)).collect());
         let mut readings: Vec<Reading<'py>> = self.file.ready(py, collective, found)?;
         let mut gets: Vec<Get<'_>> = readings
@@ -40,7 +40,7 @@ impl PyContainer {
     }
 
     fn put_many<'py>(&self, py: Python<'py>, given: &Bound<'py, PyAny>, collective: bool) -> PyResult<()> {
-        let found = given.extract::<Vec<Given<'py>>>().map_err(PyErr::from);
+        let found = given.extract::<Vec<Given<'py>>>();
         let found = found.and_then(|given| given.into_iter().map(|one| writing(py, one)).collect());
         let writings: Vec<Writing<'py>> = self.file.ready(py, collective, found)?;
         let puts: Vec<Put<'_>> = writings

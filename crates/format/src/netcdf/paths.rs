@@ -4,8 +4,8 @@
 //! dimensions, variables and global attributes by one rule, and says so in the global attribute
 //! [`ATTRIBUTE`]: `/` becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never spelled.
 //!
-//! Invariants: `decode(encode(p)) == p` for every text, so that different paths have different names; a name
-//! that no path is spelled as is shown as it stands.
+//! Invariants: `decode(encode(p)) == p` for every text without empty parts, so that different paths have different
+//! names; a name that no path is spelled as is shown as it stands.
 //!
 //! ```
 //! use fieldstone_format::netcdf::paths;
@@ -103,7 +103,15 @@ pub fn decode(name: &str) -> Cow<'_, str> {
             other => path.push(other),
         }
     }
-    Cow::Owned(path)
+    match has_empty_part(&path) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(path),
+    }
+}
+
+/// Whether it is no path, though it has the form of one.
+fn has_empty_part(path: &str) -> bool {
+    path.starts_with('/') || path.ends_with('/') || path.contains("//")
 }
 
 /// The path that encloses `path`, empty where none does, and its last part.
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_no_spelling_is_shown_as_it_is() {
-        for name in ["a~b", "a~", "a/b", "a.b/c", "~é"] {
+        for name in ["a~b", "a~", "a/b", "a.b/c", "~é", "a..c", "a.", ".a", "."] {
             assert_eq!(decode(name), name);
         }
     }
@@ -176,7 +184,8 @@ mod tests {
             let name = spelled(&path);
             prop_assert_eq!(name.len(), encoded_len(&path));
             prop_assert!(!name.contains('/'));
-            prop_assert_eq!(decode(&name), path.as_str());
+            let shown = if has_empty_part(&path) { &name } else { &path };
+            prop_assert_eq!(decode(&name), shown.as_str());
         }
 
         #[test]
