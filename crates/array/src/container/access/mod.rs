@@ -206,21 +206,19 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     let requests =
         puts.and_then(|puts| puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>());
     let requests = team.agree("put", requests)?;
-    let reached = team.max("put", Ok(vec![needed(&requests), target.records.get()]))?;
+    let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
+    let own = target.file.len().map(|len| vec![needed(&requests), target.records.get(), end, len]);
+    let reached = team.max("put", own)?;
     let (records, known) = (reached[0].max(reached[1]), reached[1]);
+    if reached[2] > reached[3] {
+        // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
+        target.file.set_len("put", Ok(reached[2]))?;
+    }
     if let (Some(vars), true) = (target.filled, records > known) {
         fill::write_shared(
             target.file,
             Ok(vars.iter().flat_map(|var| var.jobs(known, records, false)).collect()),
         )?;
-    }
-    if records > known {
-        // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
-        let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
-        let ends = team.max("put", target.file.len().map(|len| vec![end, len]))?;
-        if ends[1] < ends[0] {
-            target.file.set_len("put", Ok(ends[0]))?;
-        }
     }
     let misfit = join::put_all(target, &requests)?;
     target.records.raise(records);
