@@ -9,8 +9,8 @@ the counts, within a tenth.
 Counts follow from the algorithm. A rank of P tells each other rank the hashes and numbers of those of its
 n/P names that the other owns, 12 bytes each and 48 before them; that alltoallv is P - 1 messages. The rest
 are 13 trees of log2 P messages: nine agreements of 24 bytes, the number of the team, that of names of equal
-hash, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance: of P owners the largest has
-some standard deviations more.
+hash, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance: of P owners the
+largest has some standard deviations more.
 
 Seconds are those of a stated machine: a message costs LATENCY, a byte 1/BANDWIDTH, a name LOCAL on the
 rank that has it. The alltoallv's P messages are our own term that grows: names a rank become fewer as P

@@ -147,3 +147,18 @@ def test_variables_are_equal_to_themselves(tmp_path):
         assert f.vars == dict(f.vars) and dict(f.vars) == f.vars
         assert f.vars != other.vars and f.vars != {} and f.vars != {"pressure": 3} and f.vars != 3
         assert f.vars != {"u": f["pressure"]} and f.dims == other.dims
+
+
+def test_a_variable_of_another_container_is_refused(tmp_path):
+    for name, value in (("one", 1), ("two", 99)):
+        with container.create(tmp_path / f"{name}.nc") as f:
+            f.def_dim("x", 4)
+            f.def_var(name, "i4", "x")
+            f.enddef()
+            f[name][:] = value
+    with container.open(tmp_path / "one.nc", "a") as one, container.open(tmp_path / "two.nc") as two:
+        with pytest.raises(fst.Invalid, match=r"two\.nc"):
+            one.get_many([two["two"]])
+        with pytest.raises(fst.Invalid, match=r"two\.nc"):
+            one.put_many([(two["two"], np.full(4, -7, "i4"))])
+        assert (one["one"][:] == 1).all()

@@ -265,6 +265,11 @@ class Container:
             variable = self.vars[variable]
         if not isinstance(variable, Variable) or len(box) > 2:
             raise Invalid(f"{given!r} is no variable with a box", "give (variable, start, count)")
+        if variable._file is not self:
+            raise Invalid(
+                f"variable {variable.name!r} is one of {variable._file.path}, not of {self.path}",
+                "give each container its own variables",
+            )
         start, count = (*box, None, None)[:2]
         return variable._native, _numbers(start), _numbers(count)
 
