@@ -255,11 +255,18 @@ fn threads_of_one_container_add_records_that_are_filled() {
     container.def_var("a", NcType::Int, &["time"]).unwrap();
     container.def_var("b", NcType::Int, &["time"]).unwrap();
     container.enddef().unwrap();
-    const RECORDS: i32 = 2000;
+    const RECORDS: i32 = 5000;
+    // Both come to each new record at the same moment.
+    let together = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         for name in ["a", "b"] {
-            let container = &container;
-            scope.spawn(move || (0..RECORDS).for_each(|i| put(container, name, i as u64, &[i]).unwrap()));
+            let (container, together) = (&container, &together);
+            scope.spawn(move || {
+                for i in 0..RECORDS {
+                    together.wait();
+                    put(container, name, i as u64, &[i]).unwrap();
+                }
+            });
         }
     });
     let all: Vec<i32> = (0..RECORDS).collect();
