@@ -112,6 +112,37 @@ fn records_that_others_added_stay() {
 }
 
 #[test]
+fn a_redefinition_keeps_records_that_others_added() {
+    for (indexing, room) in [(Indexing::Never, 4000), (Indexing::Always, 0)] {
+        for long in [10, 3000] {
+            let env = SimWorld::memory();
+            make(&env, indexing, CLASSIC);
+            let notebook = open(&env, Mode::Append).unwrap();
+            let simulation = open(&env, Mode::Append).unwrap();
+            put(&simulation, "a", 1, &[10, 11, 12]).unwrap();
+            simulation.close().unwrap();
+            notebook.redef().unwrap();
+            notebook.put_att(None, "note", NcType::Char, &vec![b'x'; long + room]).unwrap();
+            notebook.enddef().unwrap();
+            notebook.close().unwrap();
+            let read = open(&env, Mode::Read).unwrap();
+            assert_eq!(ints(&read, "a").unwrap(), [1, 10, 11, 12], "{indexing:?}, {long}");
+            assert_eq!(ints(&read, "b").unwrap(), [2, 0, 0, 0]);
+        }
+    }
+}
+
+#[test]
+fn a_redefinition_does_not_replace_anothers_file() {
+    let env = SimWorld::memory();
+    make(&env, Indexing::Never, CLASSIC);
+    let one = open(&env, Mode::Append).unwrap();
+    make(&env, Indexing::Never, Format::Partitioned); // takes the place of the file
+    assert_eq!(one.redef().unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(open(&env, Mode::Read).unwrap().format().unwrap(), Format::Partitioned);
+}
+
+#[test]
 fn what_follows_the_data_never_shows_in_records() {
     for indexing in [Indexing::Never, Indexing::Always] {
         for size in [1, 2] {

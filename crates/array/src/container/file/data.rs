@@ -76,6 +76,17 @@ pub(super) struct Data {
     pub(super) beyond: Beyond,
 }
 
+/// What all ranks together know of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Met {
+    /// Records, of all ranks and those that the file states.
+    pub numrecs: u64,
+    /// Whether any rank changed it since it was opened.
+    pub changed: bool,
+    /// Bytes of the file.
+    pub len: u64,
+}
+
 impl Data {
     /// Collective: data mode of an existing container.
     pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
@@ -97,7 +108,7 @@ impl Data {
     fn cut_tail(&self) -> Result<()> {
         let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         if self.tail && !*changed {
-            self.file.set_len("open", self.data_end(self.records.get()))?;
+            self.file.set_len("cut", self.data_end(self.records.get()))?;
             *changed = true;
         }
         Ok(())
@@ -352,6 +363,27 @@ impl Data {
         })
     }
 
+    /// Collective: takes in what other handles did to a finished file since it was opened: none of the records
+    /// that they added is to be lost.
+    ///
+    /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
+    pub(super) fn meet(&self, team: &Team, step: &'static str) -> Result<Met> {
+        let finished = self.finished.load(Ordering::Acquire);
+        let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
+        let mine = stated.and_then(|stated| {
+            Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
+        });
+        let known = team.max(step, mine)?;
+        let met = Met { numrecs: known[0], changed: known[1] > 0, len: known[2] };
+        self.records.raise(met.numrecs);
+        if finished && met.changed {
+            let own = if team.rank() == 0 { self.place().check_own() } else { Ok(()) };
+            team.agree(step, own)?;
+        }
+        Ok(met)
+    }
+
     /// Collective: what all ranks have written is in the file, and the file has its name.
     pub fn finish(&self, team: &Team, durable: bool, closing: bool) -> Result<()> {
         if !self.writable {
@@ -359,21 +391,9 @@ impl Data {
         }
         let step = if closing { "close" } else { "sync" };
         let finished = self.finished.load(Ordering::Acquire);
-        let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        // Others may have added records to the file since it was opened: none of them is to be lost.
-        let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
-        let mine = stated.and_then(|stated| {
-            Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
-        });
-        let known = team.max(step, mine)?;
-        let (numrecs, changed, len) = (known[0], known[1] > 0, known[2]);
-        self.records.raise(numrecs);
+        let Met { numrecs, changed, len } = self.meet(team, step)?;
         if finished && !changed {
             return if durable { self.file.sync(step, Ok(())) } else { Ok(()) };
-        }
-        if finished {
-            let own = if team.rank() == 0 { self.place().check_own() } else { Ok(()) };
-            team.agree(step, own)?;
         }
         // Records grow over the index, so while they may it is not there.
         let indexed = closing || self.layout.record_size == 0;

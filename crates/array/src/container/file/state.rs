@@ -125,7 +125,9 @@ impl Define {
     /// Errors: `Denied` where it was opened for reading; `Invalid` with the partitioned header.
     pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
         team.agree("redef", data.may_define())?;
-        let numrecs = data.records.agree(team, "redef")?;
+        // From here on it counts as changed: what is defined further is written over this file, or takes its place.
+        data.changing()?;
+        let numrecs = data.meet(team, "redef")?.numrecs;
         // The ranks that will write the header again, or move the data, are others than those that wrote them.
         data.file.settle("redef", Ok(()))?;
         let header = team.agree("redef", data.header())?;
