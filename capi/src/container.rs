@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone::container::{
-    self, Comm, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef, Version,
+    self, Comm, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef,
 };
 use fieldstone::env::comm::Team;
 use fieldstone::{Error, Result, element_count};
@@ -55,16 +55,7 @@ pub unsafe extern "C" fn fs_container_create(
             let container = container?;
             // SAFETY: the caller gives texts that end in a zero byte, or null.
             let (path, format) = unsafe { (text(path, "path")?, optional_text(format, "format")?) };
-            let format = match format.unwrap_or("cdf5") {
-                "cdf1" => Format::Classic(Version::Cdf1),
-                "cdf2" => Format::Classic(Version::Cdf2),
-                "cdf5" => Format::Classic(Version::Cdf5),
-                "partitioned" => Format::Partitioned,
-                other => {
-                    return Err(Error::invalid(format!("'{other}' is no format of a container"))
-                        .with_hint("formats are cdf1, cdf2, cdf5 and partitioned"));
-                }
-            };
+            let format = Format::parse(format.unwrap_or("cdf5"))?;
             Ok((container, path, CreateOptions { format, ..CreateOptions::default() }))
         };
         let (container, path, options) = given().or_else(|error| refuse(comm.as_ref(), "create", error))?;

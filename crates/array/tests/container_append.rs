@@ -228,6 +228,25 @@ fn a_number_of_records_that_the_file_does_not_hold_is_an_error() {
 }
 
 #[test]
+fn a_box_that_the_file_does_not_hold_is_known_before_memory_is_asked_for() {
+    for indexing in [Indexing::Never, Indexing::Always] {
+        let env = SimWorld::memory();
+        make(&env, indexing, CLASSIC);
+        let file = open(&env, Mode::Read).unwrap();
+        let var = file.var("a").unwrap();
+        assert!(file.check_held(&var, &Selection::all(&[1])).is_ok());
+        let mut edited = bytes(&env);
+        edited[4..12].copy_from_slice(&(1u64 << 50).to_be_bytes());
+        change(&env, &edited);
+        let file = open(&env, Mode::Read).unwrap();
+        let var = file.var("a").unwrap();
+        let error = file.check_held(&var, &Selection::all(&[1 << 50])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{indexing:?}: {error}");
+        assert!(error.message().contains("variable `a`"), "{error}");
+    }
+}
+
+#[test]
 fn records_outside_of_their_record_are_read_and_not_extended() {
     let env = SimWorld::memory();
     make(&env, Indexing::Never, CLASSIC);

@@ -3,7 +3,7 @@
 use fieldstone_array::container::Format;
 use fieldstone_array::container::define::{Change, Definitions, DimColumn, RECORD, Types, VarColumns};
 use fieldstone_core::ErrorKind;
-use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
+use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 fn cdf5() -> Definitions {
     Definitions::new(Format::Classic(Version::Cdf5))
@@ -19,6 +19,29 @@ fn refused<T: std::fmt::Debug>(result: fieldstone_core::Result<T>) -> (ErrorKind
         Err(error) => (error.kind(), error.message().to_owned()),
         Ok(value) => (ErrorKind::Internal, format!("nothing was refused: {value:?}")),
     }
+}
+
+#[test]
+fn a_variable_is_defined_with_all_its_attributes_or_not_at_all() {
+    let mut d = cdf5();
+    d.def_dim("x", Some(1)).unwrap();
+    let attr = |name, ty, value| Attr { name, ty, value };
+    let units = attr("units", NcType::Char, b"K");
+    for wrong in [
+        attr("_FillValue", NcType::Int, &[0, 0, 0, 1]),
+        attr("half", NcType::Int, &[0, 0]),
+        attr("a/b", NcType::Byte, &[1]),
+    ] {
+        let (kind, message) = refused(d.def_var_with("v", NcType::Float, &["x"], &[units, wrong]));
+        assert_eq!(kind, ErrorKind::Invalid);
+        assert!(message.contains(wrong.name), "{message}");
+        assert_eq!((d.find_var("v"), d.counts().vars), (None, 0));
+    }
+    assert_eq!(refused(d.def_var_with("v", NcType::Float, &["y"], &[units])).0, ErrorKind::Invalid);
+    let fill = attr("_FillValue", NcType::Float, &[0; 4]);
+    let v = d.def_var_with("v", NcType::Float, &["x"], &[units, fill]).unwrap();
+    let held = d.attrs_of(v).unwrap();
+    assert_eq!(held.names.iter().collect::<Vec<_>>(), ["units", "_FillValue"]);
 }
 
 #[test]

@@ -49,10 +49,22 @@ impl Op {
     fn dim(name: &str, len: u64) -> Op {
         Op::Dim(name.into(), Some(len))
     }
+    fn record(name: &str) -> Op {
+        Op::Dim(name.into(), None)
+    }
     fn var(name: &str, dims: &[&str]) -> Op {
         Op::Var(name.into(), NcType::Float, dims.iter().map(|dim| dim.to_string()).collect(), Vec::new())
     }
 }
+
+/// All strategies of classic files.
+const STRATEGIES: [Strategy; 5] = [
+    Strategy::Scalable,
+    Strategy::App,
+    Strategy::LibraryHash { slots: 7 },
+    Strategy::LibraryHash { slots: 1 << 16 },
+    Strategy::LibrarySort,
+];
 
 fn define(definitions: &mut Definitions, ops: &[Op]) -> Result<()> {
     for op in ops {
@@ -257,20 +269,13 @@ fn the_file_is_the_same_for_any_number_of_ranks() {
 
 #[test]
 fn random_definitions_are_what_one_rank_would_make_of_them() {
-    let strategies = [
-        Strategy::Scalable,
-        Strategy::App,
-        Strategy::LibraryHash { slots: 7 },
-        Strategy::LibraryHash { slots: 1 << 16 },
-        Strategy::LibrarySort,
-    ];
     for seed in 0..60 {
         let mut draw = Draw(seed);
         let ranks = 1 + draw.below(9) as usize;
         let parts = random(&mut draw, ranks, seed % 3 == 0);
         let all = serial(&parts);
         let (expected, header, spelled) = reference(&all, Version::Cdf5);
-        for strategy in strategies {
+        for strategy in STRATEGIES {
             let made = make(&parts, Version::Cdf5, options(strategy));
             assert!(made.bytes == expected, "seed {seed}, {ranks} ranks, {strategy:?}");
             check_index(&made, &header);
@@ -715,6 +720,21 @@ fn a_hash_table_that_no_memory_holds_is_refused_on_all_ranks() {
         let (kind, message) = refused(&ranks, Version::Cdf5, Strategy::LibraryHash { slots });
         assert_eq!(kind, ErrorKind::Invalid);
         assert!(message.contains(&format!("{slots} slots; {MAX_SLOTS} are allowed")), "{message}");
+    }
+}
+
+#[test]
+fn two_record_dimensions_are_told_with_their_ranks_by_every_strategy() {
+    let ranks = [
+        vec![Op::dim("n", 3)],
+        vec![Op::record("a/time")],
+        vec![Op::record("step")],
+        vec![Op::record("a/time")],
+    ];
+    for strategy in STRATEGIES {
+        let (kind, message) = refused(&ranks, Version::Cdf5, strategy);
+        assert_eq!(kind, ErrorKind::Conflict);
+        assert!(message.contains("`a/time` on rank 1, `step` on rank 2"), "{strategy:?}: {message}");
     }
 }
 

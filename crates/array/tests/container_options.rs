@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_array::container::enddef::Indexing;
+use fieldstone_array::container::enddef::{Indexing, MAX_SLOTS};
 use fieldstone_array::container::{Container, CreateOptions, Format, Mode, Strategy};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::single::SingleComm;
@@ -98,6 +98,33 @@ fn options_that_do_not_fit_on_one_rank_are_refused_on_all() {
         let given = |rank| ("/work/a.nc", if rank == one { wrong } else { CreateOptions::default() });
         refused(&create(&simulated(), given), ErrorKind::Invalid, &[&format!("rank {one}"), "partitioned"]);
     }
+}
+
+#[test]
+fn hash_tables_of_no_slots_or_too_many_are_refused_before_anything_is_defined() {
+    for slots in [0, MAX_SLOTS + 1, usize::MAX] {
+        let strategy = Some(Strategy::LibraryHash { slots });
+        let env = simulated();
+        let done = create(&env, |_| ("/work/a.nc", CreateOptions { strategy, ..CreateOptions::default() }));
+        refused(&done, ErrorKind::Invalid, &["library-hash", "slots"]);
+        assert!(env.disk.stat(Path::new("/work/a.nc")).is_err(), "nothing was created");
+    }
+}
+
+#[test]
+fn words_of_formats_and_strategies_are_read_back() {
+    for word in ["cdf1", "cdf2", "cdf5", "partitioned"] {
+        assert_eq!(Format::parse(word).unwrap().word(), word);
+    }
+    for word in ["scalable", "app", "library-hash", "library-sort", "partitioned"] {
+        let strategy = Strategy::parse(word, None).unwrap();
+        assert_eq!(strategy.word(), word);
+        let is_hash = word == "library-hash";
+        let slots = Strategy::parse(word, Some(7));
+        assert_eq!(slots.ok(), is_hash.then_some(Strategy::LibraryHash { slots: 7 }));
+    }
+    assert_eq!(Format::parse("CDF5").unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(Strategy::parse("sort", None).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[test]

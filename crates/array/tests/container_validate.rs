@@ -12,7 +12,7 @@ use common::{program, sample};
 use fieldstone_array::container::Format;
 use fieldstone_array::container::validate::{Report, Severity, validate};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
-use fieldstone_format::netcdf::{Header, NcType, Version, write};
+use fieldstone_format::netcdf::{Header, NcType, Version, paths, write};
 
 /// A file of every kind of entry, whole with data.
 fn small(version: Version) -> Vec<u8> {
@@ -173,6 +173,38 @@ fn half_of_a_record_is_damage() {
             );
             let report = validate(&good[..good.len() - 3].to_vec()).unwrap();
             assert!(report.ok && report.findings.is_empty(), "{:?}", report.findings);
+        }
+    }
+}
+
+#[test]
+fn names_that_are_shown_alike_are_told() {
+    let file = |spelled: bool, names: [&str; 3]| {
+        let mut header = Header::new(Version::Cdf5);
+        let x = header.dims.push("x", 2);
+        if spelled {
+            header.attrs.push(paths::ATTRIBUTE, NcType::Char, paths::RULE.as_bytes());
+        }
+        for name in names {
+            header.vars.push(name, NcType::Byte, &[x]);
+        }
+        let layout = lay_out(&mut header, &Alignment::default(), false, None).unwrap();
+        validate(&whole(&header, &layout)).unwrap()
+    };
+    let rule = "names of a file that spells paths are shown apart";
+    for (spelled, names, told) in [
+        (true, ["x~y", "x", "x~~y"], Some(("x~y", "x~~y"))),
+        (true, ["a~.~.c", "a..c", "b"], Some(("a..c", "a~.~.c"))),
+        (true, ["x~y", "a.b", "x~~"], None),
+        (false, ["x~y", "x", "x~~y"], None),
+    ] {
+        let report = file(spelled, names);
+        assert_eq!((report.ok, report.paths), (true, spelled));
+        assert_eq!(rules(&report, Severity::Warning), Vec::from_iter(told.map(|_| rule)), "{names:?}");
+        if let Some((name, other)) = told {
+            let found = &report.findings[0];
+            assert_eq!(found.object, format!("variable `{name}`"));
+            assert!(found.message.contains(&format!("`{other}`")), "{}", found.message);
         }
     }
 }

@@ -42,7 +42,7 @@ pub use fieldstone_array::container::{
 pub use fieldstone_array::container::{cdl, offsets, stats, validate};
 pub use fieldstone_core::env::comm::Comm;
 pub use fieldstone_format::netcdf::layout::{Alignment, Layout};
-pub use fieldstone_format::netcdf::{Attrs, Names, NcType, Version};
+pub use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 pub mod look;
 

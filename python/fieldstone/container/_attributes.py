@@ -105,6 +105,8 @@ class Attributes(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        if self._native.closed:
+            return "<attributes of a container that is closed>"
         held = self._all()
         shown = [f"{name!r}: {_shown(name, *held[name])}" for name in islice(held, SHOWN)]
         if len(held) > SHOWN:

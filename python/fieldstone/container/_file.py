@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from types import TracebackType
@@ -124,7 +124,7 @@ class Container:
     def def_dims(self, names: Sequence[str], lengths: Any) -> range:
         """Defines many dimensions: `lengths` is one number for all, or one each; None for records.
 
-        Returns their numbers in this rank's order, which `def_many` takes for names.
+        Returns their numbers in this rank's order: as `dims` of `def_many`, a number for each variable.
         """
         first, end = self._native.def_dims(names, lengths)
         return range(first, end)
@@ -136,12 +136,14 @@ class Container:
         dims: str | Sequence[str] = (),
         attrs: Mapping[str, Any] | None = None,
     ) -> Variable:
-        """Defines a variable over dimensions, each looked up in its own path, then in the enclosing ones."""
+        """Defines a variable over dimensions, each looked up in its own path, then in the enclosing ones.
+
+        The look-up knows what this rank has defined so far. Where anything is wrong, also with an attribute,
+        nothing is defined.
+        """
         held = _attributes(attrs, name)
         dims = [dims] if isinstance(dims, str) else list(dims)
-        made = self._native.def_var(name, _values.type_of(dtype, f"variable {name!r}"), dims)
-        for attribute in held:
-            self._native.put_att(made, *attribute)
+        made = self._native.def_var(name, _values.type_of(dtype, f"variable {name!r}"), dims, held)
         return Variable(self, made)
 
     def def_many(
@@ -154,7 +156,8 @@ class Container:
         """Defines many variables from columns, at a small part of the cost of one call each.
 
         `names` is a list, a numpy array of text or an Arrow column. `dtypes` is one dtype or a column of
-        them; `dims` one tuple of names for all, or a list with a tuple each; `attrs` one mapping for all, a
+        them; `dims` one tuple of names for all, a list with a tuple each, or numbers that `def_dims` gave (an
+        array of one or two dimensions, a row for each variable, or a range); `attrs` one mapping for all, a
         list with a mapping (or None) each, or a mapping of columns: ``{"units": ["K", "Pa"]}``, where a value
         that is no list stands for all. Returns the numbers of the variables in this rank's order; after
         `enddef` they are had by name. Where anything is wrong, nothing is defined.
@@ -225,6 +228,9 @@ class Container:
 
     def __contains__(self, name: object) -> bool:
         return name in self.vars
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.vars)
 
     def get_many(
         self,

@@ -70,6 +70,8 @@ class _Names(Mapping[str, Any]):
         return _Values(self)
 
     def __repr__(self) -> str:
+        if self._file.closed:
+            return f"<{type(self).__name__.lower()} of a container that is closed>"
         names = []
         for name in self:
             if len(names) == SHOWN:

@@ -18,6 +18,8 @@ def type_of(dtype: Any, what: str) -> str:
     """numpy's text of netCDF's type for a dtype; `bool` is a byte, `str` is text."""
     if dtype is str or dtype is bytes:
         return "S1"
+    if dtype is None:  # which numpy takes for float64
+        raise Invalid(f"{what}: no dtype is given", HINT)
     if isinstance(dtype, str) and dtype in TYPES:
         return dtype
     if isinstance(dtype, str) and dtype in ("c", "char"):

@@ -199,9 +199,13 @@ class Variable:
         return ", ".join(f"{dim}: {n}" for dim, n in zip(self.dims, self.shape, strict=True))
 
     def __repr__(self) -> str:
+        if self._file.closed:
+            return f"<variable {self.name!r}: its container is closed>"
         return f"<variable {self.name!r}: {self._native.dtype} ({self._sizes()})>"
 
     def _repr_html_(self) -> str:
+        if self._file.closed:
+            return f"<code>{escape(repr(self))}</code>"
         attrs = list(self.attrs.items())
         rows = [(name, repr(value)[:200]) for name, value in attrs[:SHOWN]]
         if len(attrs) > SHOWN:

@@ -7,14 +7,15 @@ use std::collections::HashMap;
 
 use fieldstone::container::{Attrs, DimColumn, Names, NcType, RECORD, Types, VarColumns};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyRange, PyString, PyTuple};
 
 use crate::data::{Data, is_numpy_array};
 use crate::errors::{exception, invalid};
 use crate::request::type_name;
 
 const NAMES: &str = "give a list of texts, a numpy array of texts or an Arrow column";
-const DIMS: &str = "give one tuple of names for all, a list with a tuple each, or a numpy array of numbers";
+const DIMS: &str =
+    "give one tuple of names for all, a list with a tuple each, or a numpy array or a range of numbers";
 const ATTRS: &str = "give a mapping, a list with a mapping each, or a mapping of columns";
 
 /// Names of dimensions that are looked up together: so few that their texts stay in the cache.
@@ -171,6 +172,10 @@ fn dim_cells(column: &Bound<'_, PyAny>, vars: &Names, find: Find<'_>) -> PyResul
             names.push(text(&item, "dims", place, DIMS)?);
         }
         return Ok(DimCells::Same(names));
+    }
+    if column.is_instance_of::<PyRange>() {
+        let (ids, each) = numbers(&column.py().import("numpy")?.call_method1("asarray", (column,))?)?;
+        return Ok(DimCells::Ids(ids, (1..=vars.len() as u64).map(|row| row * each).collect()));
     }
     if is_numpy_array(column)? && column.getattr("dtype")?.getattr("kind")?.extract::<String>()? != "O" {
         let kind = column.getattr("dtype")?.getattr("kind")?.extract::<String>()?;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone::container::{self, Attrs, Container, Names, NcType, Report};
+use fieldstone::container::{self, Attr, Attrs, Container, Format, Names, NcType, Report};
 use fieldstone::{Error, ErrorKind, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -115,7 +115,7 @@ impl PyContainer {
     /// The format's word.
     #[getter]
     fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
-        self.call(py, Container::format).map(options::format_name)
+        self.call(py, Container::format).map(Format::word)
     }
 
     /// Whether it is in define mode.
@@ -154,10 +154,15 @@ impl PyContainer {
         name: &str,
         dtype: &Bound<'_, PyAny>,
         dims: Vec<String>,
+        attrs: Vec<(String, String, Bound<'_, PyBytes>)>,
     ) -> PyResult<PyVar> {
         let ty = columns::type_of(dtype, "dtype")?;
         let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
-        let made = self.call(py, |file| file.def_var(name, ty, &dims))?;
+        let attrs = attrs.iter().map(|(name, dtype, value)| {
+            Ok(Attr { name, ty: attribute_type(name, dtype)?, value: value.as_bytes() })
+        });
+        let attrs = attrs.collect::<PyResult<Vec<_>>>()?;
+        let made = self.call(py, |file| file.def_var_with(name, ty, &dims, &attrs))?;
         Ok(PyVar::defined(&self.file, name, made))
     }
 
@@ -185,9 +190,7 @@ impl PyContainer {
         dtype: &str,
         value: &Bound<'_, PyBytes>,
     ) -> PyResult<()> {
-        let ty = NcType::from_numpy(dtype);
-        let ty = ty.ok_or_else(|| invalid(format!("attribute {name}: no type {dtype}"), "such as f4"))?;
-        let value = value.as_bytes();
+        let (ty, value) = (attribute_type(name, dtype)?, value.as_bytes());
         self.call(py, |file| {
             let variable = variable.map(PyVar::number).transpose()?;
             file.put_att(variable, name, ty, value)
@@ -289,6 +292,11 @@ impl PyContainer {
         let paths = self.call(py, paths)?;
         Ok(paths.into_iter().collect())
     }
+}
+
+fn attribute_type(name: &str, dtype: &str) -> PyResult<NcType> {
+    let ty = NcType::from_numpy(dtype);
+    ty.ok_or_else(|| invalid(format!("attribute {name}: no type {dtype}"), "such as f4"))
 }
 
 /// `None` for what is not there.

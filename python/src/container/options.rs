@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use fieldstone::container::{Alignment, Comm, CreateOptions, Format, Indexing, Mode, Strategy, Version};
+use fieldstone::container::{Alignment, Comm, CreateOptions, Format, Indexing, Mode, Strategy};
 use fieldstone::env::comm::Team;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods};
 
-use crate::errors::invalid;
+use crate::errors::{Raise, invalid};
 
 use super::variable::told;
-
-/// Slots of the hash table where none are asked for: the paper's choice for its 98 MB header.
-const SLOTS: usize = 16_384;
 
 /// The options of `create`.
 pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
@@ -27,15 +24,18 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
             }),
         }
     };
-    let format = format(&word("format")?)?;
+    let format = Format::parse(&word("format")?).or_raise()?;
     let slots = number("hash_size")?;
-    let strategy = match required(given, "strategy")?.extract::<Option<String>>()? {
-        Some(name) => Some(strategy(&name, slots)?),
-        None => None,
+    let strategy = match (required(given, "strategy")?.extract::<Option<String>>()?, slots) {
+        (Some(name), slots) => Some(Strategy::parse(&name, slots).or_raise()?),
+        (None, None) => None,
+        (None, Some(_)) => {
+            return Err(invalid(
+                "hash_size is of the strategy library-hash",
+                "give strategy='library-hash' too",
+            ));
+        }
     };
-    if slots.is_some() && !matches!(strategy, Some(Strategy::LibraryHash { .. })) {
-        return Err(invalid("hash_size is of the strategy library-hash", "give strategy='library-hash' too"));
-    }
     let default = Alignment::default();
     Ok(CreateOptions {
         format,
@@ -58,43 +58,6 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
 
 fn required<'py>(given: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     given.get_item(name)?.ok_or_else(|| invalid(format!("no option {name}"), "give it"))
-}
-
-fn format(name: &str) -> PyResult<Format> {
-    Ok(match name {
-        "cdf1" => Format::Classic(Version::Cdf1),
-        "cdf2" => Format::Classic(Version::Cdf2),
-        "cdf5" => Format::Classic(Version::Cdf5),
-        "partitioned" => Format::Partitioned,
-        other => return Err(invalid(format!("format={other:?}"), "give cdf1, cdf2, cdf5 or partitioned")),
-    })
-}
-
-/// The word for a format.
-pub fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::Classic(Version::Cdf1) => "cdf1",
-        Format::Classic(Version::Cdf2) => "cdf2",
-        Format::Classic(Version::Cdf5) => "cdf5",
-        Format::Partitioned => "partitioned",
-    }
-}
-
-fn strategy(name: &str, slots: Option<u64>) -> PyResult<Strategy> {
-    Ok(match name {
-        "scalable" => Strategy::Scalable,
-        "app" => Strategy::App,
-        "library-hash" => match usize::try_from(slots.unwrap_or(SLOTS as u64)) {
-            Ok(slots) if slots > 0 => Strategy::LibraryHash { slots },
-            _ => return Err(invalid("hash_size=0", "give at least one slot")),
-        },
-        "library-sort" => Strategy::LibrarySort,
-        "partitioned" => Strategy::Partitioned,
-        other => {
-            let hint = "give scalable, app, library-hash, library-sort or partitioned";
-            return Err(invalid(format!("strategy={other:?}"), hint));
-        }
-    })
 }
 
 /// How to open, and the word for it.

@@ -6,7 +6,7 @@ use fieldstone::container::{Get, NcType, Put, Selection, VarInfo};
 use pyo3::prelude::*;
 
 use super::PyContainer;
-use super::variable::{Numbers, PyVar, check_size, count_of, dtype_of, selection, type_of_array};
+use super::variable::{Numbers, PyVar, array_of, check_size, count_of, selection, type_of_array};
 use crate::data::{Data, NewArray};
 use crate::errors::{Raise, invalid};
 
@@ -56,7 +56,7 @@ fn reading<'py>(py: Python<'py>, (var, start, count): Wanted<'py>) -> PyResult<R
     let var = var.get();
     let (info, lens) = py.detach(|| Ok((var.info()?, var.lens()?))).or_raise()?;
     let chosen = selection(var.path(), &lens, start, count, None).or_raise()?;
-    let array = NewArray::new(py, dtype_of(info.ty).or_raise()?, &chosen.count)?;
+    let array = array_of(py, var.container(), (&info, &chosen), info.ty)?;
     Ok((info, chosen, array))
 }
 

@@ -107,6 +107,11 @@ impl PyVar {
         Ok(info)
     }
 
+    /// The container that it is in.
+    pub fn container(&self) -> &Container {
+        &self.file.container
+    }
+
     /// Its path.
     pub fn path(&self) -> &str {
         &self.name
@@ -198,6 +203,21 @@ pub fn check_size(name: &str, shape: &[u64], count: &[u64]) -> Result<()> {
         ))
         .with_hint("the array has as many elements as the box")),
     }
+}
+
+/// A new array for a box that is to be read. Where there is no memory for it, a damaged header may have asked for
+/// what the file does not hold: that is told then.
+pub fn array_of<'py>(
+    py: Python<'py>,
+    container: &Container,
+    (info, chosen): (&VarInfo, &Selection),
+    ty: NcType,
+) -> PyResult<NewArray<'py>> {
+    let made = NewArray::new(py, dtype_of(ty).or_raise()?, &chosen.count);
+    if made.is_err() {
+        py.detach(|| container.check_held(info, chosen)).or_raise()?;
+    }
+    made
 }
 
 #[pymethods]
@@ -333,7 +353,7 @@ impl PyVar {
             }
         };
         let filled = match into {
-            None => Filled::New(NewArray::new(py, dtype_of(memory).or_raise()?, &chosen.count)?),
+            None => Filled::New(array_of(py, &self.file.container, (&info, &chosen), memory)?),
             Some(into) => {
                 let shape: Vec<u64> = into.getattr("shape")?.extract()?;
                 check_size(&self.name, &shape, &chosen.count).or_raise()?;

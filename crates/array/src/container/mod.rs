@@ -21,6 +21,8 @@
 pub mod access;
 pub mod cdl;
 pub mod convert;
+#[cfg(test)]
+mod counted;
 pub mod define;
 pub mod enddef;
 pub mod file;

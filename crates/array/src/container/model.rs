@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, NcType, Version};
 
 /// How a container's header is laid out on disk.
@@ -14,6 +14,32 @@ pub enum Format {
     Classic(Version),
     /// The partitioned header: an index table and metadata blocks.
     Partitioned,
+}
+
+impl Format {
+    const WORDS: [(&str, Format); 4] = [
+        ("cdf1", Format::Classic(Version::Cdf1)),
+        ("cdf2", Format::Classic(Version::Cdf2)),
+        ("cdf5", Format::Classic(Version::Cdf5)),
+        ("partitioned", Format::Partitioned),
+    ];
+
+    /// The word by which users choose it.
+    pub fn word(self) -> &'static str {
+        let known = Format::WORDS.iter().find(|(_, format)| *format == self);
+        known.map_or("", |(word, _)| word)
+    }
+
+    /// The format that a word stands for.
+    ///
+    /// Errors: `Invalid`, with the words that there are.
+    pub fn parse(word: &str) -> Result<Format> {
+        let known = Format::WORDS.iter().find(|(known, _)| *known == word);
+        known.map(|(_, format)| *format).ok_or_else(|| {
+            Error::invalid(format!("{word:?} is no format of a container"))
+                .with_hint("give cdf1, cdf2, cdf5 or partitioned")
+        })
+    }
 }
 
 /// How ranks come to one header at `enddef`.
@@ -34,6 +60,45 @@ pub enum Strategy {
     LibrarySort,
     /// The partitioned header; the only strategy of [`Format::Partitioned`].
     Partitioned,
+}
+
+impl Strategy {
+    /// Slots of the hash table where none are asked for: the paper's choice for its 98 MB header.
+    const SLOTS: u64 = 16_384;
+
+    /// The word by which users choose it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Strategy::Scalable => "scalable",
+            Strategy::App => "app",
+            Strategy::LibraryHash { .. } => "library-hash",
+            Strategy::LibrarySort => "library-sort",
+            Strategy::Partitioned => "partitioned",
+        }
+    }
+
+    /// The strategy that a word stands for; `slots` are those of a hash table.
+    ///
+    /// Errors: `Invalid` for another word, with those that there are, and for slots of a strategy without a table.
+    pub fn parse(word: &str, slots: Option<u64>) -> Result<Strategy> {
+        let slots_of = || usize::try_from(slots.unwrap_or(Strategy::SLOTS)).unwrap_or(usize::MAX);
+        let strategy = match word {
+            "scalable" => Strategy::Scalable,
+            "app" => Strategy::App,
+            "library-hash" => Strategy::LibraryHash { slots: slots_of() },
+            "library-sort" => Strategy::LibrarySort,
+            "partitioned" => Strategy::Partitioned,
+            other => {
+                return Err(Error::invalid(format!("{other:?} is no strategy of a container"))
+                    .with_hint("give scalable, app, library-hash, library-sort or partitioned"));
+            }
+        };
+        if slots.is_some() && !matches!(strategy, Strategy::LibraryHash { .. }) {
+            return Err(Error::invalid(format!("hash_size is of strategy library-hash, not of {word}"))
+                .with_hint("leave hash_size out, or give strategy library-hash"));
+        }
+        Ok(strategy)
+    }
 }
 
 /// A dimension as a reader sees it.

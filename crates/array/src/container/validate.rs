@@ -8,6 +8,7 @@
 //! | `blocks` | metadata blocks and the objects in them |
 //! | `indexes` | the path index and the name indexes against what the blocks say |
 //! | `lists` | the path lists against what the blocks say |
+//! | `spelling` | names of a classic file that spells paths |
 //!
 //! | what | as |
 //! |---|---|
@@ -30,6 +31,7 @@ mod blocks;
 mod indexes;
 mod lists;
 mod partitioned;
+mod spelling;
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
@@ -75,6 +77,9 @@ pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
         report.counts = [file.places.dims, file.places.attrs, file.places.vars];
         report.header_len = file.places.header_len;
         report.paths = paths::is_spelled(&file.header.attrs);
+        if report.paths {
+            spelling::check(&file, &mut findings);
+        }
         report.numrecs = file.header.numrecs.unwrap_or(0);
         let locator = locator(source, file.file_len)?;
         // Places of data follow from the header, so they are looked at only where that is sound.

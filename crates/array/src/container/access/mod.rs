@@ -258,6 +258,23 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
     team.agree("get", told(&requests, misfit))
 }
 
+/// Whether the file holds a box of a variable, or can be taken as if it did. For those that need memory for the
+/// elements first: what a damaged header tells of may be more than any machine has.
+///
+/// Errors: of the box, as [`get`]; `Corrupt` where the file ends before it.
+pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> Result<()> {
+    let end = extents_of(target, var, selection, Reach::Existing)?.end();
+    let held = target.file.len()?;
+    if target.beyond == Beyond::Zeros || end <= held {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "variable `{}`: what is asked for ends at byte {end}, but the file at {held}",
+        var.name
+    ))
+    .with_hint("the file was cut, or its header is damaged: `fieldstone container validate` says where"))
+}
+
 fn put_request<'a>(target: &Target<'_>, put: &Put<'a>) -> Result<Request<'a, &'a [u8]>> {
     let fill = fill_of(put.var.ty, put.var.attrs.iter());
     let request = request(target, put.var, put.selection, (put.ty, put.data.len()), Reach::Growing)?;
@@ -289,6 +306,21 @@ fn request<'a, M: Default>(
 ) -> Result<Request<'a, M>> {
     let conversion = Conversion::new(var.ty, ty, target.version)
         .map_err(|error| error.context(format_args!("variable `{}`", var.name)))?;
+    let extents = extents_of(target, var, selection, reach)?;
+    let elements = extents.elements();
+    if elements.checked_mul(ty.size() as u64) != Some(given as u64) {
+        return Err(Error::invalid(format!(
+            "variable `{}`: the box has {elements} elements of {} bytes in memory ({}), but {given} bytes are given",
+            var.name,
+            ty.size(),
+            ty.name()
+        ))
+        .with_hint("memory holds exactly the elements of the box"));
+    }
+    Ok(Request { var, extents, conversion, fill: &[], memory: M::default() })
+}
+
+fn extents_of(target: &Target<'_>, var: &VarInfo, selection: &Selection, reach: Reach) -> Result<Extents> {
     let len = |len, is_record| if is_record { target.records.get() } else { len };
     let dims: Vec<Dim<'_>> = var
         .dims
@@ -297,18 +329,7 @@ fn request<'a, M: Default>(
         .collect();
     let VarInfo { name, begin, record_stride, .. } = var;
     let place = Place { name, ty: var.ty, dims: &dims, begin: *begin, record_stride: *record_stride };
-    let extents = extents(&place, &selection.start, &selection.count, &selection.stride, reach)?;
-    let elements = extents.elements();
-    if elements.checked_mul(ty.size() as u64) != Some(given as u64) {
-        return Err(Error::invalid(format!(
-            "variable `{name}`: the box has {elements} elements of {} bytes in memory ({}), but {given} bytes \
-             are given",
-            ty.size(),
-            ty.name()
-        ))
-        .with_hint("memory holds exactly the elements of the box"));
-    }
-    Ok(Request { var, extents, conversion, fill: &[], memory: M::default() })
+    extents(&place, &selection.start, &selection.count, &selection.stride, reach)
 }
 
 /// The number of records that writing the requests needs.

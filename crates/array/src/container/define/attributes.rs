@@ -22,8 +22,7 @@ impl Definitions {
         let name = names::nfc(name);
         let path = self.header.vars.names.get(var as usize);
         let attr = Attr { name: &name, ty, value };
-        check_attr(self.header.version, path, &attr)?;
-        check_fill(path, self.header.vars.types[var as usize], &attr)?;
+        self.check_given(path, self.header.vars.types[var as usize], &attr)?;
         let is_last = var as usize + 1 == self.header.vars.len();
         let is_base = u64::from(var) < self.base.vars;
         if is_last && !is_base && !self.changed.contains_key(&var) {
@@ -51,6 +50,12 @@ impl Definitions {
             None => attrs.push(&name, ty, value),
         }
         Ok(())
+    }
+
+    /// What holds of an attribute that a user gives a variable; its name is in NFC.
+    pub(super) fn check_given(&self, path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
+        check_attr(self.header.version, path, attr)?;
+        check_fill(path, var_type, attr)
     }
 
     fn put_global(&mut self, name: &str, ty: NcType, value: &[u8]) -> Result<()> {

@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, Header, Names, NcType, Version, layout, names, paths};
+use fieldstone_format::netcdf::{Attr, Attrs, Header, Names, NcType, Version, layout, names, paths};
 
 pub use columns::{DimColumn, Types, VarColumns};
 use lookup::Lookup;
@@ -152,6 +152,21 @@ impl Definitions {
             ids.push(self.resolve(&path, dim)?);
         }
         self.def_var_by_ids(&path, ty, &ids)
+    }
+
+    /// As [`def_var`](Definitions::def_var), with attributes: all of it, or nothing.
+    ///
+    /// Errors: also as of [`put_att`](Definitions::put_att).
+    pub fn def_var_with(&mut self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<u32> {
+        for attr in attrs {
+            let name = names::nfc(attr.name);
+            self.check_given(path, ty, &Attr { name: &name, ..*attr })?;
+        }
+        let var = self.def_var(path, ty, dims)?;
+        for Attr { name, ty, value } in attrs {
+            self.put_att(Some(var), name, *ty, value)?;
+        }
+        Ok(var)
     }
 
     /// As [`def_var`](Definitions::def_var), over dimensions with these local numbers.

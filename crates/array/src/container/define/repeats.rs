@@ -24,28 +24,9 @@ pub(super) fn first_repeat<N: Copy + Eq + Hash>(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::hash::{Hash, Hasher};
 
     use super::*;
-
-    /// A number that counts how often it is compared.
-    #[derive(Debug, Clone, Copy)]
-    struct Counted<'a>(usize, &'a Cell<usize>);
-
-    impl PartialEq for Counted<'_> {
-        fn eq(&self, other: &Self) -> bool {
-            self.1.set(self.1.get() + 1);
-            self.0 == other.0
-        }
-    }
-
-    impl Eq for Counted<'_> {}
-
-    impl Hash for Counted<'_> {
-        fn hash<H: Hasher>(&self, state: &mut H) {
-            self.0.hash(state);
-        }
-    }
+    use crate::container::counted::Counted;
 
     #[test]
     fn the_first_repeat_is_found_in_short_and_long_lists() {

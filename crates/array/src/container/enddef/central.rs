@@ -14,7 +14,7 @@ use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
 
-use super::difference::{Conflict, Conflicts, difference};
+use super::difference::{Conflict, Conflicts, check_records, difference};
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_object, put_u32};
 use super::place::{self, Placed, Plan, Ranks};
@@ -63,7 +63,7 @@ pub(super) fn plan(
     watch.end("exchange");
 
     let check = match options.strategy {
-        Strategy::LibraryHash { slots } => Check::Slots(slots.max(1)),
+        Strategy::LibraryHash { slots } => Check::Slots(slots),
         Strategy::LibrarySort => Check::Sort,
         _ => Check::AsMany,
     };
@@ -118,8 +118,15 @@ pub(super) fn plan(
     Ok(Planned { placed, whole, index, moves, blocks: None, report, held })
 }
 
-fn check_slots(strategy: Strategy) -> Result<()> {
+/// Whether a hash table may have as many slots as a strategy says.
+///
+/// Errors: `Invalid`.
+pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     match strategy {
+        Strategy::LibraryHash { slots: 0 } => {
+            Err(Error::invalid("strategy library-hash: a hash table of no slots")
+                .with_hint("give at least one slot; about as many as the container has objects are fast"))
+        }
         Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Error::invalid(format!(
             "strategy library-hash: a hash table of {slots} slots; {MAX_SLOTS} are allowed"
         ))
@@ -269,9 +276,13 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         let firsts = firsts(&objects, check, watch)?;
         let mut number = vec![0u32; objects.len()];
         let mut groups: BTreeMap<u32, Vec<u32>> = Default::default();
+        let mut records = Vec::new();
         for (at, (rank, _, path, rest)) in objects.iter().enumerate() {
             let first = firsts[at] as usize;
             if first == at {
+                if kind == Kind::Dim && rest.first() == Some(&1) {
+                    records.push((*path, *rank));
+                }
                 number[at] = define(&mut whole, kind, path, rest, &mut dims)?;
             } else {
                 number[at] = number[first];
@@ -292,6 +303,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
             }
         }
         watch.release(objects.len() as u64 * 48);
+        check_records(&records)?;
     }
     conflicts.into_result()?;
     Ok(Merged { whole, has_paths, numbers })
@@ -310,13 +322,6 @@ fn define<'a>(
         Kind::Dim => {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
-            if is_record && let Some(other) = whole.dims.record {
-                let other = whole.dims.names.get(other as usize);
-                return Err(Error::conflict(format!(
-                    "a container has one record dimension at most, but ranks define `{other}` and `{path}`"
-                ))
-                .with_hint("give all but one of them a length, or let all ranks define the same"));
-            }
             let id = if is_record { whole.dims.push_record(path) } else { whole.dims.push(path, len) };
             dims.insert(path, id);
             id

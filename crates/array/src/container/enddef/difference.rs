@@ -1,7 +1,9 @@
 //! How definitions of one object differ between ranks, in words.
 
+use std::borrow::Cow;
+
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attr, NcType};
+use fieldstone_format::netcdf::NcType;
 
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_u32};
@@ -89,6 +91,28 @@ fn ranks_text(ranks: &[usize]) -> String {
     format!("rank{} {}{more}", if ranks.len() == 1 { "" } else { "s" }, told.join(", "))
 }
 
+/// Whether ranks define one record dimension at most; given are its names, each with a rank that says so.
+///
+/// Errors: `Conflict` that tells of all of them.
+pub(super) fn check_records(said: &[(&str, usize)]) -> Result<()> {
+    let mut different: Vec<(&str, usize)> = Vec::new();
+    for one in said {
+        if !different.iter().any(|(name, _)| *name == one.0) {
+            different.push(*one);
+        }
+    }
+    if different.len() <= 1 {
+        return Ok(());
+    }
+    let list: Vec<String> = different.iter().map(|(name, rank)| format!("`{name}` on rank {rank}")).collect();
+    Err(Error::conflict(format!(
+        "a container has one record dimension at most, but ranks define {}: {}",
+        list.len(),
+        list.join(", ")
+    ))
+    .with_hint("give all but one of them a length, or let all ranks define the same"))
+}
+
 /// What is wrong with definitions of one path by several ranks (or twice by one), packed without the path;
 /// `None` where they agree.
 pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> Result<Option<String>> {
@@ -105,69 +129,124 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
     }
     let most = aspects.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     for at in 0..most {
-        // Texts of this aspect, each with the ranks that say so, in the order of their first rank.
-        let mut said: Vec<(&str, Vec<usize>)> = Vec::new();
+        // What is said of this aspect, each with the ranks that say so, in the order of their first rank.
+        let mut said: Vec<(Said<'_>, Vec<usize>)> = Vec::new();
         let mut what = "";
         for (rank, list) in &aspects {
-            let text = list.get(at).map_or("none", |(name, text)| {
+            let one = list.get(at).map_or(Said::Nothing, |(name, said)| {
                 what = name;
-                text.as_str()
+                said.clone()
             });
-            match said.iter_mut().find(|(other, _)| *other == text) {
+            match said.iter_mut().find(|(other, _)| *other == one) {
                 Some((_, ranks)) => ranks.push(*rank),
-                None => said.push((text, vec![*rank])),
+                None => said.push((one, vec![*rank])),
             }
         }
         if said.len() > 1 {
-            let said = said.iter().map(|(text, ranks)| format!("{text} on {}", ranks_text(ranks)));
-            return Ok(Some(format!("{object}: {what} {}", said.collect::<Vec<_>>().join("; "))));
+            let texts = texts(said.iter().map(|(said, _)| said));
+            let ranks = said.iter().map(|(_, ranks)| ranks_text(ranks));
+            let told = texts.iter().zip(ranks).map(|(text, ranks)| format!("{text} on {ranks}"));
+            return Ok(Some(format!("{object}: {what} {}", told.collect::<Vec<_>>().join("; "))));
         }
     }
     Ok(Some(format!("{object}: defined differently")))
 }
 
-fn aspects_of(kind: Kind, bytes: &[u8]) -> Result<Vec<(String, String)>> {
+/// What a definition says of one aspect.
+#[derive(Debug, Clone, PartialEq)]
+enum Said<'a> {
+    Nothing,
+    Text(String),
+    /// External bytes. They are compared, not how they are shown: long ones are clipped, and NaNs look alike.
+    Value(NcType, Cow<'a, [u8]>),
+}
+
+/// An aspect's name, and what is said of it.
+type Aspect<'a> = (String, Said<'a>);
+
+fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
     let mut from = Reader(bytes);
-    let mut aspects = Vec::new();
+    let mut aspects: Vec<Aspect<'a>> = Vec::new();
     match kind {
         Kind::Dim => {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
             let text = if is_record { "unlimited".to_owned() } else { len.to_string() };
-            aspects.push(("length".to_owned(), text));
+            aspects.push(("length".to_owned(), Said::Text(text)));
         }
         Kind::Attr => {
             let ty = from.ty()?;
-            aspects.push(("value".to_owned(), shown(ty, from.bytes()?)));
+            aspects.push(("value".to_owned(), Said::Value(ty, from.bytes()?.into())));
         }
         Kind::Var => {
-            aspects.push(("type".to_owned(), from.ty()?.name().to_owned()));
+            aspects.push(("type".to_owned(), Said::Text(from.ty()?.name().to_owned())));
             let mut dims = Vec::new();
             for _ in 0..from.u32()? {
                 dims.push(from.text()?);
             }
-            aspects.push(("dimensions".to_owned(), format!("({})", dims.join(", "))));
+            aspects.push(("dimensions".to_owned(), Said::Text(format!("({})", dims.join(", ")))));
             let attrs = from.attrs()?;
             let names: Vec<&str> = attrs.names.iter().collect();
-            aspects.push(("attributes".to_owned(), format!("[{}]", names.join(", "))));
+            aspects.push(("attributes".to_owned(), Said::Text(format!("[{}]", names.join(", ")))));
             for attr in attrs.iter() {
-                aspects.push((format!("attribute `{}`", attr.name), shown(attr.ty, attr.value)));
+                let value = Said::Value(attr.ty, attr.value.to_vec().into());
+                aspects.push((format!("attribute `{}`", attr.name), value));
             }
         }
     }
     Ok(aspects)
 }
 
-/// A value's type and first elements.
-fn shown(ty: NcType, value: &[u8]) -> String {
-    const FEW: usize = 6;
-    let attr = Attr { name: "", ty, value };
-    if ty == NcType::Char {
-        let text = String::from_utf8_lossy(value);
-        let short: String = text.chars().take(40).collect();
-        let more = if short.len() < text.len() { "..." } else { "" };
-        return format!("{short:?}{more}");
+/// Texts for what is said, that differ: values are shown from their begin, and where that is the same, from
+/// where they differ.
+fn texts<'s>(said: impl Iterator<Item = &'s Said<'s>> + Clone) -> Vec<String> {
+    let all = |from: usize| -> Vec<String> { said.clone().map(|said| said.text(from)).collect() };
+    let first = all(0);
+    let is_repeated = |(i, text): (usize, &String)| first[..i].contains(text);
+    if !first.iter().enumerate().any(is_repeated) {
+        return first;
     }
+    let values: Vec<&[u8]> = said.clone().filter_map(Said::value).collect();
+    let same = |pair: &[&[u8]]| pair[0].iter().zip(pair[1]).take_while(|(a, b)| a == b).count();
+    all(values.windows(2).map(same).min().unwrap_or(0))
+}
+
+impl Said<'_> {
+    fn value(&self) -> Option<&[u8]> {
+        match self {
+            Said::Value(_, value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// In words; of a value, what follows its first `from` bytes, and a little of what comes before.
+    fn text(&self, from: usize) -> String {
+        match self {
+            Said::Nothing => "none".to_owned(),
+            Said::Text(text) => text.clone(),
+            Said::Value(NcType::Char, value) => shown_text(value, from),
+            Said::Value(ty, value) => shown_numbers(*ty, value, from / ty.size()),
+        }
+    }
+}
+
+/// So many characters or numbers before a difference are shown with it.
+const BEFORE: usize = 3;
+
+/// Some characters of a text.
+fn shown_text(value: &[u8], from: usize) -> String {
+    const FEW: usize = 40;
+    let text = String::from_utf8_lossy(value);
+    let first =
+        String::from_utf8_lossy(&value[..from.min(value.len())]).chars().count().saturating_sub(BEFORE);
+    let short: String = text.chars().skip(first).take(FEW).collect();
+    let (before, more) = (first > 0, text.chars().nth(first + FEW).is_some());
+    format!("{}{short:?}{}", if before { "..." } else { "" }, if more { "..." } else { "" })
+}
+
+/// A type and some numbers.
+fn shown_numbers(ty: NcType, value: &[u8], from: usize) -> String {
+    const FEW: usize = 6;
     let element = |bytes: &[u8]| {
         let mut wide = [0; 8];
         let signed = matches!(ty, NcType::Byte | NcType::Short | NcType::Int | NcType::Int64);
@@ -181,7 +260,56 @@ fn shown(ty: NcType, value: &[u8]) -> String {
             _ => bits.to_string(),
         }
     };
-    let list: Vec<String> = value.chunks_exact(ty.size()).take(FEW).map(element).collect();
-    let more = if attr.len() > FEW { format!(" and {} more", attr.len() - FEW) } else { String::new() };
-    format!("{} {}{more}", ty.name(), list.join(" "))
+    let first = from.saturating_sub(BEFORE);
+    let list: Vec<String> = value.chunks_exact(ty.size()).skip(first).take(FEW).map(element).collect();
+    let left = (value.len() / ty.size()).saturating_sub(first + FEW);
+    let before = if first > 0 { format!("... ({first} before) ") } else { String::new() };
+    let more = if left > 0 { format!(" and {left} more") } else { String::new() };
+    format!("{} {before}{}{more}", ty.name(), list.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packing::put_attr;
+    use super::*;
+
+    fn told(ty: NcType, values: &[&[u8]]) -> String {
+        let packed: Vec<Vec<u8>> = values
+            .iter()
+            .map(|value| {
+                let mut out = Vec::new();
+                put_attr(&mut out, "", ty, value);
+                out.split_off(4) // without the name
+            })
+            .collect();
+        let defined: Vec<(usize, &[u8])> = packed.iter().enumerate().map(|(i, p)| (i, &p[..])).collect();
+        difference(Kind::Attr, "a", &defined).unwrap().unwrap_or_default()
+    }
+
+    #[test]
+    fn long_values_are_shown_where_they_differ() {
+        let ints = |last: i32| (0..20).chain([last]).flat_map(i32::to_be_bytes).collect::<Vec<u8>>();
+        assert_eq!(
+            told(NcType::Int, &[&ints(7), &ints(8), &ints(7)]),
+            "global attribute `a`: value int ... (17 before) 17 18 19 7 on ranks 0, 2; \
+             int ... (17 before) 17 18 19 8 on rank 1"
+        );
+        let text = |end: &str| format!("{}{end}", "é".repeat(50));
+        assert_eq!(
+            told(NcType::Char, &[text("one").as_bytes(), text("o").as_bytes()]),
+            "global attribute `a`: value ...\"ééone\" on rank 0; ...\"ééo\" on rank 1"
+        );
+        assert_eq!(
+            told(NcType::Char, &[b"kelvin", b"K"]),
+            "global attribute `a`: value \"kelvin\" on rank 0; \"K\" on rank 1"
+        );
+    }
+
+    #[test]
+    fn values_that_look_alike_are_told_with_their_ranks() {
+        let (quiet, other) = (f64::NAN.to_be_bytes(), (f64::NAN.to_bits() | 1).to_be_bytes());
+        let text = told(NcType::Double, &[&quiet, &other]);
+        assert!(text.contains("on rank 0; ") && text.contains("on rank 1"), "{text}");
+        assert_eq!(told(NcType::Double, &[&quiet, &quiet]), "");
+    }
 }

@@ -44,6 +44,7 @@ use super::model::{Counts, Strategy};
 use super::partitioned::Reader;
 use super::partitioned::write::Ready;
 pub use central::MAX_SLOTS;
+pub(super) use central::check_slots;
 use place::Placed;
 use report::Watch;
 pub use report::{Phase, Report};

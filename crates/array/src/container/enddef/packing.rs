@@ -33,7 +33,7 @@ pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-fn put_attr(out: &mut Vec<u8>, name: &str, ty: NcType, value: &[u8]) {
+pub(super) fn put_attr(out: &mut Vec<u8>, name: &str, ty: NcType, value: &[u8]) {
     put_bytes(out, name.as_bytes());
     out.push(ty as u8);
     put_bytes(out, value);

@@ -14,6 +14,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::{self, Alignment, Layout};
 use fieldstone_format::netcdf::{Header, Version, names::MAX_NAME, write};
 
+use super::difference;
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_u32};
 use crate::container::model::Counts;
@@ -252,20 +253,9 @@ fn check_records(team: Ranks<'_>, header: &Header, sums: &Sums, plan: &Plan<'_>)
     let of_base = header.dims.record.is_some_and(|record| (record as usize) < plan.base[0]);
     let told = if of_base && team.rank() > 0 { "" } else { own };
     let names = team.allgather("record dimensions", Ok(told.as_bytes().to_vec()))?;
+    let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
     let said = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
-    let mut list: Vec<String> = Vec::new();
-    for (rank, name) in said {
-        let name = String::from_utf8_lossy(name);
-        if !list.iter().any(|told| told.starts_with(&format!("`{name}` "))) {
-            list.push(format!("`{name}` on rank {rank}"));
-        }
-    }
-    Err(Error::conflict(format!(
-        "a container has one record dimension at most, but ranks define {}: {}",
-        list.len(),
-        list.join(", ")
-    ))
-    .with_hint("give all but one of them a length, or let all ranks define the same"))
+    difference::check_records(&said.map(|(rank, name)| (&**name, rank)).collect::<Vec<_>>())
 }
 
 /// Offsets and numbers, from the sums.

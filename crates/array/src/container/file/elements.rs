@@ -71,6 +71,14 @@ impl Container {
         self.get_many(&mut [Get { var, selection, into, ty }], collective)
     }
 
+    /// Whether the file holds a box of a variable: to be asked where there is no memory for its elements, before
+    /// the memory is blamed.
+    ///
+    /// Errors: as of [`get`](Container::get); `Corrupt` where the file ends before the box.
+    pub fn check_held(&self, var: &VarInfo, selection: &Selection) -> Result<()> {
+        access::check_held(&self.data("get")?.target(), var, selection)
+    }
+
     /// As [`get`](Container::get), many at once, joined into few reads.
     pub fn get_many(&self, gets: &mut [Get<'_>], collective: bool) -> Result<()> {
         let mode = self.data("get")?;

@@ -65,7 +65,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Comm, Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
-use fieldstone_format::netcdf::{Names, NcType};
+use fieldstone_format::netcdf::{Attr, Names, NcType};
 
 use super::define::VarColumns;
 use super::enddef::{Phase, Report};
@@ -213,6 +213,14 @@ impl Container {
     pub fn def_var(&self, path: &str, ty: NcType, dims: &[&str]) -> Result<VarRef> {
         self.defining("def_var", |define| {
             let local = define.definitions.def_var(path, ty, dims)?;
+            Ok(VarRef(define.vars.hand_out(local..local + 1).start))
+        })
+    }
+
+    /// As [`def_var`](Container::def_var), with attributes of external (big-endian) bytes: all of it, or nothing.
+    pub fn def_var_with(&self, path: &str, ty: NcType, dims: &[&str], attrs: &[Attr<'_>]) -> Result<VarRef> {
+        self.defining("def_var", |define| {
+            let local = define.definitions.def_var_with(path, ty, dims, attrs)?;
             Ok(VarRef(define.vars.hand_out(local..local + 1).start))
         })
     }

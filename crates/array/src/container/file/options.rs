@@ -43,18 +43,9 @@ pub(super) type Given = Vec<(&'static str, String)>;
 impl CreateOptions {
     /// The options in words, with the strategy that they come to.
     pub(super) fn given(&self, strategy: Strategy) -> Given {
-        let format = match self.format {
-            Format::Classic(Version::Cdf1) => "cdf1",
-            Format::Classic(Version::Cdf2) => "cdf2",
-            Format::Classic(Version::Cdf5) => "cdf5",
-            Format::Partitioned => "partitioned",
-        };
-        let (strategy, slots) = match strategy {
-            Strategy::Scalable => ("scalable", None),
-            Strategy::App => ("app", None),
-            Strategy::LibraryHash { slots } => ("library-hash", Some(slots)),
-            Strategy::LibrarySort => ("library-sort", None),
-            Strategy::Partitioned => ("partitioned", None),
+        let slots = match strategy {
+            Strategy::LibraryHash { slots } => Some(slots),
+            _ => None,
         };
         let index = match self.indexing {
             Indexing::Auto => "auto",
@@ -62,7 +53,7 @@ impl CreateOptions {
             Indexing::Never => "never",
         };
         let Alignment { v_align, r_align, h_minfree, v_minfree } = self.alignment;
-        let words = [("format", format), ("strategy", strategy), ("index", index)];
+        let words = [("format", self.format.word()), ("strategy", strategy.word()), ("index", index)];
         let mut given: Given = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
         given.extend(slots.map(|slots| ("hash_size", slots.to_string())));
         given.push(("fill", self.fill.to_string()));

@@ -17,7 +17,7 @@ use super::options::CreateOptions;
 use super::place::{self, Place};
 use crate::container::access::{Beyond, Records};
 use crate::container::define::{Definitions, DimColumn, VarColumns};
-use crate::container::enddef::{self, EnddefOptions};
+use crate::container::enddef::{self, EnddefOptions, check_slots};
 use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
 
 /// What an open container is in.
@@ -295,7 +295,7 @@ fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
             Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
                 .with_hint("leave the strategy out, or give the format partitioned"))
         }
-        (Format::Classic(_), Some(strategy)) => Ok(strategy),
+        (Format::Classic(_), Some(strategy)) => check_slots(strategy).map(|()| strategy),
         (Format::Partitioned, None | Some(Strategy::Partitioned)) => Ok(Strategy::Partitioned),
         (Format::Partitioned, Some(_)) => {
             Err(Error::invalid("a container of format partitioned has strategy partitioned only")

@@ -64,9 +64,9 @@ impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::hash::Hasher;
 
     use super::*;
+    use crate::container::counted::Counted;
 
     #[test]
     fn what_was_asked_for_longest_ago_goes_first() {
@@ -92,25 +92,6 @@ mod tests {
         let mut recent = Recent::new(10_000);
         (0..3).for_each(|value| recent.add("block", value, 500 + value));
         assert_eq!((recent.get("block"), recent.bytes()), (Some(2), 502 + OVERHEAD));
-    }
-
-    /// A number that counts how often it is compared.
-    #[derive(Debug, Clone, Copy)]
-    struct Counted<'a>(usize, &'a Cell<usize>);
-
-    impl PartialEq for Counted<'_> {
-        fn eq(&self, other: &Self) -> bool {
-            self.1.set(self.1.get() + 1);
-            self.0 == other.0
-        }
-    }
-
-    impl Eq for Counted<'_> {}
-
-    impl Hash for Counted<'_> {
-        fn hash<H: Hasher>(&self, state: &mut H) {
-            self.0.hash(state);
-        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Notes<'_> {
     pub fn kept(&self) -> bool {
         self.0.is_some()
     }
-    /// A broken rule that readers live with; `told` makes object and message where they are kept.
+    /// A broken rule that readers live with; see [`Findings::error`].
     pub fn error<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,

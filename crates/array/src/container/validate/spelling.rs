@@ -1,0 +1,42 @@
+//! Whether names of a file that spells paths are told apart when they are shown.
+//!
+//! Different paths have different spellings. But tools that know nothing of paths may give a file names that no
+//! path is spelled as (`x~y`), which are shown as they stand; the spelling of the path with that very name
+//! (`x~~y`) is then shown alike, and by that name one of the two is found.
+
+use std::collections::HashSet;
+
+use fieldstone_format::netcdf::parse::{Examined, Finding, Findings, shown};
+use fieldstone_format::netcdf::{Names, paths};
+
+/// Notes names that are shown as another of their list is.
+pub(super) fn check(file: &Examined, findings: &mut Findings) {
+    let (header, places) = (&file.header, &file.places);
+    of_list("dimension", &header.dims.names, places.dims_at, findings);
+    of_list("global attribute", &header.attrs.names, places.attrs_at, findings);
+    of_list("variable", &header.vars.names, places.vars_at, findings);
+}
+
+fn of_list(kind: &str, names: &Names, at: u64, findings: &mut Findings) {
+    // Those that no path is spelled as are rare, and without them nothing is shown twice.
+    let mut spelling = String::new();
+    let unspelled: Vec<(&str, String)> = names
+        .iter()
+        .filter_map(|name| {
+            spelling.clear();
+            paths::encode(name, &mut spelling);
+            (spelling != name && paths::decode(name) == name).then(|| (name, spelling.clone()))
+        })
+        .collect();
+    if unspelled.is_empty() {
+        return;
+    }
+    let all: HashSet<&str> = names.iter().collect();
+    for (name, spelling) in unspelled.iter().filter(|(_, spelling)| all.contains(&**spelling)) {
+        let rule = "names of a file that spells paths are shown apart";
+        let message =
+            format!("it is no spelling and shown as it stands; `{}` is shown so, too", shown(spelling));
+        let finding = Finding::warning(at, format!("{kind} `{}`", shown(name)), rule, message);
+        findings.push(finding.with_hint("rename one of the two, with ncrename for example"));
+    }
+}
