@@ -20,12 +20,15 @@
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fieldstone.h"
 
 /* The number of errno.h for what MPI returned; 0 for success. */
 static inline int fs_mpi_errno(int code) {
-  int kind = 0;
+  static const int in_text[] = {ENOSPC, EDQUOT, EFBIG};
+  char said[MPI_MAX_ERROR_STRING];
+  int kind = 0, length = 0, i;
   if (code == MPI_SUCCESS) return 0;
   MPI_Error_class(code, &kind);
   if (kind == MPI_ERR_NO_SUCH_FILE) return ENOENT;
@@ -35,6 +38,10 @@ static inline int fs_mpi_errno(int code) {
   if (kind == MPI_ERR_NO_SPACE) return ENOSPC;
   if (kind == MPI_ERR_QUOTA) return EDQUOT;
   if (kind == MPI_ERR_BAD_FILE) return EINVAL;
+  /* ROMIO has one class for all other errors of the system, and says in its text what it was. */
+  if (MPI_Error_string(code, said, &length) != MPI_SUCCESS) return EIO;
+  for (i = 0; i < 3; i++)
+    if (strstr(said, strerror(in_text[i])) != NULL) return in_text[i];
   return EIO;
 }
 

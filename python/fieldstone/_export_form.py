@@ -1,13 +1,14 @@
 """What a netCDF format can hold, and datasets without a header as groups and variables.
 
 :func:`adapt` turns a description into one that fits a format and tells what that costs; what cannot be
-told in the format at all is Invalid, by name.
+told in the format at all is Invalid, by name. Groups become paths, spelled as names, in a classic file.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ MODELS = {
 SMALL = {"u1": "i2", "u2": "i4", "u4": "i4", "i8": "i4", "u8": "i4"}
 """What stands for the types that the smaller formats do not have; values that do not fit are refused."""
 
+PATHS = ("fieldstone_paths", {"text": "names are paths: . stands for /, ~. for ., ~~ for ~"})
+"""The attribute by which a classic file says that its names are paths (``spec/netcdf-classic.md``)."""
+
+SPELLED = str.maketrans({"/": ".", ".": "~.", "~": "~~"})
+"""How a path is spelled in a classic file's name."""
 
 PACKED = {"scale_factor", "add_offset", "_FillValue", "missing_value", "units", "calendar"}
 """What makes xarray's values others than those of a file, where a variable's encoding has it."""
@@ -46,7 +52,7 @@ LEGAL_FIRST = re.compile(r"[A-Za-z0-9_\u0080-\U0010ffff]")
 ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]|\s$")
 
 
-def legal(name: str, taken: set[str]) -> str:
+def legal(name: str, taken: Collection[str]) -> str:
     """A name as netCDF-C lets it be made: HDF5's may begin with any sign. Reading takes more than making."""
     made = ILLEGAL.sub("_", name)
     if not LEGAL_FIRST.match(made):
@@ -61,9 +67,13 @@ def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
     paths: dict[str, str] = {"": ""}
     dims: dict[str, str] = {}
     made = []
+    siblings: dict[str, list[str]] = {}
+    for group in groups:
+        parent, _, own = group["path"].rpartition("/")
+        siblings.setdefault(parent, []).append(own)
 
-    def name_of(what: str, name: str, taken: Any) -> str:
-        new = legal(name, set(taken))
+    def name_of(what: str, name: str, taken: Collection[str]) -> str:
+        new = legal(name, taken)
         if new != name:
             told.append((what, f"netCDF-C makes no such name; it is called {new}"))
         return new
@@ -76,10 +86,7 @@ def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
         at = group["path"]
         parent, _, own = at.rpartition("/")
         if at:
-            siblings = [
-                g["path"].rpartition("/")[2] for g in groups if g["path"].rpartition("/")[0] == parent
-            ]
-            paths[at] = join(paths[parent], name_of(at, own, siblings))
+            paths[at] = join(paths[parent], name_of(at, own, siblings[parent]))
         names = [d["name"] for d in group["dims"]]
         for dim in group["dims"]:
             path = join(at, dim["name"])
@@ -119,25 +126,59 @@ def adapt(
         return *sound(model, groups, told), told
     if model == "NETCDF4":
         return model, groups, told
-    if len(groups) > 1:
-        raise Invalid(
-            f"{format} has no groups, and the file has {groups[1]['path']}", "choose format netcdf4"
-        )
-    (group,) = groups
-    made: Facts = {"path": "", "dims": [], "attrs": [], "variables": []}
+    small = model != "NETCDF3_64BIT_DATA"
+    groups = [{**g, "attrs": attributes_of(g["attrs"], g["path"] or "the file", small, told)} for g in groups]
+    group = groups[0] if len(groups) == 1 else spelled(model, groups, told)
+    made: Facts = {"path": "", "dims": [], "attrs": group["attrs"], "variables": []}
     variables = group["variables"]
     unlimited = [d["name"] for d in group["dims"] if d["unlimited"]]
     leads = {v["dims"].index(d) == 0 for v in variables for d in unlimited if d in v["dims"]}
     keep = unlimited if len(unlimited) <= 1 and leads <= {True} else []
     for dim in group["dims"]:
         if dim["unlimited"] and dim["name"] not in keep:
-            told.append((f"dimension {dim['name']}", "not unlimited: the format has one, and it leads"))
+            name = dim.get("key", dim["name"])
+            told.append((f"dimension {name}", "not unlimited: the format has one, and it leads"))
         made["dims"].append({**dim, "unlimited": dim["name"] in keep})
-    small = model != "NETCDF3_64BIT_DATA"
-    made["attrs"] = attributes_of(group["attrs"], "the file", small, told)
     for facts in variables:
         made["variables"].append(variable_of(facts, small, made["dims"], told))
     return model, [made], told
+
+
+def spelled(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> Facts:
+    """Groups as one, whose names are their paths."""
+    if model == "NETCDF4_CLASSIC":
+        # Nobody reads names of an HDF5 file as paths.
+        raise Invalid(
+            f"netcdf4-classic has no groups, and the file has {groups[1]['path']}",
+            "choose format netcdf4, or cdf5, whose names can be paths",
+        )
+    made: Facts = {"path": "", "dims": [], "attrs": [], "variables": []}
+    for group in groups:
+        at = group["path"]
+        for dim in group["dims"]:
+            path = join(at, dim["name"])
+            made["dims"].append({**dim, "key": path, "name": path.translate(SPELLED)})
+        made["attrs"] += [[join(at, name).translate(SPELLED), coded] for name, coded in group["attrs"]]
+        for facts in group["variables"]:
+            name = join(at, facts["name"]).translate(SPELLED)
+            dims = [dim.translate(SPELLED) for dim in facts["dims"]]
+            made["variables"].append({**facts, "name": name, "dims": dims})
+    made["attrs"].append(list(PATHS))
+    left = "a path is there by what stands in it: a group without anything is left out"
+    told += [(group["path"], left) for group in empty(groups)]
+    return made
+
+
+def empty(groups: list[Facts]) -> list[Facts]:
+    """Groups in which, and below which, nothing stands."""
+    held = {""}
+    for group in groups:
+        path = group["path"]
+        if group["dims"] or group["attrs"] or group["variables"]:
+            while path not in held:
+                held.add(path)
+                path = path.rpartition("/")[0]
+    return [group for group in groups if group["path"] not in held]
 
 
 def sound(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> tuple[str, list[Facts]]:
@@ -160,7 +201,7 @@ def sound(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> tuple
 
 def variable_of(facts: Facts, small: bool, dims: list[Facts], told: list[tuple[str, str]]) -> Facts:
     """A variable as a classic model can hold it."""
-    name = facts["name"]
+    name = facts["key"]
     held = {k: v for k, v in facts.items() if k not in ("enum", "endian", "nofill")}
     held["attrs"] = attributes_of(facts["attrs"], name, small, told)
     if facts.get("strings"):
@@ -207,7 +248,7 @@ def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
     if width := facts.get("chars"):
         texts = np.char.encode(np.atleast_1d(values.astype(str)), "utf-8")
         if texts.dtype.itemsize > width:
-            raise Invalid(f"a text of {facts['name']} has more than {width} bytes", "choose format netcdf4")
+            raise Invalid(f"a text of {facts['key']} has more than {width} bytes", "choose format netcdf4")
         return texts.astype(f"S{width}").view("S1").reshape((*values.shape, width))
     dtype = np.dtype(facts["dtype"])
     if (
@@ -219,7 +260,7 @@ def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
         bounds = np.iinfo(dtype)
         if values.max() > bounds.max or values.min() < bounds.min:
             raise Invalid(
-                f"values of {facts['name']} do not fit {dtype.name}", "choose format cdf5 or netcdf4"
+                f"values of {facts['key']} do not fit {dtype.name}", "choose format cdf5 or netcdf4"
             )
     return values
 

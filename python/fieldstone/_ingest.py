@@ -37,7 +37,9 @@ def ingest(
 
     With ``copy=False`` the values of netCDF classic files stay where they are: the store keeps their
     places, checksums, and the file's size and change time, and reads them from the file. A file that
-    is changed or goes away is Corrupt from then on, and never read silently. Other files are skipped.
+    is changed or goes away is Corrupt from then on, and never read silently; taken again with other bytes
+    it stands beside the old fields, under ``source``, unless these are removed before. Other files are
+    skipped.
 
     ``fdb:CONFIG`` in place of the files is an existing FDB, by the path of its YAML configuration, read
     through pyfdb; `request` selects fields of it, all where absent. Keys are those that FDB lists, and a

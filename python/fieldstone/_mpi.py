@@ -364,7 +364,13 @@ def number_of(error: BaseException) -> int | None:
         mpi.ERR_QUOTA: errno.EDQUOT,
         mpi.ERR_BAD_FILE: errno.EINVAL,
     }
-    return numbers.get(error.Get_error_class(), errno.EIO)
+    number = numbers.get(error.Get_error_class())
+    if number is not None:
+        return number
+    # ROMIO has one class for all other errors of the system, and says in its text what it was.
+    said = error.Get_error_string()
+    told = (number for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) if os.strerror(number) in said)
+    return next(told, errno.EIO)
 
 
 def absolute(path: str) -> str:

@@ -400,6 +400,57 @@ def test_modes(tmp_path):
     assert not (tmp_path / "b.nc").exists()
 
 
+def test_a_container_lists_its_variables_and_objects_outlive_it(tmp_path):
+    f = container.open(small(tmp_path / "a.nc"))
+    assert list(f) == list(f.vars) and sorted(f)[0] in f
+    held = [f["t"], f.vars, f.dims, f.attrs, f["t"].attrs]
+    f.close()
+    for one in held:
+        assert "closed" in repr(one)
+    assert "closed" in held[0]._repr_html_()
+
+
+@pytest.mark.parametrize("index", ["never", "always"])
+def test_a_header_that_tells_of_more_than_there_is_is_damage_not_lack_of_memory(tmp_path, index):
+    path = small(tmp_path / "a.nc", index=index)
+    raw = bytearray(path.read_bytes())
+    for records in (2**44, 2**60):
+        raw[4:12] = records.to_bytes(8, "big")
+        path.write_bytes(raw)
+        try:
+            f = container.open(path)
+        except fst.Corrupt:
+            continue
+        with f:
+            for read in (lambda f: f["t"][:], lambda f: f["t"].get(), lambda f: f.get_many(["t"])):
+                with pytest.raises(fst.Corrupt, match="t"):
+                    read(f)
+
+
+def test_a_variable_is_defined_with_its_attributes_or_not_at_all(tmp_path):
+    with container.create(tmp_path / "a.nc", format="cdf1") as f:
+        f.def_dim("x", 3)
+        for attrs in ({"units": "K", "big": 2**40}, {"_FillValue": np.float64(1)}, {" x": 1}):
+            with pytest.raises(fst.Invalid):
+                f.def_var("v", "f4", "x", attrs)
+            assert "v" not in f.vars
+        assert f.def_var("v", "f4", "x", {"units": "K", "n": 7}).attrs == {"units": "K", "n": np.int32(7)}
+        for wrong in (lambda: f.def_var("w", None), lambda: f.def_many(["w"], None)):
+            with pytest.raises(fst.Invalid, match="no dtype"):
+                wrong()
+
+
+def test_look_ups_in_define_mode_see_what_was_given_late(tmp_path):
+    path = small(tmp_path / "a.nc")
+    with container.open(path, "a") as f:
+        f.redef()
+        f["t"].attrs["late"] = 5
+        assert f["t"].attrs["late"] == 5
+        assert {name: v.attrs.get("late") for name, v in f.vars.items()}["t"] == 5
+        f.enddef()
+        assert f["t"].attrs["late"] == 5
+
+
 def test_redefinition(tmp_path):
     path = small(tmp_path / "a.nc")
     with container.open(path, "a") as f:

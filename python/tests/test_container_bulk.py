@@ -239,3 +239,15 @@ def test_long_columns_after_a_redefinition(tmp_path):
         f.def_many(names, "f4", rows)
         f.enddef()
         assert f["event_19996/hits"].dims == ("y", "x")
+
+
+def test_dimensions_by_the_numbers_that_their_definition_gave(tmp_path):
+    with container.create(tmp_path / "a.nc") as f:
+        f.def_dim("other", 7)
+        dims = f.def_dims([f"x{i}" for i in range(5)], range(1, 6))
+        f.def_many([f"v{i}" for i in range(5)], "f4", dims)
+        for wrong in (range(3), range(2, 7)):
+            with pytest.raises(fst.Invalid):
+                f.def_many([f"w{i}" for i in range(5)], "f4", wrong)
+        f.enddef()
+        assert [f[f"v{i}"].dims for i in range(5)] == [(f"x{i}",) for i in range(5)]

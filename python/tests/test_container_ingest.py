@@ -65,6 +65,22 @@ def test_variables_are_fields(tmp_path, format, copy, paths):
         xr.testing.assert_identical(own.load(), xr.open_dataset(path, engine="fieldstone").load())
 
 
+@pytest.mark.parametrize("given", ["cdf5", "partitioned"])
+@pytest.mark.parametrize("wanted", ["cdf1", "netcdf3", "cdf5"])
+def test_what_lies_in_paths_comes_out_as_a_classic_file(tmp_path, given, wanted):
+    path, out = make(tmp_path / "run.nc", given), tmp_path / "out.nc"
+    fst.ingest(tmp_path / "s", path, progress=False)
+    with fst.open(tmp_path / "s", "r") as store:
+        assert store.export("run=run", out, format=wanted).skipped == ()
+    with container.open(path) as a, container.open(out) as b:
+        assert b.format == {"netcdf3": "cdf2"}.get(wanted, wanted)
+        assert dict(b.dims) == dict(a.dims) and b.record_dim == a.record_dim and b.attrs == a.attrs
+        assert b.vars.keys() == a.vars.keys()
+        for name, variable in a.vars.items():
+            assert b[name].dims == variable.dims and b[name].attrs == variable.attrs
+            assert b[name].dtype == variable.dtype and np.array_equal(b[name][...], variable[...])
+
+
 @pytest.mark.parametrize("format", ["cdf5", "partitioned"])
 def test_a_file_that_changed_is_not_read_as_if_it_had_not(tmp_path, format):
     path = make(tmp_path / "run.nc", format)
@@ -75,7 +91,40 @@ def test_a_file_that_changed_is_not_read_as_if_it_had_not(tmp_path, format):
         fst.open(tmp_path / "s", "r").get({"run": "run", "variable": "t", "step": 0})
 
 
-def test_an_unfinished_container_is_skipped_with_the_reason(tmp_path):
+def test_a_file_that_changed_is_taken_again_in_the_place_of_fields_that_were_removed(tmp_path):
+    path = make(tmp_path / "run.nc", "cdf5")
+    fst.ingest(tmp_path / "s", path, copy=False, progress=False)
+    with container.open(path, "a") as f:
+        f["t"][3] = 1
+    with fst.open(tmp_path / "s") as store:
+        store.remove("run=run")
+        store.flush()
+        report = fst.ingest(store, path, copy=False, progress=False)
+        assert report.skipped == () and report.taken[0].fields == 12
+        steps = [store.get({"run": "run", "variable": "t", "step": step}) for step in range(4)]
+        assert "source" not in store.axes() and store.verify().ok
+    with container.open(path) as f:
+        assert np.array_equal(steps, f["t"][...])
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("format", ["cdf1", "cdf5", "partitioned"])
+def test_a_container_that_is_being_created_is_skipped_with_the_reason(tmp_path, format, copy):
+    with container.create(tmp_path / "run.nc", format=format) as f:
+        f.def_dim("x", 3)
+        v = f.def_var("v", "f4", "x")
+        for step in (f.enddef, lambda: v.put([1.0, 2, 3])):
+            report = fst.ingest(tmp_path / "s", tmp_path / "run.nc", copy=copy, progress=False)
+            (skipped,) = report.skipped
+            assert not report.taken and skipped.path.name == "run.nc"
+            assert "not finished: its writer has not closed it yet" in skipped.why
+            assert "take it when its writer has closed it" in skipped.why
+            step()
+    report = fst.ingest(tmp_path / "s", tmp_path / "run.nc", copy=copy, progress=False)
+    assert report.skipped == () and report.taken[0].fields == 2
+
+
+def test_a_container_that_was_cut_is_skipped_with_the_reason(tmp_path):
     path = make(tmp_path / "run.nc", "partitioned")
     path.write_bytes(path.read_bytes()[:100])
     report = fst.ingest(tmp_path / "s", path, progress=False)

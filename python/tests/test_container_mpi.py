@@ -327,6 +327,25 @@ def test_a_rank_without_memory_for_a_transfer_is_named_on_all(tmp_path):
     assert len(lines) == 12 and all(line.startswith("rank 1 has no memory") for line in lines), lines
 
 
+def test_why_the_system_takes_no_more_is_told(tmp_path):
+    script = """
+    import resource
+    with container.create("a.nc", comm=comm, index="never") as f:
+        f.def_dim("x", 1 << 20)
+        v = f.def_var(f"v{rank}", "f8", ["x"])
+        f.enddef()
+        # Python lets the write fail, not the process.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, -1))
+        try:
+            v[:] = np.ones(1 << 20)
+        except fst.Error as error:
+            say(error.message)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+    """
+    lines = job(tmp_path, 2, script)
+    assert len(lines) == 2 and all("File too large" in line for line in lines), lines
+
+
 def test_something_else_than_a_communicator_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"communicator|mpi4py"):
         container.create(tmp_path / "a.nc", comm=object())

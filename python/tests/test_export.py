@@ -12,6 +12,7 @@ import fieldstone as fst
 import numpy as np
 import pytest
 from conftest import sample
+from fieldstone import container
 
 netCDF4 = pytest.importorskip("netCDF4")
 xr = pytest.importorskip("xarray")
@@ -122,6 +123,62 @@ def test_other_formats_hold_what_they_can_and_name_what_they_cannot(small, tmp_p
         store.export({}, tmp_path / "a.nc", format="zarr")
     with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not tell a format"):
         store.export({}, tmp_path / "a.dat")
+
+
+@pytest.fixture
+def grouped(tmp_path):
+    """A netCDF-4 file with groups, and a store that has it."""
+    path = tmp_path / "groups.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.title = "all"
+        ds.createDimension("x", 3)
+        ds.createVariable("v.1", "i4", ("x",))[:] = [1, 2, 3]
+        ds.createGroup("nothing/at_all")
+        group = ds.createGroup("run.2/event~7")
+        group.setncattr("weight.kg", 0.5)
+        group.createDimension("x", 2)
+        group.createDimension("hits", None)
+        charge = group.createVariable("charge", "f8", ("hits", "x"), fill_value=-1)
+        charge.units = "pC"
+        charge[:] = np.arange(8.0).reshape(4, 2)
+        group.createVariable("number", "u8", ("hits",))[:] = [0, 1, 2, 1 << 40]
+        names = group.createVariable("name", str, ("x",))
+        names[0], names[1] = "a", "längerer"
+    report = fst.ingest(tmp_path / "store", path, progress=False)
+    assert report.skipped == ()
+    with fst.open(tmp_path / "store", "r") as store:
+        yield path, store
+
+
+def test_groups_are_paths_in_a_classic_file(grouped, tmp_path):
+    path, store = grouped
+    report = store.export({}, tmp_path / "out.nc", format="cdf5")
+    at = "run.2/event~7"
+    assert report.format == "NETCDF3_64BIT_DATA"
+    assert [s.what for s in report.skipped] == ["nothing", "nothing/at_all", f"{at}/name"]
+    with container.open(tmp_path / "out.nc") as f:
+        assert f.record_dim == f"{at}/hits" and f[f"{at}/charge"].dims == (f"{at}/hits", f"{at}/x")
+        lengths = [dict(f.dims)[name] for name in ("x", f"{at}/x", f"{at}/hits")]
+        assert lengths == [3, 2, 4] and dict(f.attrs) == {"title": "all", f"{at}/weight.kg": 0.5}
+        assert sorted(f.vars) == [f"{at}/charge", f"{at}/name", f"{at}/number", "v.1"]
+    for group in ("", at):
+        given = xr.open_dataset(path, engine="netcdf4", group=group or None).load()
+        got = xr.open_dataset(tmp_path / "out.nc", engine="fieldstone", group=group or None).load()
+        xr.testing.assert_identical(got, given)
+    again = fst.ingest(tmp_path / "again", tmp_path / "out.nc", progress=False)
+    assert again.skipped == () and again.taken[0].fields == report.fields + 1  # the header
+    with pytest.raises(fst.Invalid, match=f"values of {at}/number do not fit int32"):
+        store.export({}, tmp_path / "narrow.nc", format="netcdf3")
+    store.export({"variable": [f"{at}/charge"]}, tmp_path / "one.nc", format="cdf1")
+    with container.open(tmp_path / "one.nc") as f:
+        assert list(f.vars) == [f"{at}/charge"] and f[f"{at}/charge"][3].tolist() == [6, 7]
+
+
+def test_groups_are_refused_where_names_are_no_paths(grouped, tmp_path):
+    _, store = grouped
+    with pytest.raises(fst.Invalid, match=r"no groups, and the file has nothing.*cdf5, whose names can be"):
+        store.export({}, tmp_path / "out.nc", format="netcdf4-classic")
+    assert not (tmp_path / "out.nc").exists()
 
 
 def test_arrays_written_by_key_and_grib_fields_become_netcdf(tmp_path):

@@ -151,7 +151,7 @@ def test_a_file_that_changes_is_corrupt_and_named(tmp_path: Path) -> None:
         change()
         with pytest.raises(fst.Corrupt, match=r"variable=fix_f.*small\.nc") as error:
             store.get({"variable": "fix_f"})
-        assert "take the file again" in error.value.hint, what
+        assert "take it again" in error.value.hint, what
         assert store.get({"run": "b", "variable": "t"}) == b"inside"
         assert b"netcdf-header" in store.get({"variable": "@header"})
         damaged = store.verify().damaged

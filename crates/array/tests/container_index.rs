@@ -112,6 +112,13 @@ fn agree(read: &Container, whole: &Container, names: &[String], what: &str) {
     }
     assert_eq!(read.counts().unwrap(), whole.counts().unwrap(), "{what}");
     assert_eq!(read.attrs().unwrap(), whole.attrs().unwrap(), "{what}");
+    let all = whole.vars(0, usize::MAX).unwrap();
+    let above = |name: &str| name.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
+    for path in [names.first(), names.last()].map(|name| above(name.map_or("", |name| name))) {
+        let under: Vec<_> = all.iter().filter(|var| above(&var.name) == path).cloned().collect();
+        assert_eq!(read.vars_of(&path).unwrap(), under, "{what}: path `{path}`");
+        assert_eq!(whole.vars_of(&path).unwrap(), under, "{what}: path `{path}`");
+    }
     for from in [0, 63, 700, 2090] {
         assert_eq!(read.vars(from, 3).unwrap(), whole.vars(from, 3).unwrap(), "{what}");
         assert_eq!(read.dims(from, 3).unwrap(), whole.dims(from, 3).unwrap(), "{what}");
@@ -326,4 +333,10 @@ fn one_of_half_a_million_is_found_in_a_few_reads() {
     assert!(reads < 40 && counters.bytes_read < 1_000_000 && memory < 1_000_000);
     assert!(size > 60_000_000);
     assert_eq!((var.id, var.shape()), (345_678, vec![345_678 % 7 + 1]));
+    // All names are looked at for those of one path, each block of the header once.
+    world.clear_trace();
+    assert_eq!(read.metadata().unwrap().vars_of("run_5/subrun_345/event_345678").unwrap(), [var]);
+    let counters = world.counters();
+    assert!(counters.bytes_read < size as u64, "{} bytes", counters.bytes_read);
+    assert!(read.metadata().unwrap().memory() < 2_000_000);
 }

@@ -106,6 +106,17 @@ fn ranks_write_and_anybody_reads() {
         job(&env, "p", ranks, Format::Partitioned);
         job(&env, "c", ranks, CDF5);
         assert_eq!(contents(&env, "p"), contents(&env, "c"), "{ranks} ranks");
+        for path in ["p", "c"] {
+            let metadata = open(&env, path).unwrap().metadata().unwrap();
+            let above = |name: &str| name.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
+            let all = metadata.vars(0, usize::MAX).unwrap();
+            let mut paths: Vec<String> = all.iter().map(|var| above(&var.name)).collect();
+            paths.extend(["absent", "event_1/v1", "event_1/v1.5/charge"].map(str::to_owned));
+            for path in paths {
+                let under: Vec<_> = all.iter().filter(|var| above(&var.name) == path).cloned().collect();
+                assert_eq!(metadata.vars_of(&path).unwrap(), under, "{path}");
+            }
+        }
         for depth in 0..3 {
             let [p, c] = ["p", "c"].map(|path| {
                 let container = open(&env, path).unwrap();
@@ -225,6 +236,8 @@ fn what_disagrees_is_not_merged() {
         let files = pieces(&env, format, &[(5, 1), (6, 1)]);
         let error = merge(&files, Path::new("merged"), &env, &options(format)).unwrap_err();
         assert!(error.kind() == ErrorKind::Conflict && error.message().contains("`x`"), "{error}");
+        let (ranks, files_of) = ("6 on rank 1", "(rank 0 is piece_0, rank 1 is piece_1)");
+        assert!(error.message().contains(ranks) && error.message().contains(files_of), "{error}");
         let files = pieces(&env, format, &[(5, 1), (5, 1), (5, 2)]);
         let error = merge(&files, Path::new("merged"), &env, &options(format)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # typing takes longer to load than all that is used of it
 
 CDF_MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 PARTITIONED_MAGIC = b"FSP"
+# What a container begins with until its writer closes it.
+UNFINISHED_MAGIC = b"FSU"
 # The global attribute of a file whose names are paths (spec/netcdf-classic.md).
 PATHS_ATTRIBUTE = "fieldstone_paths"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -132,6 +134,12 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         module("netcdf", "netCDF4", "netcdf").ingest(channel, path, header)
     elif form == "grib":
         module("grib", "eccodes", "grib").ingest(channel, path)
+    elif form == "unfinished":
+        raise RequestError(
+            "Corrupt",
+            "the container is not finished: its writer has not closed it yet, or was stopped",
+            "take it when its writer has closed it; where that was stopped, write it again",
+        )
     else:
         raise RequestError("Invalid", form)
 
@@ -148,7 +156,7 @@ def _has_paths(path: str, size: int) -> bool:
 
 
 def sniff(path: str, size: int) -> str:
-    """``netcdf``, ``container``, ``grib``, or the reason why a file is none."""
+    """``netcdf``, ``container``, ``unfinished``, ``grib``, or the reason why a file is none."""
     if size == 0:
         return "empty file"
     with open(path, "rb") as file:
@@ -157,6 +165,8 @@ def sniff(path: str, size: int) -> str:
             return "netcdf"
         if head[:3] == PARTITIONED_MAGIC:
             return "container"
+        if head[:3] == UNFINISHED_MAGIC:
+            return "unfinished"
         if GRIB_START.search(head):
             return "grib"
         # HDF5 allows a user block of 512 * 2^n bytes in front.

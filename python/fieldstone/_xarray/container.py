@@ -103,47 +103,49 @@ class ContainerArray(BackendArray):
 def dataset(file: File, group: str | None) -> Parts:
     """The variables of one path of a container; of the root without one."""
     path = (group or "").strip("/")
-    found = dict(groups(file, path))
-    if path not in found:
-        if path:
-            raise NotFound(
-                f"no path {path!r} in {file.url}", "open it with xarray.open_groups to see its paths"
-            )
-        return Parts({}, _attributes(file, ""))
-    return found[path]
+    variables = file.open.vars.under(path)
+    held = {path: [(variable.name.rpartition("/")[2], variable) for variable in variables]}
+    attributes = _attributes(file, lambda other: other == path)
+    if path and not variables and path not in attributes:
+        raise NotFound(f"no path {path!r} in {file.url}", "open it with xarray.open_groups to see its paths")
+    return dict(_described(file, held, attributes, set()))[path]
 
 
-def groups(file: File, only: str | None = None) -> Iterator[tuple[str, Parts]]:
-    """The paths of a container with their variables; `only` one of them."""
-    return _described(file, _variables(file, lambda path: only in (None, path)), set())
+def groups(file: File) -> Iterator[tuple[str, Parts]]:
+    """The paths of a container with their variables."""
+    return _all(file, lambda path: True, lambda held: set())
 
 
 def tree(file: File, group: str) -> Iterator[tuple[str, Parts]]:
     """The paths from `group` on downwards, with names of dimensions that can be in one tree."""
-    held = _variables(file, lambda path: _encloses(group, path))
-    return _described(file, held, _apart(file, held))
+    return _all(file, lambda path: _encloses(group, path), lambda held: _apart(file, held))
 
 
 _Held = dict[str, list[tuple[str, container.Variable]]]
 """The variables of each path, by the last part of their names."""
 
+_Attributes = dict[str, dict[str, Any]]
+"""Global attributes by path."""
 
-def _variables(file: File, wanted: Callable[[str], bool]) -> _Held:
-    """Those of the wanted paths; no variable for a path that only has attributes."""
+
+def _all(
+    file: File, wanted: Callable[[str], bool], apart: Callable[[_Held], set[str]]
+) -> Iterator[tuple[str, Parts]]:
+    """The wanted paths; one that only has attributes has no variable."""
     held: _Held = {}
     for name, variable in file.open.vars.items():
         path, _, last = name.rpartition("/")
         if wanted(path):
             held.setdefault(path, []).append((last, variable))
-    for path in _held(file):
-        if wanted(path):
-            held.setdefault(path, [])
-    return held
+    attributes = _attributes(file, wanted)
+    for path in attributes:
+        held.setdefault(path, [])
+    return _described(file, held, attributes, apart(held))
 
 
-def _described(file: File, held: _Held, apart: set[str]) -> Iterator[tuple[str, Parts]]:
-    attributes = _held(file)
-    record = file.open.record_dim
+def _described(
+    file: File, held: _Held, attributes: _Attributes, apart: set[str]
+) -> Iterator[tuple[str, Parts]]:
     for path, variables in held.items():
         parts = Parts({}, attributes.get(path, {}))
         names = _names(path, (dim for _, variable in variables for dim in variable.dims), apart)
@@ -151,8 +153,8 @@ def _described(file: File, held: _Held, apart: set[str]) -> Iterator[tuple[str, 
             data = indexing.LazilyIndexedArray(ContainerArray(file, variable))
             attrs = {key: decode(key, kind, value) for key, kind, value in variable.attrs.raw()}
             parts.variables[last] = xr.Variable([names[dim] for dim in variable.dims], data, attrs)
-            if record in variable.dims[:1]:
-                parts.unlimited.add(names[record])
+            if variable._native.is_record:
+                parts.unlimited.add(names[variable.dims[0]])
         yield path, parts
 
 
@@ -213,17 +215,14 @@ def _equal(one: container.Variable, other: container.Variable) -> bool:
     return kept[0] == kept[1] and np.array_equal(one[...], other[...])
 
 
-def _held(file: File) -> dict[str, dict[str, Any]]:
-    """Global attributes by path."""
-    held: dict[str, dict[str, Any]] = {"": {}}
+def _attributes(file: File, wanted: Callable[[str], bool]) -> _Attributes:
+    """Those of the wanted paths; the root is there in any case, where it is wanted."""
+    held: _Attributes = {"": {}} if wanted("") else {}
     for name, kind, value in file.open.attrs.raw():
         path, _, last = name.rpartition("/")
-        held.setdefault(path, {})[last] = decode(last, kind, value)
+        if wanted(path):
+            held.setdefault(path, {})[last] = decode(last, kind, value)
     return held
-
-
-def _attributes(file: File, path: str) -> dict[str, Any]:
-    return _held(file).get(path, {})
 
 
 def decode(name: str, kind: str, value: bytes) -> Any:

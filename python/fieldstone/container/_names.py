@@ -115,6 +115,14 @@ class Variables(_Names):
                 yield native.name, Variable(self._file, native)
             first += len(page)
 
+    def under(self, path: str) -> list[Variable]:
+        """The variables that stand directly under a path, in the file's order.
+
+        In a file of very many this is faster than to look for them among all; with the partitioned header
+        only the blocks of that path are read.
+        """
+        return [Variable(self._file, native) for native in self._file._native.vars_of(path)]
+
     def _find(self, name: object) -> Variable | None:
         found = self._file._native.var(name) if isinstance(name, str) else None
         return None if found is None else Variable(self._file, found)

@@ -263,6 +263,12 @@ impl PyContainer {
         Ok(page.into_iter().map(|info| PyVar::found(&self.file, info)).collect())
     }
 
+    /// Those directly under a path.
+    fn vars_of(&self, py: Python<'_>, path: &str) -> PyResult<Vec<PyVar>> {
+        let found = self.call(py, |file| file.vars_of(path))?;
+        Ok(found.into_iter().map(|info| PyVar::found(&self.file, info)).collect())
+    }
+
     fn attrs<'py>(&self, py: Python<'py>, variable: Option<&PyVar>) -> PyResult<Vec<Attribute<'py>>> {
         match variable {
             Some(variable) => Ok(attributes(py, &py.detach(|| variable.info()).or_raise()?.attrs)),

@@ -48,18 +48,18 @@ pub fn merge(files: &[PathBuf], target: &Path, env: &Env, options: &CreateOption
     let results = threads::run(files.len(), None, env.disk.clone(), Faults::none(), one);
     let mut counts = Counts::default();
     for result in results {
-        counts = result.map_err(|error| {
-            let list: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-            let list =
-                if list.len() > 4 { format!("{} and more", list[..4].join(", ")) } else { list.join(", ") };
-            let text = format!("merging (rank 0 stands for the first file, and so on): {list}");
-            match error.hint() {
-                Some(_) => error,
-                None => error.with_hint(text),
-            }
-        })?;
+        counts = result.map_err(|error| error.context(ranks_text(files)))?;
     }
     Ok(counts)
+}
+
+/// Which file each rank stands for, as errors name ranks.
+fn ranks_text(files: &[PathBuf]) -> String {
+    const FEW: usize = 8;
+    let told = files.iter().take(FEW).enumerate();
+    let told: Vec<String> = told.map(|(rank, file)| format!("rank {rank} is {}", file.display())).collect();
+    let more = if files.len() > FEW { ", and so on" } else { "" };
+    format!("merging ({}{more})", told.join(", "))
 }
 
 fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::{Attrs, NcType, Version};
+use fieldstone_format::netcdf::{Attrs, NcType, Version, names, paths};
 
 /// How a container's header is laid out on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -204,6 +204,19 @@ pub trait Metadata: Send + Sync + fmt::Debug {
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>>;
     /// At most `limit` variables from number `from` on, in order.
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>>;
+    /// The variables that stand directly under a path, in order. Of others no more is read than the header's
+    /// layout makes necessary: with the partitioned header that is nothing, else their names.
+    fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        loop {
+            let page = self.vars(from, BATCH)?;
+            if page.is_empty() {
+                return Ok(found);
+            }
+            from += page.len() as u64;
+            found.extend(page.into_iter().filter(|var| is_under(&var.name, path)));
+        }
+    }
     /// At most `limit` dimensions from number `from` on, in order.
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>>;
     /// Global attributes. The one that states how paths are spelled is not among them.
@@ -254,6 +267,12 @@ pub trait Metadata: Send + Sync + fmt::Debug {
     }
     /// Bytes of memory it holds.
     fn memory(&self) -> u64;
+}
+
+/// Whether an object of this name stands directly under `path`, as it is given or in NFC.
+pub(super) fn is_under(name: &str, path: &str) -> bool {
+    let above = paths::split(name).0;
+    above == path || above == names::nfc(path)
 }
 
 /// Whether `path` is `top` or stands below it.

@@ -11,6 +11,12 @@ use super::{looks_like_grib, read_head};
 /// What the file is now. Invalid where its values cannot stay in it.
 pub fn look(path: &Path) -> Result<Seen> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
+    if head.starts_with(b"FSU") {
+        return Err(Error::corrupt(
+            "the container is not finished: its writer has not closed it yet, or was stopped",
+        )
+        .with_hint("take it when its writer has closed it; where that was stopped, write it again"));
+    }
     if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
         let what = match () {
             () if head.starts_with(b"\x89HDF\r\n\x1a\n") => "this is a netCDF-4 (HDF5) file",

@@ -130,8 +130,8 @@ impl Iterator for Extents {
 /// empty `stride` means 1 everywhere.
 ///
 /// Errors: `Invalid` where lists are not of the variable's number of dimensions, a stride is 0, or the box
-/// reaches beyond a dimension, which is named with the index and its length; `Invalid` too where an offset
-/// is not below 2^63.
+/// reaches beyond a dimension, which is named with the index and its length; where an offset is not below 2^63
+/// `Invalid` too, but `Corrupt` for what a file is said to have already.
 pub fn extents(
     place: &Place<'_>,
     start: &[u64],
@@ -148,7 +148,13 @@ pub fn extents(
         extents.elements = 0;
         return Ok(extents);
     }
-    let too_far = || beyond(place);
+    let too_far = || match reach {
+        Reach::Existing => {
+            let text = format!("variable `{}`: the header says that it reaches to byte 2^63", place.name);
+            Error::corrupt(text).with_hint("no file is that long: the header is damaged")
+        }
+        Reach::Growing => beyond(place),
+    };
     let size = place.ty.size() as u64;
     // The offset of the last element, which bounds all others.
     let mut end = place.begin;

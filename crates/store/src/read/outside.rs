@@ -15,7 +15,7 @@ const GAP_MAX: u64 = 16 << 10;
 const READ_MAX: u64 = 1 << 20;
 
 /// What to do about a file that is not what it was.
-const AGAIN: &str = "take the file again: the store knows it as it was and holds no copy of its bytes";
+const AGAIN: &str = "remove the fields of this file, then take it again: the store knows it as it was and has no copy of its bytes";
 
 /// An open file outside the store, and where its ranges are.
 #[derive(Debug)]

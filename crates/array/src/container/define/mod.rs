@@ -101,6 +101,12 @@ impl Definitions {
         &self.header
     }
 
+    /// What is defined, but for attributes of variables, of which [`attrs_of`](Definitions::attrs_of) tells: to put
+    /// late ones in their place takes a pass over all variables, which is too much for a look at one.
+    pub fn listed(&self) -> &Header {
+        &self.header
+    }
+
     /// How much is defined.
     pub fn counts(&self) -> Counts {
         Counts {

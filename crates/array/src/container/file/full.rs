@@ -13,7 +13,7 @@ use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
 
 use crate::container::access::Records;
 use crate::container::define::lookup::Lookup;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -160,6 +160,11 @@ impl Metadata for Full {
         let range = Full::range(from, limit, self.header.vars.len());
         let numrecs = self.records.get();
         Ok(range.map(|id| var_info(&self.header, id, self.layout.record_size, numrecs)).collect())
+    }
+    fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
+        let names = self.header.vars.names.iter().enumerate().filter(|(_, name)| is_under(name, path));
+        let (record_size, numrecs) = (self.layout.record_size, self.records.get());
+        Ok(names.map(|(id, _)| var_info(&self.header, id, record_size, numrecs)).collect())
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
         let range = Full::range(from, limit, self.header.dims.len());

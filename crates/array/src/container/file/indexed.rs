@@ -21,7 +21,7 @@ use fieldstone_format::netcdf::{Attrs, Version, names};
 
 use super::full::{Full, Read, shown_attrs, shown_name};
 use crate::container::access::Records;
-use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
 /// Chunks and pages that are kept.
 const CACHED: usize = 8;
@@ -349,6 +349,27 @@ impl Indexed {
         Ok(Some(vars))
     }
 
+    /// The names of all are looked at; what else there is to a variable, for those under the path.
+    fn hinted_vars_of(&self, path: &str) -> Hint<Vec<VarInfo>> {
+        let (count, mut found) = (u64::from(self.locator.vars), Vec::new());
+        for first in (0..count).step_by(STRIDE as usize) {
+            let (bytes, _) = believed!(self.block(Kind::Var, first));
+            let mut at = 0;
+            for id in first..(first + STRIDE).min(count) {
+                let Ok(Some((entry, len))) = parse::var_entry(&bytes[at..], self.version) else {
+                    return Ok(None);
+                };
+                at += len;
+                let Ok(name) = entry.name() else { return Ok(None) };
+                if is_under(&shown_name(name, self.locator.spelled), path) {
+                    found.push(believed!(self.var_info(id, &entry)));
+                }
+            }
+        }
+        // Every entry is one that the index was made for, and their number is the header's: there are no others.
+        Ok(Some(found))
+    }
+
     fn var_info(&self, id: u64, entry: &VarEntry<'_>) -> Hint<VarInfo> {
         let mut dims = Vec::with_capacity(entry.dims().len());
         for dim in entry.dims() {
@@ -473,6 +494,9 @@ impl Metadata for Indexed {
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
         self.answer(|own| own.vars_from(from, limit), |full| full.vars(from, limit))
+    }
+    fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
+        self.answer(|own| own.hinted_vars_of(path), |full| full.vars_of(path))
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
         self.answer(|own| own.dims_from(from, limit), |full| full.dims(from, limit))

@@ -6,10 +6,10 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
 use super::data::Data;
-use super::full::{dim_info, var_info};
+use super::full::dim_info;
 use super::state::{Define, State};
 use super::{Container, VarRef};
-use crate::container::model::{Counts, DimInfo, Format, VarInfo};
+use crate::container::model::{Counts, DimInfo, Format, VarInfo, is_under};
 
 impl Container {
     /// Whether it is in define mode.
@@ -51,7 +51,7 @@ impl Container {
     /// At most `limit` dimensions from number `from` on, in order.
     pub fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
         let define = |own: &mut Define| {
-            let header = own.definitions.header();
+            let header = own.definitions.listed();
             let numrecs = header.numrecs.unwrap_or(0);
             Ok(page(from, limit, header.dims.len()).map(|i| dim_info(header, i, numrecs)).collect())
         };
@@ -61,16 +61,26 @@ impl Container {
     /// At most `limit` variables from number `from` on, in order.
     pub fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
         let define = |own: &mut Define| {
-            let header = own.definitions.header();
-            let numrecs = header.numrecs.unwrap_or(0);
-            Ok(page(from, limit, header.vars.len()).map(|i| var_info(header, i, 0, numrecs)).collect())
+            let vars = page(from, limit, own.definitions.listed().vars.len());
+            vars.map(|local| own.described(local)).collect()
         };
         self.either("vars", define, |data| data.metadata.vars(from, limit))
     }
 
+    /// The variables that stand directly under a path, in order: in a file of very many, without a look at more
+    /// of the others than is needed.
+    pub fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
+        let define = |own: &mut Define| {
+            let names = own.definitions.listed().vars.names.iter().enumerate();
+            let locals = names.filter(|(_, name)| is_under(name, path));
+            locals.map(|(local, _)| own.described(local)).collect()
+        };
+        self.either("vars_of", define, |data| data.metadata.vars_of(path))
+    }
+
     /// Its own attributes.
     pub fn attrs(&self) -> Result<Attrs> {
-        let define = |own: &mut Define| Ok(own.definitions.header().attrs.clone());
+        let define = |own: &mut Define| Ok(own.definitions.listed().attrs.clone());
         self.either("attrs", define, |data| data.metadata.attrs())
     }
 

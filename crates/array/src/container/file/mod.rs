@@ -357,7 +357,7 @@ impl Container {
     /// Errors: `NotFound`.
     pub fn var(&self, path: &str) -> Result<VarInfo> {
         let found = match &mut *self.state() {
-            State::Define(define) => Ok(define.find_var(path)),
+            State::Define(define) => Ok(define.find_var(path)?),
             State::Data(data) => Err(data.clone()),
             State::Ended(why) => return Err(self.ended("var", why)),
         };

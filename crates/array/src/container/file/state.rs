@@ -259,30 +259,33 @@ impl Define {
     }
 
     /// A variable that this rank has, as it is defined so far; nothing has a place yet.
-    pub fn var(&mut self, handle: u32) -> Result<VarInfo> {
-        let local = self.vars.local(handle) as usize;
-        let numrecs = self.definitions.counts();
-        let header = self.definitions.header();
-        if local >= header.vars.len() {
+    pub fn var(&self, handle: u32) -> Result<VarInfo> {
+        let (local, known) = (self.vars.local(handle), self.definitions.counts().vars);
+        if u64::from(local) >= known {
             return Err(Error::not_found(format!(
-                "no variable number {handle}; {} are defined on this rank",
-                numrecs.vars
+                "no variable number {handle}; {known} are defined on this rank"
             )));
         }
-        Ok(var_info(header, local, 0, header.numrecs.unwrap_or(0)))
+        self.described(local as usize)
+    }
+
+    /// A variable by its local number, which exists.
+    pub fn described(&self, local: usize) -> Result<VarInfo> {
+        let header = self.definitions.listed();
+        let info = var_info(header, local, 0, header.numrecs.unwrap_or(0));
+        Ok(VarInfo { attrs: self.definitions.attrs_of(local as u32)?, ..info })
     }
 
     /// As [`var`](Define::var), by path.
-    pub fn find_var(&mut self, path: &str) -> Option<VarInfo> {
-        let local = self.definitions.find_var(path)?;
-        let header = self.definitions.header();
-        Some(var_info(header, local as usize, 0, header.numrecs.unwrap_or(0)))
+    pub fn find_var(&mut self, path: &str) -> Result<Option<VarInfo>> {
+        let local = self.definitions.find_var(path);
+        local.map(|local| self.described(local as usize)).transpose()
     }
 
     /// A dimension that this rank has, by path.
     pub fn find_dim(&mut self, path: &str) -> Option<DimInfo> {
         let local = self.definitions.find_dim(path)?;
-        let header = self.definitions.header();
+        let header = self.definitions.listed();
         Some(dim_info(header, local as usize, header.numrecs.unwrap_or(0)))
     }
 }

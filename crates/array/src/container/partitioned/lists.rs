@@ -11,7 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::partitioned::{ListedPath, PathList, Table};
 
 use super::reader::Reader;
-use crate::container::model::{Counts, Metadata, PathTotals, is_below, total_of};
+use crate::container::model::{Counts, Metadata, PathTotals, VarInfo, is_below, total_of};
 
 /// Most bytes of lists that are read at once: those of some million paths.
 const LISTS_AT_ONCE: u64 = 128 << 20;
@@ -91,6 +91,25 @@ impl Reader {
             (0..block.dims()).try_for_each(|slot| add(block.dim_name(slot), Counts { dims: 1, ..one }))?;
             (0..block.attrs()).try_for_each(|slot| add(block.attr_name(slot), Counts { attrs: 1, ..one }))?;
             (0..block.vars()).try_for_each(|slot| add(block.var_name(slot), Counts { vars: 1, ..one }))?;
+        }
+        Ok(found)
+    }
+
+    /// See [`Metadata::vars_of`]. Blocks say between which paths their objects lie.
+    pub(super) fn vars_under(&self, path: &str) -> Result<Vec<VarInfo>> {
+        let mut found = Vec::new();
+        for number in 0..self.table().blocks.len() {
+            let (least, greatest) = self.table().path_range(number);
+            if path < least || greatest < path || self.table().blocks[number].vars == 0 {
+                continue;
+            }
+            let (block, first) = (self.block(number)?, self.table().first_of_block(number)[2]);
+            for slot in 0..block.vars() {
+                let name = block.var_name(slot).map_err(|error| self.in_block(number, error))?;
+                if name.0 == path {
+                    found.push(self.var(first + slot as u64)?);
+                }
+            }
         }
         Ok(found)
     }

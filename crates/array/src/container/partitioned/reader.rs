@@ -372,7 +372,7 @@ impl Reader {
         Ok(DimInfo { id: number, name: dim.name, len, is_record: dim.is_record })
     }
 
-    fn var(&self, number: u64) -> Result<VarInfo> {
+    pub(super) fn var(&self, number: u64) -> Result<VarInfo> {
         let (place, slot) = self.place(number, true)?;
         let block = self.block(place)?;
         let var = block.var(slot).map_err(|error| self.in_block(place, error))?;
@@ -439,6 +439,9 @@ impl Metadata for Reader {
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
         let end = from.saturating_add(limit as u64).min(self.head.vars);
         (from..end).map(|number| self.var(number)).collect()
+    }
+    fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
+        self.vars_under(&names::nfc(path))
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
         let end = from.saturating_add(limit as u64).min(self.head.dims);

@@ -147,6 +147,11 @@ fn what_no_file_can_hold_is_refused() {
             "{start:?} {count:?} {stride:?}"
         );
     }
+    // What is in the variable's shape is so by what a header says.
+    let dims = self::dims(&[1 << 60, 1 << 40], true);
+    let lied = self::place(&dims, NcType::Double, 1 << 43);
+    let error = extents(&lied, &[1 << 50, 0], &[1, 1], &[], Reach::Existing).unwrap_err();
+    assert_eq!(error.kind(), fieldstone_core::ErrorKind::Corrupt, "{error}");
     let fits = extents(&place, &[(1 << 20) - 2, 0], &[1, 1 << 40], &[], Reach::Growing).unwrap();
     assert_eq!(fits.end(), 1000 + ((1 << 20) - 1) * (1 << 43));
 }
