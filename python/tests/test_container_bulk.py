@@ -93,6 +93,8 @@ def test_dimensions(tmp_path, column, each):
         ({"units": "K", "n": 3}, [{"units": "K", "n": 3}] * N),
         ({"range": (1.0, 2.0)}, [{"range": [1.0, 2.0]}] * N),
         ({"u": ["a", "b", None, "é", ""]}, [{"u": "a"}, {"u": "b"}, {}, {"u": "é"}, {"u": ""}]),
+        ({"k": arrow([1, None, 3, None, 5])}, [{"k": 1}, {}, {"k": 3}, {}, {"k": 5}]),
+        ({"u": arrow(["a", None, "b", "", None])}, [{"u": "a"}, {}, {"u": "b"}, {"u": ""}, {}]),
         ({"k": np.arange(N, dtype="u2")}, [{"k": np.uint16(i)} for i in range(N)]),
         ({"k": list(range(N)), "u": "K"}, [{"k": i, "u": "K"} for i in range(N)]),
         ({"k": [1.5, 2, 2**40, np.int8(3), [1, 2]]}, [{"k": k} for k in (1.5, 2, 2**40, np.int8(3), [1, 2])]),

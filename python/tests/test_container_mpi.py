@@ -346,6 +346,19 @@ def test_why_the_system_takes_no_more_is_told(tmp_path):
     assert len(lines) == 2 and all("File too large" in line for line in lines), lines
 
 
+def test_a_rank_with_nothing_to_write_gives_an_empty_array(tmp_path):
+    script = """
+    with container.create("a.nc", comm=comm) as f:
+        f.def_dim("x", 3)
+        scalar, row = f.def_var("scalar", "f8"), f.def_var("row", "i4", "x")
+        f.enddef()
+        scalar.put(2.5 if rank == 1 else [])
+        row.put([1, 2, 3] if rank == 0 else [])
+        say(float(scalar.get()), row.get().tolist())
+    """
+    assert job(tmp_path, 2, script) == ["2.5 [1, 2, 3]"] * 2
+
+
 def test_something_else_than_a_communicator_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"communicator|mpi4py"):
         container.create(tmp_path / "a.nc", comm=object())

@@ -92,6 +92,10 @@ fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bou
     if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
         return Err(invalid(format!("{what} is one text, not a column"), hint));
     }
+    // Of Arrow's columns those with nulls: among numpy's numbers they would be NaN.
+    if column.hasattr("to_pylist")? && column.hasattr("null_count")? && column.getattr("null_count")?.gt(0)? {
+        return Ok(column.call_method0("to_pylist")?.cast_into::<PyList>()?);
+    }
     if column.hasattr("__array__")? {
         let array = column.py().import("numpy")?.call_method1("asarray", (column,))?;
         return Ok(array.call_method0("tolist")?.cast_into::<PyList>()?);

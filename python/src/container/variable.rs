@@ -270,6 +270,9 @@ impl PyVar {
         let found = self.puts(py, values, chosen);
         let (data, memory, info, chosen) = self.file.ready(py, collective, found)?;
         let bytes = data.bytes();
+        if is_nothing(&info, &data) {
+            return py.detach(|| self.file.container.put_many(&[], collective)).or_raise();
+        }
         py.detach(|| self.file.container.put(&info, &chosen, bytes, memory, collective)).or_raise()
     }
 
@@ -287,6 +290,11 @@ impl PyVar {
         py.detach(|| self.file.container.get(&info, &chosen, out, memory, collective)).or_raise()?;
         Ok(filled.done())
     }
+}
+
+/// Whether an empty array is given for a scalar, which no box of it says: a rank that has nothing to write.
+fn is_nothing(info: &VarInfo, data: &Data<'_>) -> bool {
+    info.dims.is_empty() && data.bytes().is_empty()
 }
 
 /// What a put needs: elements, their type, the variable and its box.
@@ -329,6 +337,9 @@ impl PyVar {
         let (dtype, shape) = data.array.clone().ok_or_else(|| invalid("no array", "give an array"))?;
         let memory = type_of_array(dtype, &self.name)?;
         let info = py.detach(|| self.info()).or_raise()?;
+        if is_nothing(&info, &data) {
+            return Ok((data, memory, info, Selection::default()));
+        }
         let rank = info.dims.len();
         let count = count.map_or_else(|| count_of(&self.name, &shape, rank), Ok).or_raise()?;
         check_size(&self.name, &shape, &count).or_raise()?;
