@@ -45,6 +45,7 @@ use super::partitioned::Reader;
 use super::partitioned::write::Ready;
 pub use central::MAX_SLOTS;
 pub(super) use central::check_slots;
+pub(super) use names::sort_words;
 use place::Placed;
 use report::Watch;
 pub use report::{Phase, Report};

@@ -131,7 +131,7 @@ pub(super) fn exchange<'a>(
     let before = table.memory();
     let words = words(&table);
     watch.hold(words.len() as u64 * 8);
-    table.words = sort(words);
+    table.words = sort_words(words);
     watch.hold(table.memory() - before);
     watch.release(table.words.len() as u64 * 8);
     watch.report.comparisons += table.len() as u64;
@@ -227,7 +227,7 @@ fn words(table: &Table<'_>) -> Vec<u64> {
 }
 
 /// Sorts words whose lower halves ascend already: by the upper half, a digit at a time, from the lowest.
-fn sort(mut words: Vec<u64>) -> Vec<u64> {
+pub(in crate::container) fn sort_words(mut words: Vec<u64>) -> Vec<u64> {
     const BITS: u32 = 11;
     if words.len() < 1 << BITS {
         words.sort_unstable();
@@ -297,7 +297,7 @@ mod tests {
             let words: Vec<u64> = (0..n).map(|i| upper(i / 3) | i).collect();
             let mut expected = words.clone();
             expected.sort();
-            assert_eq!(sort(words), expected);
+            assert_eq!(sort_words(words), expected);
         }
     }
 

@@ -14,6 +14,8 @@ use fieldstone_format::partitioned::{
     BLOCK_TARGET, BlockBuilder, BlockEntry, ListedPath, Table, path_hash, path_list,
 };
 
+use crate::container::enddef::sort_words;
+
 /// Dimensions, global attributes, variables: the order of all columns by kind.
 pub(super) const DIM: usize = 0;
 pub(super) const ATTR: usize = 1;
@@ -311,8 +313,7 @@ pub(crate) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
             words.push(hashes[kind][i] >> 32 << 32 | u64::from(kind == VAR) << 31 | number as u64);
         }
     }
-    words.sort_unstable();
-    words
+    sort_words(words)
 }
 
 /// By kind, local numbers of the objects that are to be compared with others: those under shared paths, and
