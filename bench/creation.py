@@ -155,6 +155,8 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
     result = _flat(json.loads(done.stdout.strip().splitlines()[-1]))
     size = path.stat().st_size
     shutil.rmtree(root)
+    if "close" in result:
+        result["whole"] = result["seconds"] + result["close"]
     return {**result, "per_variable": result["seconds"] / variables, "length": size, "finished": 1}
 
 

@@ -21,6 +21,7 @@ _MS, _MIB = 1e-3, 2**20
 _ROWS = (
     Row("seconds", "first definition to the end of enddef, ms", _MS),
     Row("per_variable", "per variable, µs", 1e-6, 2),
+    Row("whole", "first definition to the end of close, ms", _MS),
     Row("cpu", "CPU of the busiest rank, ms", _MS),
     *(
         Row(phase, f"{phase}, ms", _MS)
@@ -44,7 +45,8 @@ _ROWS = (
 
 def _ranks(ranks: int) -> Figure:
     fast = tuple(
-        Target(f"{word} at least 10 times as fast as PnetCDF", "seconds", 0.1, PNETCDF, of=peer)
+        Target(f"{word} at least 10 times as fast as PnetCDF{until}", key, 0.1, PNETCDF, of=peer)
+        for key, until in (("seconds", ""), ("whole", ", close included"))
         for word, peer in (("scalable", OURS), ("partitioned", PARTITIONED))
     )
     targets: tuple[Target, ...] = fast
@@ -115,7 +117,7 @@ CREATION = (
         "names in Python included.",
         (OURS, PARTITIONED, "fieldstone-app", "fieldstone-library-hash:16384", "fieldstone-library-sort"),
         creation.create,
-        (Row("finished", "finished (1) or out of memory (0)"), _ROWS[0], *_ROWS[5:7]),
+        (Row("finished", "finished (1) or out of memory (0)"), _ROWS[0], *_ROWS[6:8]),
         data={"ranks": 4, "limit": 300 << 20},
         group="create",
         runs=1,
