@@ -4,7 +4,7 @@
 //! begin_apply
 //!   apply_decisions        all that changed; first, so that what is decided is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
-//!   recheck                places where a field was removed
+//!   recheck                places that the store must be asked for
 //! end_apply                one transaction of the database: rows and watermarks together
 //!
 //! begin_read, or overlay (what is not visible to all: rolled back by end_read)

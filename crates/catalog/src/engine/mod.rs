@@ -37,7 +37,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-pub use fields::{FieldRow, HeldPlace};
+pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::{CommitRef, Decided, Decision, Visible};
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
