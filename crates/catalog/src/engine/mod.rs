@@ -21,6 +21,7 @@ mod fields;
 mod index;
 mod names;
 mod order;
+mod page;
 mod postgres;
 mod read;
 mod remove;
@@ -28,6 +29,7 @@ pub mod schema;
 mod sqlite;
 pub mod stored;
 mod summary;
+mod vfs;
 mod views;
 
 use std::ops::RangeInclusive;
