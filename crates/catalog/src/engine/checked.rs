@@ -44,6 +44,7 @@ enum Copying {
 /// A file as SQLite has it.
 #[repr(C, align(8))]
 pub struct Checked {
+    /// What SQLite knows of it.
     pub head: ffi::sqlite3_file,
     /// The default VFS's own, which follows in memory.
     pub inner: *mut ffi::sqlite3_file,
@@ -173,6 +174,7 @@ impl Checked {
         }
     }
 
+    /// SQLite reads from the main file.
     pub fn read_main(&mut self, bytes: &mut [u8], at: i64) -> c_int {
         if at + bytes.len() as i64 <= HEADER {
             return self.read(bytes, at);
@@ -187,6 +189,7 @@ impl Checked {
         }
     }
 
+    /// SQLite writes to the main file.
     pub fn write_main(&mut self, bytes: &[u8], at: i64) -> c_int {
         let (Ok(page), Some(number)) = (<&[u8; PAGE]>::try_from(bytes), number(at)) else {
             return self.damage();
@@ -212,6 +215,7 @@ impl Checked {
         page::note(&old).filter(|_| whole)
     }
 
+    /// SQLite reads from the log.
     pub fn read_log(&mut self, main: &mut Checked, bytes: &mut [u8], at: i64) -> c_int {
         if at == 0 {
             // The log's index is made anew from what is whole of the log.
@@ -250,6 +254,7 @@ impl Checked {
         main.damage()
     }
 
+    /// SQLite writes to the log.
     pub fn write_log(&mut self, main: &mut Checked, bytes: &[u8], at: i64) -> c_int {
         if at == 0 {
             main.stale_from = NONE;

@@ -309,7 +309,7 @@ impl Catalog {
     }
 
     /// Compares the engine with a replay of the logs in memory, line by line: it takes memory of about ten
-    /// times the bytes of the engine. A file of SQLite has no checksums: damage that it does not notice is
+    /// times the bytes of the engine. What its pages' checksums do not tell, because it was written so, is
     /// found here, and mended by [`rebuild`](Catalog::rebuild).
     pub fn verify(&self) -> Result<CatalogCheck> {
         self.inner.verify()
