@@ -350,13 +350,13 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
 #[test]
 fn fields_of_a_transaction_wait_for_its_decision() {
     let mut index = index();
-    let decide = |kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (9 + u64::from(kinds), WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+    let decide = |kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (9 + u64::from(kinds), WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+        )
     };
     let prepared = [field(0, false, Some(TRANSACTION))];
     index.begin_apply(Wait::Yes).unwrap();
@@ -518,13 +518,13 @@ fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
 #[test]
 fn what_a_transaction_kept_out_comes_back_by_replay() {
     let mut index = index();
-    let decide = |stamp: u64, kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (stamp, WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+    let decide = |stamp: u64, kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (stamp, WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+        )
     };
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     index.begin_apply(Wait::Yes).unwrap();

@@ -126,7 +126,7 @@ impl Checkpoint<'_> {
     fn open(&self, writer: Id, number: u32, length: u64) -> Result<(Arc<dyn DiskFile>, u64, bool)> {
         let disk: &dyn Disk = &*self.target.disk;
         let path = self.layout.file(writer, number);
-        match disk.create_new(&path) {
+        match disk.create_alike(&path) {
             Ok(file) => return Ok((file, 0, true)),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Error::io("create", &path, e)),

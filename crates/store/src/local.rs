@@ -24,7 +24,7 @@ use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{ALL_KINDS, Refresher, Snapshot};
+use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot, claim_levels};
 use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
@@ -74,6 +74,10 @@ struct State {
     files: Arc<Files>,
     refresher: Mutex<Refresher>,
     writer: Mutex<Writer>,
+    /// Encoded first levels that are claimed, or need no claim.
+    claimed: Mutex<HashSet<Vec<u8>>>,
+    /// Transactions that this process opened.
+    begun: Mutex<HashSet<Id>>,
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
     /// Who has side records for our flushes.
@@ -108,6 +112,8 @@ impl State {
             )),
             files,
             writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
+            claimed: Mutex::default(),
+            begun: Mutex::default(),
             own_datasets: Mutex::default(),
             sources: Mutex::default(),
             checkpoints: Mutex::default(),
@@ -195,7 +201,7 @@ impl LocalStore {
     fn snapshot(&self) -> Result<Arc<Snapshot>> {
         match &self.pinned {
             Some(pinned) => Ok(pinned.clone()),
-            None => lock(&self.state().refresher).refresh(),
+            None => lock(&self.state().refresher).refresh(Look::Hints),
         }
     }
 
@@ -233,14 +239,34 @@ impl LocalStore {
     fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
         let uid = self.env.identity.uid();
         match snapshot.owner(prefix) {
-            Some(owner) if owner != uid => {
-                let name = self.env.identity.user_name(owner);
-                let dataset = report::dataset_text(prefix);
-                Err(Error::denied(format!("dataset {dataset} is owned by {name}"))
-                    .with_hint(format!("ask {name}, or archive under another dataset")))
-            }
+            Some(owner) if owner != uid => Err(self.not_owner(prefix, owner)),
             _ => Ok(()),
         }
+    }
+
+    /// Claims encoded first levels where others may write into the store; Denied where somebody else did.
+    fn claim_levels(&self, levels: &BTreeSet<Vec<u8>>) -> Result<()> {
+        let state = self.state();
+        let new: Vec<&Vec<u8>> = {
+            let claimed = lock(&state.claimed);
+            levels.iter().filter(|level| !claimed.contains(*level)).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        if let Err((level, owner)) = claim_levels(&self.env, &self.layout, new.iter().copied())? {
+            lock(&state.own_datasets).remove(&level);
+            return Err(self.not_owner(&level, owner));
+        }
+        lock(&state.claimed).extend(new.into_iter().cloned());
+        Ok(())
+    }
+
+    fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
+        let name = self.env.identity.user_name(owner);
+        let dataset = report::dataset_text(prefix);
+        Error::denied(format!("dataset {dataset} is owned by {name}"))
+            .with_hint(format!("ask {name}, or archive under another dataset"))
     }
 
     fn check_dataset(&self, key: &FieldKey) -> Result<()> {
@@ -298,7 +324,8 @@ impl LocalStore {
         flushed: Option<writer::Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) else {
+        let verdict = snapshot.verdict(transaction, self.env.identity.uid());
+        let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
             return Ok(());
         };
         if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
@@ -311,12 +338,28 @@ impl LocalStore {
         .with_hint("begin a new transaction"))
     }
 
+    /// Denied where a transaction holds what other users flushed and nothing of ours: a user decides for his
+    /// own logs.
+    fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
+        let other = snapshot.prepared_by_all(transaction).next();
+        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
+        if lock(&self.state().begun).contains(&transaction) {
+            return Ok(());
+        }
+        let name = self.env.identity.user_name(log.uid);
+        Err(Error::denied(format!(
+            "transaction {transaction} is {name}'s: each user decides for his own logs"
+        ))
+        .with_hint(format!("ask {name} to commit or abort it")))
+    }
+
     /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
     fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
         let covers = decision.covers.clone();
-        lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        let written = lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        lock(&self.state().refresher).wrote(written.slot);
         if !ends {
             return Ok(());
         }
@@ -324,7 +367,7 @@ impl LocalStore {
         // told here, because one of us always sees the other.
         let late: Vec<String> = self
             .snapshot()?
-            .prepared(transaction)
+            .prepared(transaction, self.env.identity.uid())
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())
@@ -371,10 +414,9 @@ impl LocalStore {
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let mut refresher = lock(&self.state().refresher);
-        let snapshot = refresher.refresh()?;
+        let snapshot = refresher.refresh(Look::Hints)?;
         self.check_versions(&snapshot)?;
-        let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
-        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), snapshot: Some(snapshot.clone()) };
+        let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
 }
@@ -385,7 +427,7 @@ fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<Sto
     if let Some(Ok(marker)) = marker {
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }
-    let snapshot = lock(&state.refresher).refresh()?;
+    let snapshot = lock(&state.refresher).refresh(Look::All)?;
     let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
     match (told, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
@@ -529,8 +571,12 @@ impl FieldStore for LocalStore {
                     lock(&state.own_datasets).remove(&prefix);
                 })?;
             }
-            writer.flush(transaction, horizon, &|| Ok(self.identity()))?
+            let claim = |levels: &BTreeSet<Vec<u8>>| self.claim_levels(levels);
+            writer.flush(transaction, horizon, &claim, &|| Ok(self.identity()))?
         };
+        if let Some(flushed) = &flushed {
+            lock(&state.refresher).wrote(flushed.slot);
+        }
         if let (Some(id), Some(_)) = (transaction, flushed) {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_open(id, flushed, &*self.snapshot()?)?;
@@ -550,7 +596,10 @@ impl FieldStore for LocalStore {
     }
 
     fn refresh(&self) -> Result<()> {
-        self.snapshot().map(drop)
+        if self.pinned.is_none() {
+            lock(&self.state().refresher).refresh(Look::All)?;
+        }
+        Ok(())
     }
 
     fn version(&self) -> Result<String> {
@@ -574,7 +623,11 @@ impl FieldStore for LocalStore {
         let exact = self.schema.resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.snapshot()?;
-            let key = encode_key(key).bytes;
+            let key = encode_key(key);
+            if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
+                return Err(loss.error());
+            }
+            let key = key.bytes;
             let state = self.state();
             let same = |last: &&LastField| {
                 Arc::ptr_eq(&last.snapshot, &snapshot) && last.key == key && last.own == options.transaction
@@ -593,7 +646,13 @@ impl FieldStore for LocalStore {
                 return Ok(field);
             }
         }
-        get_by_request(self, key, options)
+        let found = get_by_request(self, key, options);
+        let snapshot = self.snapshot()?;
+        let loss = match &found {
+            Ok(field) => snapshot.loss(&field.encoded_key()[..level_ends(field.encoded_key())?[0]]),
+            Err(_) => snapshot.losses.first(),
+        };
+        loss.map_or(found, |loss| Err(loss.error()))
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
@@ -608,7 +667,7 @@ impl FieldStore for LocalStore {
         let state = self.state();
         let snapshot = self.snapshot()?;
         let refresher = lock(&state.refresher);
-        let mut status = report::status(&self.env, &self.layout, &snapshot, refresher.slots())?;
+        let mut status = report::status(&self.env, &self.layout, &snapshot, &refresher)?;
         status.url = self.options.url.clone();
         status.schema = self.schema.name().unwrap_or("custom").to_owned();
         status.unflushed = lock(&state.writer).unflushed();
@@ -632,7 +691,9 @@ impl FieldStore for LocalStore {
 
     fn begin(&self) -> Result<Id> {
         self.check_writable()?;
-        Ok(writer::random_id(&self.env))
+        let id = writer::random_id(&self.env);
+        lock(&self.state().begun).insert(id);
+        Ok(id)
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
@@ -643,15 +704,18 @@ impl FieldStore for LocalStore {
             self.discard(Some(transaction))?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        if let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) {
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
             if verdict.aborted() != commit {
                 return Ok(());
             }
             return self.check_open(transaction, None, &snapshot);
         }
-        let covers = snapshot.prepared(transaction);
+        let covers = snapshot.prepared(transaction, user);
+        self.check_decider(transaction, &covers, &snapshot)?;
         // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit && snapshot.verdicts.get(&transaction).is_none() {
+        if covers.is_empty() && !commit && verdict.is_none() {
             return Ok(());
         }
         self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
@@ -666,15 +730,17 @@ impl FieldStore for LocalStore {
             self.flush(Some(transaction))?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        let verdict = snapshot.verdicts.get(&transaction);
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
         if verdict.is_some_and(|verdict| verdict.aborted()) {
             return self.check_open(transaction, None, &snapshot);
         }
+        self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
         let before = verdict.map_or(0, |verdict| verdict.kinds());
         let kinds = (before | on) & !off;
         let covers = match verdict {
             Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
-            _ => snapshot.prepared(transaction),
+            _ => snapshot.prepared(transaction, user),
         };
         let covered = |(writer, sequence): &(Id, u64)| {
             verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))

@@ -243,14 +243,13 @@ impl History {
         let turns: Vec<Turn> = self.turns[&transaction][..known].to_vec();
         let last = turns.last()?.clone();
         let shown = turns.clone();
-        Some(Decision {
+        let closed = turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX));
+        Some(Decision::of_one_user(
             transaction,
-            committed: last.kinds.is_some(),
-            closed: turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX)),
-            kinds: last.kinds.unwrap_or(0),
-            order: last.order,
-            visible: Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
-        })
+            (last.kinds.is_some(), closed, last.kinds.unwrap_or(0)),
+            last.order,
+            Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
+        ))
     }
 
     /// Applies everything in a random order of logs, in random portions, some of it again and again.

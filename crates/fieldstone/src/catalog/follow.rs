@@ -206,7 +206,7 @@ fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<
 
 /// A decision as the index takes it.
 fn decision(state: &DecisionState) -> Decision {
-    let known = state.clone();
+    let (known, of) = (state.clone(), state.clone());
     Decision {
         transaction: state.transaction,
         committed: state.committed,
@@ -214,5 +214,7 @@ fn decision(state: &DecisionState) -> Decision {
         kinds: state.kinds,
         order: state.order,
         visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
+        open: std::sync::Arc::new(move |writer, sequence| of.is_open_for(writer, sequence)),
+        print: state.print(),
     }
 }

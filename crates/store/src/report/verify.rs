@@ -172,7 +172,7 @@ impl Check<'_> {
         let name = self.files.layout().shown(log.writer, 0);
         self.report.files += 1;
         let mut failures = Vec::new();
-        let confirmed = refresher.slots().get(&log.writer).map_or(0, |slot| slot.sequence);
+        let confirmed = refresher.slot_of(log).map_or(0, |slot| slot.sequence);
         let walked = refresher.commits(log, |ends, outcome| {
             let Err(e) = outcome else { return };
             let e = e.context(format!("commit {}", ends.sequence));

@@ -18,9 +18,12 @@ use crate::layout::Layout;
 /// synced each time.
 pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
     let marked = env.disk.stat(&layout.marker()).is_ok();
+    if !marked {
+        env.disk.create_dir_all(layout.root()).map_err(|e| Error::io("create", layout.root(), e))?;
+    }
     for folder in [layout.logs(), layout.data(), layout.boards()] {
         if !marked || env.disk.stat(&folder).is_err() {
-            env.disk.create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+            env.disk.create_dir_alike(&folder).map_err(|e| Error::io("create", &folder, e))?;
         }
     }
     if !marked {
@@ -61,7 +64,7 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     }
     let marker = Marker { id: identity.id, schema: identity.schema.clone() };
     let temporary = layout.root().join(format!(".new-{}", random_id(env)));
-    let file = env.disk.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = env.disk.create_alike(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     let outcome = write_all_at(&*file, &marker.encode(), 0)
         .and_then(|()| file.sync_data())
         .and_then(|()| match env.disk.link(&temporary, &path) {
@@ -100,7 +103,7 @@ pub fn read_marker(env: &Env, layout: &Layout) -> Result<Option<Result<Marker>>>
 
 fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
     let path = layout.marker();
-    let file = match env.disk.open_read(&path) {
+    let file = match env.disk.open_plain(&path, false) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(None);

@@ -38,7 +38,7 @@ impl DataLog {
     /// Creates data log `number` of a writer.
     pub fn create(env: &Env, layout: &Layout, writer: Id, number: u32) -> Result<DataLog> {
         let path = layout.file(writer, number);
-        let file = env.disk.create_new(&path).map_err(|e| Error::io("create", &path, e))?;
+        let file = env.disk.create_alike(&path).map_err(|e| Error::io("create", &path, e))?;
         let mut buffer = Vec::with_capacity(BUFFER);
         buffer.extend_from_slice(&data::encode_header(writer, number));
         Ok(DataLog { path, file, number, written: 0, synced: 0, buffer, entered: false })

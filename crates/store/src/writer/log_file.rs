@@ -108,7 +108,8 @@ impl LogFile {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => {
-                let file = env.disk.create_new(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
+                let file =
+                    env.disk.create_alike(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
                 self.file.insert(file).clone()
             }
         };
@@ -166,22 +167,22 @@ impl LogFile {
         };
         self.last_slot = Some(slot);
         self.publish(env, layout, &slot);
-        Ok(Flushed { writer: self.writer, sequence: self.sequence })
+        Ok(Flushed { writer: self.writer, sequence: self.sequence, slot })
     }
 
-    /// Writes the slot. The commit is durable already, and a log without a slot is looked at by every
-    /// refresh, so a board that cannot be written is given up rather than reported.
+    /// Writes the slot, on another board where the one before cannot be written or was replaced. The commit is
+    /// durable already, and what boards do not say readers find out, so that nothing is reported.
     fn publish(&mut self, env: &Env, layout: &Layout, slot: &Slot) {
-        let outcome = match &self.board {
-            Some(board) => board.write(slot),
-            None => BoardSlot::claim(env, layout, slot).map(|board| self.board = Some(board)),
-        };
-        if outcome.is_err()
-            && let Some(board) = self.board.take()
-        {
-            // A slot that says less than the log holds would hide this commit from other readers.
-            board.give_up(env);
+        if let Some(board) = self.board.take() {
+            match board.write(env, slot) {
+                Ok(()) => {
+                    self.board = Some(board);
+                    return;
+                }
+                Err(_) => board.give_up(),
+            }
         }
+        self.board = BoardSlot::claim(env, layout, slot).ok();
     }
 
     /// Ends the log at its last commit after a failure; `None` where there is no file yet. What a failed

@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Decision, SideRecord};
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::{Id, log};
@@ -89,7 +90,12 @@ pub struct Flushed {
     pub writer: Id,
     /// Sequence of the commit.
     pub sequence: u64,
+    /// What a board says of the log from now on.
+    pub slot: Slot,
 }
+
+/// What is done about encoded first levels before anything under them is committed.
+pub type Claim<'a> = &'a dyn Fn(&BTreeSet<Vec<u8>>) -> Result<()>;
 
 impl Writer {
     pub fn new(env: Env, layout: Layout) -> Writer {
@@ -203,12 +209,16 @@ impl Writer {
         &mut self,
         session: Option<Id>,
         horizon: Horizon,
+        claim: Claim<'_>,
         identity: &dyn Fn() -> Result<StoreIdentity>,
     ) -> Result<Option<Flushed>> {
         match self.sessions.get(&session) {
             Some(batch) if !batch.is_empty() => {}
             _ => return Ok(None),
         }
+        // The folder in which claims are made is there once the log is.
+        self.ready(identity)?;
+        claim(&self.datasets(session))?;
         let outcome = self.commit(session, None, horizon, identity);
         match outcome {
             Ok(flushed) => {
@@ -243,7 +253,7 @@ impl Writer {
     ) -> Result<Flushed> {
         self.ready(identity)?;
         let batch = self.sessions.entry(session).or_default();
-        let time = self.env.clock.now();
+        let (time, user) = (self.env.clock.now(), self.env.identity.uid());
         let stamp = self
             .last_stamp
             .max(horizon.max_stamp)
@@ -256,7 +266,8 @@ impl Writer {
             stamp,
             time,
             transaction: session.filter(|id| *id != Id::NONE),
-            prepared: log.prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id))),
+            prepared: log
+                .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             side_count: batch.side.len() as u64,
