@@ -254,11 +254,14 @@ impl LocalStore {
         if new.is_empty() {
             return Ok(());
         }
-        if let Err((level, owner)) = claim_levels(&self.env, &self.layout, new.iter().copied())? {
-            lock(&state.own_datasets).remove(&level);
-            return Err(self.not_owner(&level, owner));
+        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
+            Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
+            Ok(false) => {}
+            Err((level, owner)) => {
+                lock(&state.own_datasets).remove(&level);
+                return Err(self.not_owner(&level, owner));
+            }
         }
-        lock(&state.claimed).extend(new.into_iter().cloned());
         Ok(())
     }
 

@@ -80,16 +80,20 @@ fn read_claim(file: &dyn DiskFile) -> std::io::Result<Claim> {
 }
 
 /// Makes claims on encoded first levels for this process's user, durable when it returns, where others may
-/// write into the folder of logs. The owner of the first that is claimed by somebody else is the inner error.
+/// write into the folder of logs; `false` where that cannot be seen yet. The owner of the first level that is
+/// claimed by somebody else is the inner error.
 pub fn claim_levels<'a>(
     env: &Env,
     layout: &Layout,
     levels: impl IntoIterator<Item = &'a Vec<u8>>,
-) -> Result<std::result::Result<(), (Vec<u8>, u32)>> {
+) -> Result<std::result::Result<bool, (Vec<u8>, u32)>> {
     let folder = layout.logs();
-    let stat = env.disk.stat(&folder).map_err(|e| Error::io("look at", &folder, e))?;
-    if !stat.is_shared() {
-        return Ok(Ok(()));
+    match env.disk.stat(&folder) {
+        Ok(stat) if stat.is_shared() => {}
+        Ok(_) => return Ok(Ok(true)),
+        // Another host's folder shows late.
+        Err(e) if e.kind() == NotFound => return Ok(Ok(false)),
+        Err(e) => return Err(Error::io("look at", &folder, e)),
     }
     let mut made = false;
     for level in levels {
@@ -102,7 +106,7 @@ pub fn claim_levels<'a>(
     if made {
         env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
     }
-    Ok(Ok(()))
+    Ok(Ok(true))
 }
 
 enum Outcome {

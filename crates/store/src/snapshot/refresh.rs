@@ -157,6 +157,11 @@ impl Refresher {
         self.listed = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
         self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
         self.claims = Arc::new(Claims::new(self.env.disk.clone(), self.files.layout(), names));
+        // Of what is no longer there and never counted, nothing is said.
+        let listed: BTreeSet<Id> = self.listed.iter().copied().collect();
+        self.empty.retain(|writer, _| listed.contains(writer));
+        self.passed.retain(|writer, _| listed.contains(writer));
+        self.foreign.retain(|writer, _| listed.contains(writer));
     }
 
     /// Learns what store this is, from its marker: logs of another one do not count.
@@ -165,8 +170,12 @@ impl Refresher {
             let layout = self.files.layout();
             if let Ok(Some(Ok(marker))) = read_marker(&self.env, layout) {
                 let folder = layout.logs();
-                let stat = self.env.disk.stat(&folder).map_err(|e| Error::io("look at", &folder, e))?;
-                self.store = Some(Store { id: marker.id, folder_owner: stat.uid });
+                self.store = match self.env.disk.stat(&folder) {
+                    Ok(stat) => Some(Store { id: marker.id, folder_owner: stat.uid }),
+                    // Another host's folder shows late.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+                    Err(e) => return Err(Error::io("look at", &folder, e)),
+                };
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::{Env, write_all_at};
+use fieldstone_core::env::{Env, read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
@@ -69,8 +69,9 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
         .and_then(|()| file.sync_data())
         .and_then(|()| match env.disk.link(&temporary, &path) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            // Without links the last of several first writers wins; `check` tells the others.
-            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => env.disk.rename(&temporary, &path),
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+                write_without_links(env, &temporary, &path, &marker)
+            }
             outcome => outcome,
         })
         .map_err(|e| Error::io("write", &path, e));
@@ -78,8 +79,52 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     outcome
 }
 
+/// Where there are no links, who makes the name first writes the marker; the name is taken from one who died
+/// before it was whole.
+fn write_without_links(env: &Env, temporary: &Path, path: &Path, marker: &Marker) -> std::io::Result<()> {
+    match env.disk.create_alike(path) {
+        Ok(file) => return write_all_at(&*file, &marker.encode(), 0).and_then(|()| file.sync_data()),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    for _ in 0..TORN / POLL {
+        let there = env.disk.open_plain(path, false).and_then(|file| {
+            let mut bytes = vec![0; file.stat()?.len.min(16 << 20) as usize];
+            read_exact_at(&*file, &mut bytes, 0).map(|()| bytes)
+        });
+        if there.is_ok_and(|bytes| Marker::decode(&bytes).is_ok() || marker::foreign(&bytes).is_some()) {
+            return Ok(());
+        }
+        env.clock.sleep(POLL);
+    }
+    env.disk.rename(temporary, path)
+}
+
+/// How long a marker may be in the making; how long one that is there may show late on another host; and how
+/// often it is looked at meanwhile, nanoseconds.
+const TORN: u64 = 2_000_000_000;
+const LATE: u64 = 90_000_000_000;
+const POLL: u64 = 10_000_000;
+
+/// What the marker says now that there is one. All logs must carry one id, so that one that was made on
+/// another host is waited for until it shows.
 fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
-    match read_marker(env, layout)? {
+    let mut waited = 0;
+    let marker = loop {
+        let marker = read_marker(env, layout)?;
+        let limit = match marker {
+            Some(Ok(_)) => 0,
+            Some(Err(_)) if marker_bytes(env, layout)?.is_some_and(|b| marker::foreign(&b).is_some()) => 0,
+            Some(Err(_)) => TORN,
+            None => LATE,
+        };
+        if waited >= limit {
+            break marker;
+        }
+        env.clock.sleep(POLL);
+        waited += POLL;
+    };
+    match marker {
         Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
             "{} has meanwhile been made a store with another schema",
             layout.root().display()
