@@ -92,7 +92,8 @@ pub(super) fn ready() -> Result<()> {
 fn prepare() {
     // SAFETY: three functions without arguments that stay for as long as the library is loaded. A second
     // registration in a child does no harm: see `before`.
-    let registered = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+    let registered =
+        unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     // From here to `leave` no fork happens.
     enter();
     let done = registered == 0 && configure();

@@ -34,8 +34,8 @@ mod views;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use fieldstone_core::{Error, Result};
 use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 

@@ -81,9 +81,7 @@ impl Inner {
     pub fn look_shared<T>(&self, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
         let (feed, own) = self.moment(View::Synced)?;
         let place = self.place_for(&feed.heads())?;
-        self.with(&place, Patience::Full, &mut |engine| {
-            self.look_at(engine, View::Synced, &feed, &own, read)
-        })
+        self.with(&place, Patience::Full, &mut |engine| self.look_at(engine, View::Synced, &feed, &own, read))
     }
 
     fn look_at<T>(

@@ -27,9 +27,8 @@ const STICKY: u32 = 0o1000;
 
 /// Whether a folder, no link to one, is this user's and nobody else may write to it.
 pub fn is_own(folder: &Path, uid: u32) -> bool {
-    fs::symlink_metadata(folder).is_ok_and(|facts| {
-        facts.is_dir() && facts.uid() == uid && facts.mode() & OTHERS_WRITE == 0
-    })
+    fs::symlink_metadata(folder)
+        .is_ok_and(|facts| facts.is_dir() && facts.uid() == uid && facts.mode() & OTHERS_WRITE == 0)
 }
 
 /// Whether nobody but this user and root can take away what this user has in a folder.
@@ -133,7 +132,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let store = root.path().join("S");
         fs::create_dir(&store).unwrap();
-        for (given, taken) in [(0o755, true), (0o700, true), (0o1777, true), (0o1775, true), (0o777, false), (0o775, false)] {
+        for (given, taken) in
+            [(0o755, true), (0o700, true), (0o1777, true), (0o1775, true), (0o777, false), (0o775, false)]
+        {
             mode(&store, given);
             let found = in_store(&store, "catalog", me());
             assert_eq!(found.is_some(), taken, "{given:o}");

@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fieldstone_catalog::engine::{Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema};
+use fieldstone_catalog::engine::{
+    Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema,
+};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
@@ -100,7 +102,12 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    fn of(database: Box<dyn Database>, file: Option<PathBuf>, store: Id, patience: Patience) -> Result<Engine> {
+    fn of(
+        database: Box<dyn Database>,
+        file: Option<PathBuf>,
+        store: Id,
+        patience: Patience,
+    ) -> Result<Engine> {
         let file = file.map(|path| (path.clone(), guard::inode_of(&path)));
         let index = Index::open(database, store)?;
         Ok(Engine { index: Some(index), file, patience, process: std::process::id() })
@@ -221,7 +228,8 @@ impl Inner {
         let mut known = lock(&self.engines().place);
         let home = self.store.home();
         // Its folder may have been deleted with it, or replaced.
-        let gone = |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, &home));
+        let gone =
+            |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, &home));
         match &*known {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
@@ -433,5 +441,36 @@ impl Inner {
         let [_, shm] = guard::companions(path);
         let error = error.context(holders::named(&shm, Some(SHM_LOCKS)));
         error.with_hint("end or continue that process, or try again; queries are answered without it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn turn(engines: &Engines, now: u64) -> Option<Patience> {
+        match engines.turn(now) {
+            Turn::Shared(patience) => Some(patience),
+            Turn::Own => None,
+        }
+    }
+
+    #[test]
+    fn one_call_tries_to_return_after_a_while() {
+        let engines = Engines::default();
+        let own = || Engine::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
+        assert_eq!(turn(&engines, 5), Some(Patience::Full));
+        *lock(&engines.away) = Some(5 + RETRY);
+        *lock(&engines.memory) = Some(own().unwrap());
+        assert_eq!(turn(&engines, 4 + RETRY), None);
+        assert_eq!(turn(&engines, 5 + RETRY), Some(Patience::Brief), "one tries");
+        assert_eq!(turn(&engines, 5 + RETRY), None, "the others go on");
+        assert_eq!(turn(&engines, 5 + 2 * RETRY), Some(Patience::Brief));
+        assert!(lock(&engines.memory).is_some());
+        engines.returned();
+        assert!(lock(&engines.memory).is_none());
+        assert_eq!(turn(&engines, 6 + 2 * RETRY), Some(Patience::Full));
     }
 }

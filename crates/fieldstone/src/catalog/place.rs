@@ -236,7 +236,8 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let own = home(Some(store.path()));
         assert!(beside(&own, store.path()).is_some());
-        let theirs = Home { env: Env { identity: Arc::new(User(own.env.identity.uid() + 1)), ..Env::real() }, ..own };
+        let theirs =
+            Home { env: Env { identity: Arc::new(User(own.env.identity.uid() + 1)), ..Env::real() }, ..own };
         assert_eq!(beside(&theirs, store.path()), None, "it is in our folder");
         fs::remove_dir(store.path().join(FOLDER)).unwrap();
         let shared = fs::Permissions::from_mode(0o1777);
