@@ -801,6 +801,10 @@ impl FieldStore for LocalStore {
     }
 
     fn attach(&self, source: Weak<dyn SideSource>) {
-        lock(&self.state().sources).push(source);
+        let state = self.state();
+        let mut sources = lock(&state.sources);
+        if !sources.iter().any(|known| known.ptr_eq(&source)) {
+            sources.push(source);
+        }
     }
 }

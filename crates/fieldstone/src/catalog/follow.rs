@@ -7,7 +7,7 @@
 //!   reach the logs' heads, and any of them may go on with it;
 //! * damaged parts are passed over, the same ones by everybody.
 
-use fieldstone_catalog::engine::{CommitRef, Decision, FieldRow, Index, Wait};
+use fieldstone_catalog::engine::{Busy, CommitRef, Decision, FieldRow, Flow, Index, Wait};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{DecisionState, EntryChange, Feed};
@@ -15,30 +15,34 @@ use fieldstone_store::api::{DecisionState, EntryChange, Feed};
 use super::RebuildReport;
 use super::engine::covers;
 use super::inner::Inner;
+use super::lend::Patience;
 use super::roles::Place;
 
 /// Bytes of side records that one transaction of the engine holds, about.
 const BYTES: usize = 64 << 20;
+/// Nanoseconds that one transaction lasts, about: others see by the marks that one gets on.
+const TIME: u64 = 500_000_000;
 /// Rows of fields that are given to the engine at once.
 const ROWS: usize = 4096;
 /// Places that are asked about at once.
 const PLACES: usize = 256;
 
-/// Brings an engine up to a feed; `false` where another process has it and `wait` is No.
-pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, wait: Wait) -> Result<bool> {
+/// Brings an engine up to a feed; `false` where another process has it and no patience is left for it.
+pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, patience: Patience) -> Result<bool> {
     let heads = feed.heads();
     if covers(&index.watermarks()?, &heads) {
         return Ok(true);
     }
     let mut report = RebuildReport::default();
-    Replay { inner, feed, heads, wait, report: &mut report }.run(index, false)
+    Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false)
 }
 
 /// Makes the tables anew from the first commit on.
 pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
     let heads = feed.heads();
     let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
-    Replay { inner, feed, heads, wait: Wait::Yes, report: &mut report }.run(index, true)?;
+    let patience = Patience::Full;
+    Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true)?;
     Ok(report)
 }
 
@@ -46,13 +50,15 @@ struct Replay<'a> {
     inner: &'a Inner,
     feed: &'a Feed,
     heads: Vec<(Id, u64)>,
-    wait: Wait,
+    patience: Patience,
+    /// When the engine's transaction was begun, by the monotonic clock.
+    begun: u64,
     report: &'a mut RebuildReport,
 }
 
 impl Replay<'_> {
     fn run(&mut self, index: &mut Index, anew: bool) -> Result<bool> {
-        if !index.begin_apply(self.wait)? {
+        if !self.begin(index)? {
             return Ok(false);
         }
         let outcome = self.within(index, anew);
@@ -66,10 +72,29 @@ impl Replay<'_> {
         Ok(true)
     }
 
+    fn now(&self) -> u64 {
+        self.inner.store.home().env.clock.monotonic()
+    }
+
+    /// Begins a transaction of the engine.
+    fn begin(&mut self, index: &mut Index) -> Result<bool> {
+        let wait = if self.patience == Patience::None { Wait::No } else { Wait::Yes };
+        let begun = self.inner.insist(index, self.patience, &mut |index| index.begin_apply(wait))?;
+        self.begun = self.now();
+        Ok(begun)
+    }
+
     fn within(&mut self, index: &mut Index, anew: bool) -> Result<()> {
         if anew {
             index.clear()?;
         }
+        // Others may go on meanwhile, or begin anew: then the marks say where.
+        while !self.from_the_marks(index)? {}
+        Ok(())
+    }
+
+    /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause.
+    fn from_the_marks(&mut self, index: &mut Index) -> Result<bool> {
         let states = self.feed.decisions();
         let decisions: Vec<Decision> = states.iter().map(decision).collect();
         let mut decided = index.apply_decisions(decisions.clone())?;
@@ -104,30 +129,50 @@ impl Replay<'_> {
                 })?;
                 self.report.commits += 1;
                 bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
-                if bytes >= BYTES {
-                    bytes = 0;
+                if self.is_long(&mut bytes) {
                     index.set_watermark(writer, commit.sequence)?;
-                    self.pause(index, &decisions)?;
-                    if index.watermarks()?.get(&writer).is_some_and(|mark| *mark != commit.sequence) {
-                        // Another process went on meanwhile, or began anew: look again from the marks.
-                        return self.within(index, false);
+                    if !self.pause(index, &decisions)? {
+                        return Ok(false);
                     }
                 }
             }
             index.set_watermark(writer, head)?;
+            if self.is_long(&mut bytes) && !self.pause(index, &decisions)? {
+                return Ok(false);
+            }
         }
-        self.recheck(index)
+        self.recheck(index)?;
+        Ok(true)
     }
 
-    /// Ends one transaction of the engine and begins the next.
-    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<()> {
+    /// Whether a transaction has become long, by the side records applied or by time.
+    fn is_long(&self, bytes: &mut usize) -> bool {
+        let long = *bytes >= BYTES || self.now().saturating_sub(self.begun) >= TIME;
+        if long {
+            *bytes = 0;
+        }
+        long
+    }
+
+    /// Ends one transaction of the engine and begins the next; `false` where another process applied
+    /// something between them.
+    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<bool> {
+        // The marks tell others that all up to them is there.
+        self.recheck(index)?;
+        let before = generation(index)?;
         index.end_apply()?;
         self.report.attributes += index.attributes_applied();
-        if !index.begin_apply(Wait::Yes)? {
-            return Err(Error::unavailable("another process has the catalog's engine").with_hint("try again"));
+        if !self.begin(index)? {
+            return Err(Error::unavailable("another process has the catalog's engine")
+                .with_hint("try again")
+                .with_source(Busy("it was taken in a pause".into())));
+        }
+        if generation(index)? != before.wrapping_add(1) {
+            return Ok(false);
         }
         // What is decided is known per transaction of the engine.
-        index.apply_decisions(decisions.to_vec()).map(drop)
+        index.apply_decisions(decisions.to_vec())?;
+        Ok(true)
     }
 
     /// Applies index entries.
@@ -189,6 +234,17 @@ fn fields(
     }
     index.apply_entries(writer, &rows)?;
     Ok(seen)
+}
+
+/// A number that each transaction which applies something increases by one.
+fn generation(index: &mut Index) -> Result<i64> {
+    let mut found = 0;
+    let sql = "SELECT value FROM meta WHERE name = 'generation'";
+    index.database().query(sql, &[], &mut |row| {
+        found = row[0].text()?.parse().unwrap_or(0);
+        Ok(Flow::Stop)
+    })?;
+    Ok(found)
 }
 
 fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<()> {

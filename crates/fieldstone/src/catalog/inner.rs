@@ -18,9 +18,9 @@ use fieldstone_store::api::{FieldStore, SideRecord, SideSource};
 use fieldstone_store::join::PerProcess;
 
 use super::CatalogSettings;
-use super::engine::Engines;
 use super::gather::Gather;
 use super::known::Known;
+use super::lend::Engines;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
