@@ -6,7 +6,7 @@ from io import BufferedReader
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, Unpack, final, overload
+from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, TypeVar, Unpack, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from .reports import (
 __version__: Final[str]
 ERROR_KINDS: Final[list[str]]
 
+_T = TypeVar("_T")
 _One: TypeAlias = str | Mapping[str, Any] | Key | Request
 _Request: TypeAlias = _One | Sequence[_One] | None
 _Numbers: TypeAlias = int | Sequence[int] | None
@@ -53,6 +54,7 @@ def _check_comm(
     comm: Any, path: str | PathLike[str], length: int = 1000, fails: tuple[int, int] | None = None
 ) -> int: ...
 def _finish(*, discard: bool) -> None: ...
+def _items(given: Iterable[_T]) -> list[_T]: ...
 def _grib_keys(source: bytes) -> list[dict[str, str] | str]: ...
 def _ingest(
     store: Store, paths: Sequence[Path], key: Any, python: str | None, progress: Any, copy: bool

@@ -19,6 +19,7 @@ use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
+use crate::sequence::{Several, each};
 use crate::{registry, reports};
 
 /// A store of fields. Made by ``fieldstone.open``.
@@ -276,8 +277,8 @@ impl Store {
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
-        let keys = keys.try_iter()?.map(|key| KeyText::new(&key?)).collect::<PyResult<Vec<_>>>()?;
-        let datas = datas.try_iter()?.map(|data| Data::new(&data?)).collect::<PyResult<Vec<_>>>()?;
+        let keys = each(keys, |key| KeyText::new(&key))?;
+        let datas = each(datas, |data| Data::new(&data))?;
         if keys.len() != datas.len() {
             return Err(invalid(
                 format!("there are {} keys and {} values", keys.len(), datas.len()),
@@ -592,10 +593,12 @@ impl Store {
     }
 
     /// Decides a transaction for kinds of what it holds; Transaction calls it.
-    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Vec<String>, on: bool) -> PyResult<()> {
+    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Several<String>, on: bool) -> PyResult<()> {
         let handle = self.handle()?;
-        let mask =
-            kinds.iter().try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
+        let mask = kinds
+            .0
+            .iter()
+            .try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
         let (on, off) = if on { (mask, 0) } else { (0, mask) };
         py.detach(|| handle.decide_kinds(id, on, off)).or_raise()

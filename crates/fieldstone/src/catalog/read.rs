@@ -80,6 +80,8 @@ impl Inner {
 
     /// Hits, one after another.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+        // Before it is copied for the thread that answers it.
+        query.expr.size().check()?;
         let heads = self.store.feed()?.heads();
         let pending = query.transaction.is_some() || !self.store.pending_side(None)?.is_empty();
         if pending || self.place_now(&heads)? == EnginePlace::Memory {
