@@ -6,10 +6,11 @@
 //! them hears of it by an error that names its own keys first.
 
 use fieldstone_core::{Error, ErrorKind};
+use fieldstone_format::Id;
 use fieldstone_format::catalog::Record;
 use fieldstone_format::log::SideRecord;
 
-/// Most keys that a message names.
+/// Most keys that a message names, and most other sessions.
 const NAMED: usize = 3;
 
 /// Some of many keys, and how many there are.
@@ -114,12 +115,20 @@ impl Loss {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", and ")
     }
 
-    /// What the call that failed raises.
-    pub fn told_by(&self, error: Error) -> Error {
-        if self.is_empty() {
-            return error;
-        }
-        error.context(format!("not archived: {}", self.text()))
+    /// What the call that failed raises. `others`: what its failure took of other sessions, who are told
+    /// themselves.
+    pub fn told_by(&self, error: Error, others: &[(Option<Id>, Loss)]) -> Error {
+        let own = Some(self.text()).filter(|_| !self.is_empty());
+        let others_named = others.iter().take(NAMED).map(|(session, loss)| match session {
+            Some(id) => format!("{} in transaction {id}", loss.text()),
+            None => format!("{} outside of transactions", loss.text()),
+        });
+        let more = match others.len().saturating_sub(NAMED) {
+            0 => None,
+            n => Some(format!("what waited in {n} more transactions")),
+        };
+        let lost: Vec<String> = own.into_iter().chain(others_named).chain(more).collect();
+        if lost.is_empty() { error } else { error.context(format!("not archived: {}", lost.join("; "))) }
     }
 
     /// What those raise who were robbed by another call.
@@ -150,12 +159,22 @@ mod tests {
     fn a_loss_names_three_keys_and_counts_the_rest() {
         let none = Loss::by(&Error::unavailable("the disk is full"));
         assert!(none.is_empty());
-        assert_eq!(none.told_by(Error::unavailable("x")).message(), "x");
+        let told =
+            |loss: &Loss, others: &[_]| loss.told_by(Error::unavailable("x"), others).message().to_owned();
+        assert_eq!(told(&none, &[]), "x");
         assert_eq!(none.of(keys(0..3), &[]).text(), "k0, k1, k2");
         let mut loss = none.of(keys(0..2), &[SideRecord { kind: 0x7777, bytes: [][..].into() }]);
         assert_eq!(loss.text(), "k0, k1, and 1 other record of the catalog");
         loss.join(none.of(keys(2..9), &[]));
         assert_eq!(loss.text(), "k0, k1, k2 and 6 more, and 1 other record of the catalog");
+        let other = (Some(Id([0x11; 16])), none.of(keys(0..1), &[]));
+        let id = "11".repeat(16);
+        assert_eq!(
+            told(&none, std::slice::from_ref(&other)),
+            format!("not archived: k0 in transaction {id}: x")
+        );
+        let many: Vec<_> = std::iter::repeat_n(other, 5).collect();
+        assert!(told(&many[0].1, &many).ends_with("; what waited in 2 more transactions: x"));
         let error = loss.error();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("k0") && error.message().contains("the disk is full"), "{error}");

@@ -341,18 +341,18 @@ impl Writer {
         self.shared = Shared::default();
         let sources = self.sources.alive();
         let side = |id| sources.iter().flat_map(|source| source.lost(id)).collect();
+        let mut robbed = Vec::new();
         for (&id, other) in &mut self.sessions {
             if id != session && other.batch.is_bound() {
-                other.lose(id, false, None, side(id), &error);
+                robbed.push((id, other.lose(id, false, None, side(id), &error)));
             }
         }
-        let error = match self.sessions.get_mut(&session) {
-            Some(own) => {
-                let taking = taking.map(Versions::text_of);
-                own.lose(session, true, taking, side(session), &error).told_by(error)
-            }
-            None => error,
-        };
+        robbed.retain(|(_, loss)| !loss.is_empty());
+        robbed.sort_unstable_by_key(|(id, _)| *id);
+        let taking = taking.map(Versions::text_of);
+        let own =
+            self.sessions.entry(session).or_default().lose(session, true, taking, side(session), &error);
+        let error = own.told_by(error, &robbed);
         self.sessions.retain(|_, session| !session.is_idle());
         error
     }
