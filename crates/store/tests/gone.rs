@@ -153,6 +153,34 @@ fn another_store_in_its_place_is_not_written_to() {
     assert_eq!(listed(&open(&world, "c")), ["{run=b}{variable=t}{}"]);
 }
 
+/// What was prepared in a log that is gone is not left out of a commit in silence.
+#[test]
+fn a_transaction_is_not_committed_without_what_it_had_flushed() {
+    for large in [false, true] {
+        let (world, writer, other) = begun();
+        let ids: Vec<Id> = (0..3).map(|_| writer.begin().unwrap()).collect();
+        for (id, size) in ids.iter().zip([100, if large { 3 << 20 } else { 100 }]) {
+            let options = ArchiveOptions { transaction: Some(*id), ..ArchiveOptions::default() };
+            archive(&writer, "run=a,variable=part", Value::Bytes(&pattern(size, 1)), &options).unwrap();
+            writer.flush(Some(*id)).unwrap();
+        }
+        // One that was decided before keeps its word.
+        writer.decide(ids[0], true).unwrap();
+        other.disk.unlink(&files(&world, if large { "data" } else { "logs" })[0]).unwrap();
+        fails(&writer, if large { 3 << 20 } else { 100 }, if large { "/data/" } else { "/logs/" });
+        for outcome in [writer.decide(ids[1], true), writer.decide(ids[1], true)] {
+            let told = error(outcome, ErrorKind::Unavailable);
+            assert!(told.message().contains("what was flushed into it before"), "{told}");
+        }
+        writer.decide(ids[1], false).unwrap();
+        writer.decide(ids[2], true).unwrap();
+        if large {
+            writer.decide(ids[0], true).unwrap();
+        }
+        goes_on(&world, &writer);
+    }
+}
+
 /// A handle that found no store makes it, also where others have made and removed one meanwhile.
 #[test]
 fn a_store_that_was_not_there_is_made() {

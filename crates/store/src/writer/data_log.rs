@@ -125,6 +125,11 @@ impl DataLog {
         self.synced = self.written;
         Ok(())
     }
+    /// Whether the file was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
     /// Unavailable where the file is gone from its place.
     pub fn check(&mut self, env: &Env) -> Result<()> {
         self.linked.check(&*env.disk, &*self.file, &self.path)

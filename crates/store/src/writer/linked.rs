@@ -20,54 +20,55 @@ use crate::layout::Layout;
 #[derive(Debug, Default)]
 pub struct Linked {
     inode: Option<u64>,
+    /// Whether it was found to be gone.
+    gone: bool,
 }
 
 impl Linked {
+    /// Whether a check found the file gone.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
     /// Unavailable where `path` certainly does not lead to `file` any more. Called after a sync: what is
     /// linked then was reachable when it became durable.
     pub fn check(&mut self, disk: &dyn Disk, file: &dyn DiskFile, path: &Path) -> Result<()> {
+        let Some(why) = self.look(disk, file, path) else { return Ok(()) };
+        self.gone = true;
+        let shown = path.display();
+        Err(Error::unavailable(format!("{shown} is gone: {why} while this handle was writing to it")).with_hint(
+            "put it back if you can: what was flushed into it before is lost with it; then archive again what \
+             is named here",
+        ))
+    }
+
+    /// What happened to the file, if something certainly did.
+    fn look(&mut self, disk: &dyn Disk, file: &dyn DiskFile, path: &Path) -> Option<&'static str> {
         let inode = match self.inode {
             Some(inode) => inode,
-            None => match file.stat() {
-                Ok(stat) => *self.inode.insert(stat.inode),
-                Err(_) => return Ok(()),
-            },
+            None => *self.inode.insert(file.stat().ok()?.inode),
         };
         match disk.stat(path) {
-            Ok(stat) if stat.inode == inode => Ok(()),
+            Ok(stat) if stat.inode == inode => None,
             Ok(_) => {
                 // Some file systems number files anew while they are open.
-                let (open, named) = (file.stat(), disk.stat(path));
-                match (open, named) {
-                    (Ok(open), Ok(named)) if open.inode == named.inode => {
-                        self.inode = Some(open.inode);
-                        Ok(())
-                    }
-                    (Ok(_), Ok(_)) => Err(gone(path, "another file has its name")),
-                    _ => Ok(()),
-                }
+                let (open, named) = (file.stat().ok()?.inode, disk.stat(path).ok()?.inode);
+                self.inode = Some(open);
+                (open != named).then_some("another file has its name")
             }
             // Renaming a file to its own name changes nothing, and fails where there is none.
             Err(e) if absent(&e) => match disk.rename(path, path) {
-                Err(e) if absent(&e) => Err(gone(path, "it was removed or renamed")),
-                _ => Ok(()),
+                Err(e) if absent(&e) => Some("it was removed or renamed"),
+                _ => None,
             },
             // Who cannot look does not know.
-            Err(_) => Ok(()),
+            Err(_) => None,
         }
     }
 }
 
 fn absent(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn gone(path: &Path, why: &str) -> Error {
-    Error::unavailable(format!("{} is gone: {why} while this handle was writing to it", path.display()))
-        .with_hint(
-            "put it back if you can: what was flushed into it before is lost with it; then archive again what \
-             is named here",
-        )
 }
 
 /// That there is a store, as far as a handle knows. A forked child shares it, so that it has no lock.

@@ -87,6 +87,16 @@ impl LogFile {
         self.sequence + 1
     }
 
+    /// Whether the file was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
+    /// A transaction has ended: what was prepared under it is not of interest any more.
+    pub fn settle(&mut self, transaction: Id) {
+        self.prepared.retain(|prepared| prepared.transaction != transaction);
+    }
+
     /// The transactions prepared so far that are not among the ended ones.
     pub fn prepared(&self, ended: impl Fn(Id) -> bool) -> Vec<Prepared> {
         self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()

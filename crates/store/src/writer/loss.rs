@@ -44,6 +44,8 @@ pub struct Loss {
     attributes: u64,
     /// Side records that are no attributes: what was declared or deleted.
     records: u64,
+    /// Whether what a transaction had flushed is gone.
+    prepared: bool,
     kind: ErrorKind,
     cause: String,
     hint: Option<String>,
@@ -56,10 +58,16 @@ impl Loss {
             keys: Keys::default(),
             attributes: 0,
             records: 0,
+            prepared: false,
             kind: error.kind(),
             cause: error.message().to_owned(),
             hint: error.hint().map(str::to_owned),
         }
+    }
+
+    /// This failure's loss of what was prepared under a transaction.
+    pub fn of_prepared(&self) -> Loss {
+        Loss { prepared: true, ..self.clone() }
     }
 
     /// This failure's loss of these keys and records.
@@ -84,11 +92,12 @@ impl Loss {
         self.keys.join(later.keys);
         self.attributes += later.attributes;
         self.records += later.records;
+        self.prepared |= later.prepared;
     }
 
     /// Whether nothing was lost.
     pub fn is_empty(&self) -> bool {
-        self.keys.count == 0 && self.attributes == 0 && self.records == 0
+        self.keys.count == 0 && self.attributes == 0 && self.records == 0 && !self.prepared
     }
 
     /// What was lost, in words.
@@ -108,6 +117,7 @@ impl Loss {
             _ => counted(self.records, "other record of the catalog", "other records of the catalog"),
         };
         let parts = [
+            self.prepared.then(|| "what was flushed into it before".to_owned()),
             Some(keys).filter(|keys| !keys.is_empty()),
             counted(self.attributes, "attribute", "attributes"),
             records,
@@ -167,6 +177,8 @@ mod tests {
         assert_eq!(loss.text(), "k0, k1, and 1 other record of the catalog");
         loss.join(none.of(keys(2..9), &[]));
         assert_eq!(loss.text(), "k0, k1, k2 and 6 more, and 1 other record of the catalog");
+        let flushed = Loss { prepared: true, ..none.of(keys(0..1), &[]) };
+        assert_eq!(flushed.text(), "what was flushed into it before, and k0");
         let other = (Some(Id([0x11; 16])), none.of(keys(0..1), &[]));
         let id = "11".repeat(16);
         assert_eq!(

@@ -158,6 +158,9 @@ impl Writer {
     /// Forgets a session, which has ended.
     pub fn end(&mut self, session: Id) {
         self.sessions.remove(&Some(session));
+        if let Some(log) = &mut self.log {
+            log.settle(session);
+        }
     }
 
     fn tidy(&mut self, session: Option<Id>) {
@@ -331,12 +334,17 @@ impl Writer {
     /// the failed files are dropped as well, and their users told by their next calls; the others go into
     /// the next log.
     fn fail(&mut self, session: Option<Id>, taking: Option<&[u8]>, error: Error) -> Error {
-        if let Some(log) = self.log.take()
-            && let Some(end) = log.seal(&self.env, &self.layout)
-        {
-            self.sealed.push(end);
+        let data = self.data.take();
+        if let Some(log) = self.log.take() {
+            if log.is_gone() || data.is_some_and(|data| data.is_gone()) {
+                // What was flushed before is gone as well: nothing is committed without it.
+                for part in log.prepared(|_| false) {
+                    let own = self.sessions.entry(Some(part.transaction)).or_default();
+                    own.lose_prepared(&error);
+                }
+            }
+            self.sealed.extend(log.seal(&self.env, &self.layout));
         }
-        self.data = None;
         // A place is one in the files of one log; the next log has others.
         self.shared = Shared::default();
         let sources = self.sources.alive();

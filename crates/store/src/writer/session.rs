@@ -75,6 +75,11 @@ impl Session {
         }
     }
 
+    /// A transaction loses what was flushed into it: the file that held it is gone.
+    pub fn lose_prepared(&mut self, why: &Error) {
+        join(&mut self.robbed, Loss::by(why).of_prepared());
+    }
+
     /// Drops the batch for a failure, and leaves word for those who put something in. `told`: the call
     /// that failed is one of this session, and tells its thread; `taking`: the key of a value that was just
     /// being taken; `side`: records that were not in the batch yet. Returns what was lost, the keys of this
