@@ -342,6 +342,10 @@ impl Store {
 
     /// Makes everything that this process archived here durable, indexed and visible, all or nothing.
     /// With `txn`: what was archived into that transaction becomes durable and stays invisible.
+    ///
+    /// Raises Unavailable where that fails, with the keys that are lost; also where the log or the store has been
+    /// removed or replaced meanwhile. Another thread whose fields were lost with them gets the same from its own
+    /// next flush or close, once; that call flushes nothing. A transaction that lost a part so refuses to commit.
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
@@ -585,11 +589,11 @@ impl Store {
         class.call1((slf, id.0, id.1))
     }
 
-    /// Decides a transaction; Transaction calls it.
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+    /// Decides a transaction; Transaction calls it. `given`: somebody else may have the id.
+    fn _decide(&self, py: Python<'_>, id: &str, commit: bool, given: bool) -> PyResult<()> {
         let handle = self.handle()?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        py.detach(|| handle.decide(id, commit)).or_raise()
+        py.detach(|| if commit || given { handle.decide(id, commit) } else { handle.abandon(id) }).or_raise()
     }
 
     /// Decides a transaction for kinds of what it holds; Transaction calls it.

@@ -54,7 +54,8 @@ impl Checkpoint<'_> {
     pub fn write(&mut self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         let begun = self.target.clock.monotonic();
         self.check(options)?;
-        writer::create_store(&self.target, &self.layout, self.identity.clone())?;
+        let new = writer::Existence::default();
+        writer::create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
         let mut report =
             CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
         let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();

@@ -20,12 +20,13 @@ use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
 use crate::files::Files;
 use crate::fork::PerProcess;
+use crate::join::Sources;
 use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
 use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot, claim_levels};
-use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
+use crate::writer::{self, Existence, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -64,6 +65,8 @@ pub struct LocalStore {
     id: Id,
     /// Version of the marker, where it is not ours.
     marker_version: Option<String>,
+    /// Whether the store was there when it was opened, or was made since.
+    existence: Arc<Existence>,
     pinned: Option<Arc<Snapshot>>,
     process: PerProcess<State>,
 }
@@ -81,7 +84,7 @@ struct State {
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
     /// Who has side records for our flushes.
-    sources: Mutex<Vec<Weak<dyn SideSource>>>,
+    sources: Sources,
     /// What checkpoints of this process left in which folder.
     checkpoints: Mutex<HashMap<PathBuf, Durable>>,
     /// The field of many pieces that was asked for last: the hits of a query follow one another in it.
@@ -101,9 +104,11 @@ struct LastField {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout, options: &LocalOptions) -> State {
+    fn new(env: &Env, layout: &Layout, options: &LocalOptions, existence: &Arc<Existence>) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
+        let sources = Sources::default();
+        let writer = Writer::new(env.clone(), layout.clone(), sources.clone(), existence.clone());
         State {
             refresher: Mutex::new(Refresher::new(
                 env.clone(),
@@ -111,11 +116,11 @@ impl State {
                 Arc::new(BlockCache::default()),
             )),
             files,
-            writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
+            writer: Mutex::new(writer),
             claimed: Mutex::default(),
             begun: Mutex::default(),
             own_datasets: Mutex::default(),
-            sources: Mutex::default(),
+            sources,
             checkpoints: Mutex::default(),
             last: Mutex::default(),
         }
@@ -137,8 +142,12 @@ impl LocalStore {
         }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
-        let state = State::new(&env, &layout, &options);
+        let existence = Arc::new(Existence::default());
+        let state = State::new(&env, &layout, &options, &existence);
         let found = find_identity(&env, &layout, &state)?;
+        if let Some(found) = &found {
+            existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
+        }
         let marker_version = writer::foreign_marker(&env, &layout)?;
         match &found {
             None if options.must_exist => {
@@ -174,6 +183,7 @@ impl LocalStore {
             schema,
             id,
             marker_version,
+            existence,
             pinned: None,
         };
         if let Some(text) = &store.options.at {
@@ -190,11 +200,11 @@ impl LocalStore {
     pub fn create(&self) -> Result<()> {
         self.check_writable()?;
         self.check_versions(&*self.snapshot()?)?;
-        writer::create_store(&self.env, &self.layout, self.identity()).map(drop)
+        writer::create_store(&self.env, &self.layout, self.identity(), &self.existence).map(drop)
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options, &self.existence))
     }
 
     /// The snapshot that a read of now sees.
@@ -294,19 +304,12 @@ impl LocalStore {
         lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
     }
 
-    /// Those who have side records for our flushes and still live.
-    fn sources(&self) -> Vec<Arc<dyn SideSource>> {
-        let mut sources = lock(&self.state().sources);
-        sources.retain(|source| source.strong_count() > 0);
-        sources.iter().filter_map(Weak::upgrade).collect()
-    }
-
     /// Takes what others have for a session's next flush.
     fn drain(&self, session: Option<Id>) -> Result<()> {
-        for source in self.sources() {
+        for source in self.state().sources.alive() {
             let records = source.drain(session)?;
             if !records.is_empty() {
-                lock(&self.state().writer).take_side(session, records);
+                lock(&self.state().writer).take_drained(session, records);
             }
         }
         Ok(())
@@ -354,6 +357,36 @@ impl LocalStore {
             "transaction {transaction} is {name}'s: each user decides for his own logs"
         ))
         .with_hint(format!("ask {name} to commit or abort it")))
+    }
+
+    /// Ends a transaction. `given`: somebody else may have its id.
+    fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
+        self.check_writable()?;
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.discard(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
+            if verdict.aborted() == commit {
+                self.check_open(transaction, None, &snapshot)?;
+            }
+        } else {
+            let covers = snapshot.prepared(transaction, user);
+            self.check_decider(transaction, &covers, &snapshot)?;
+            // The end is written even of nothing, for those who have joined and not flushed yet.
+            if given || !covers.is_empty() || verdict.is_some() {
+                let kinds = ALL_KINDS;
+                self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
+            }
+        }
+        let state = self.state();
+        lock(&state.writer).end(transaction);
+        lock(&state.begun).remove(&transaction);
+        Ok(())
     }
 
     /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
@@ -560,8 +593,12 @@ impl FieldStore for LocalStore {
         self.check_writable()?;
         self.drain(transaction)?;
         let state = self.state();
-        if !lock(&state.writer).has_work(transaction) {
-            return Ok(());
+        {
+            let mut writer = lock(&state.writer);
+            writer.check(transaction)?;
+            if !writer.has_work(transaction) {
+                return Ok(());
+            }
         }
         let (horizon, snapshot) = self.horizon()?;
         if let Some(id) = transaction {
@@ -584,14 +621,18 @@ impl FieldStore for LocalStore {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_open(id, flushed, &*self.snapshot()?)?;
         }
-        self.sources().iter().for_each(|source| source.flushed(transaction));
+        state.sources.alive().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
 
     fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.sources().iter().for_each(|source| source.discarded(transaction));
+        self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
         lock(&self.state().writer).discard(transaction);
         Ok(())
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).check(transaction)
     }
 
     fn unflushed(&self) -> u64 {
@@ -700,28 +741,11 @@ impl FieldStore for LocalStore {
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.check_writable()?;
-        if commit {
-            self.flush(Some(transaction))?;
-        } else {
-            self.discard(Some(transaction))?;
-        }
-        let (horizon, snapshot) = self.horizon()?;
-        let user = self.env.identity.uid();
-        let verdict = snapshot.verdict(transaction, user);
-        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
-            if verdict.aborted() != commit {
-                return Ok(());
-            }
-            return self.check_open(transaction, None, &snapshot);
-        }
-        let covers = snapshot.prepared(transaction, user);
-        self.check_decider(transaction, &covers, &snapshot)?;
-        // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit && verdict.is_none() {
-            return Ok(());
-        }
-        self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
+        self.end(transaction, commit, true)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.end(transaction, false, false)
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
@@ -781,10 +805,15 @@ impl FieldStore for LocalStore {
     }
 
     fn close(&self) -> Result<()> {
+        // What was lost before does not keep the rest from being flushed: there is no later call.
+        let lost = self.check_lost(None);
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         lock(&self.state().writer).close();
-        self.sources().iter().for_each(|source| source.closed());
-        flushed
+        self.state().sources.alive().iter().for_each(|source| source.closed());
+        match (lost, flushed) {
+            (Err(lost), Err(e)) => Err(e.context(lost.message())),
+            (lost, flushed) => lost.and(flushed),
+        }
     }
 
     fn home(&self) -> Home {
@@ -801,10 +830,6 @@ impl FieldStore for LocalStore {
     }
 
     fn attach(&self, source: Weak<dyn SideSource>) {
-        let state = self.state();
-        let mut sources = lock(&state.sources);
-        if !sources.iter().any(|known| known.ptr_eq(&source)) {
-            sources.push(source);
-        }
+        self.state().sources.attach(source);
     }
 }

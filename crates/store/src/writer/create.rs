@@ -6,7 +6,7 @@ use fieldstone_core::env::{Env, read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
-use super::{StoreIdentity, random_id};
+use super::{Existence, StoreIdentity, random_id};
 use crate::layout::Layout;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
@@ -15,8 +15,15 @@ use crate::layout::Layout;
 /// Every writer does this before its first commit, and trusts nothing but the marker: a process that
 /// made something before us may have died before it synced it. Where there is a marker, the folders
 /// above the store are durable, because they were synced before it was made; the store's own folder is
-/// synced each time.
-pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
+/// synced each time. What `existence` knows to have been there is not made again: where it is gone, that
+/// is the error.
+pub fn create_store(
+    env: &Env,
+    layout: &Layout,
+    identity: StoreIdentity,
+    existence: &Existence,
+) -> Result<StoreIdentity> {
+    existence.check(&*env.disk, layout)?;
     let marked = env.disk.stat(&layout.marker()).is_ok();
     if !marked {
         env.disk.create_dir_all(layout.root()).map_err(|e| Error::io("create", layout.root(), e))?;
@@ -32,7 +39,9 @@ pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Resu
     }
     let root = layout.root();
     env.disk.sync_dir(root).map_err(|e| Error::io("sync", root, e))?;
-    check(env, layout, identity)
+    let identity = check(env, layout, identity, existence)?;
+    existence.note(identity.id, true);
+    Ok(identity)
 }
 
 /// Syncs all folders above one. Which of them are new cannot be known; one that we may not change was
@@ -108,7 +117,12 @@ const POLL: u64 = 10_000_000;
 
 /// What the marker says now that there is one. All logs must carry one id, so that one that was made on
 /// another host is waited for until it shows.
-fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
+fn check(
+    env: &Env,
+    layout: &Layout,
+    identity: StoreIdentity,
+    existence: &Existence,
+) -> Result<StoreIdentity> {
     let mut waited = 0;
     let marker = loop {
         let marker = read_marker(env, layout)?;
@@ -130,7 +144,10 @@ fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIde
             layout.root().display()
         ))
         .with_hint("open it again")),
-        Some(Ok(marker)) => Ok(StoreIdentity { id: marker.id, schema: marker.schema }),
+        Some(Ok(marker)) => {
+            existence.check_id(marker.id, layout)?;
+            Ok(StoreIdentity { id: marker.id, schema: marker.schema })
+        }
         _ => Ok(identity),
     }
 }

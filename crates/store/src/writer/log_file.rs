@@ -10,6 +10,7 @@ use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Prepared, Sect
 use fieldstone_format::run::RunRef;
 use fieldstone_format::{Id, crc};
 
+use super::linked::Linked;
 use super::live_runs::LiveRuns;
 use super::slot::BoardSlot;
 use super::{Flushed, StoreIdentity, random_id};
@@ -22,6 +23,7 @@ pub struct LogFile {
     path: PathBuf,
     header: Vec<u8>,
     file: Option<Arc<dyn DiskFile>>,
+    linked: Linked,
     /// Bytes of the log up to its last commit; the header counts from the start.
     length: u64,
     sequence: u64,
@@ -62,6 +64,7 @@ impl LogFile {
             length: header.len() as u64,
             header,
             file: None,
+            linked: Linked::default(),
             sequence: 0,
             last_frame: 0,
             last_decision: 0,
@@ -84,6 +87,16 @@ impl LogFile {
         self.sequence + 1
     }
 
+    /// Whether the file was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
+    /// A transaction has ended: what was prepared under it is not of interest any more.
+    pub fn settle(&mut self, transaction: Id) {
+        self.prepared.retain(|prepared| prepared.transaction != transaction);
+    }
+
     /// The transactions prepared so far that are not among the ended ones.
     pub fn prepared(&self, ended: impl Fn(Id) -> bool) -> Vec<Prepared> {
         self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()
@@ -94,7 +107,8 @@ impl LogFile {
         self.length + HEAD as u64
     }
 
-    /// Appends a commit: one write, one sync; then the board.
+    /// Appends a commit: one write, one sync; then the board. Unavailable where the log is gone from its
+    /// place.
     pub fn append(
         &mut self,
         env: &Env,
@@ -140,6 +154,7 @@ impl LogFile {
             let folder = layout.logs();
             env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
         }
+        self.linked.check(&*env.disk, &*file, &self.path)?;
         self.torn = false;
         self.sequence = record.sequence;
         self.last_frame = self.length;
