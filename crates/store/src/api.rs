@@ -429,6 +429,12 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     /// Removes these very versions of fields. One that is not the newest any more when this becomes
     /// visible, whoever wrote the newer one and whenever, stays untouched.
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()>;
+    /// The user who owns what stands under an encoded first level of keys, a dataset or a run of the
+    /// catalog; `None` where nobody does yet.
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>>;
+    /// Makes what stands under an encoded first level ours, from the session's next flush on. Denied where
+    /// another user owns it. Archiving a field claims its dataset by itself.
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()>;
     /// Carries catalog and graph changes with the next flush.
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()>;
     /// Side records that this handle took for a session and did not flush yet, in their order.

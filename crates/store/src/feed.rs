@@ -33,6 +33,8 @@ use crate::snapshot::{LogView, Order, Owners, Problem, Snapshot, Verdict};
 pub struct Commit {
     /// The log.
     pub writer: Id,
+    /// The user who owns the log.
+    pub owner: u32,
     /// Its number in the log.
     pub sequence: u64,
     /// Its stamp.
@@ -50,6 +52,8 @@ pub struct Commit {
 pub struct EntryChange {
     /// The key.
     pub key: FieldKey,
+    /// The user who owns the log.
+    pub owner: u32,
     /// Number of its commit in the log.
     pub sequence: u64,
     /// Stamp of its commit.
@@ -112,6 +116,11 @@ impl Feed {
     /// The text that names the snapshot.
     pub fn version(&self) -> String {
         self.snapshot.version().encode()
+    }
+
+    /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
+    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+        self.snapshot.owner(level)
     }
 
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
@@ -255,6 +264,7 @@ impl Feed {
         }
         Ok(Commit {
             writer: log.writer,
+            owner: log.uid,
             sequence: record.sequence,
             stamp: record.stamp,
             time: record.time,
@@ -346,6 +356,7 @@ impl Entries {
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
+            owner: snapshot.log_of(cursor.index).uid,
             sequence: commit.sequence,
             stamp: commit.stamp,
             transaction: commit.transaction,

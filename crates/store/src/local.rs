@@ -232,7 +232,7 @@ impl LocalStore {
     /// Refuses datasets that someone else made.
     fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
         let uid = self.env.identity.uid();
-        match snapshot.owners.of(prefix, || snapshot.has_dataset(prefix)) {
+        match snapshot.owner(prefix) {
             Some(owner) if owner != uid => {
                 let name = self.env.identity.user_name(owner);
                 let dataset = report::dataset_text(prefix);
@@ -494,6 +494,17 @@ impl FieldStore for LocalStore {
     fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
         self.drain(transaction)?;
         Ok(lock(&self.state().writer).side(transaction))
+    }
+
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        Ok(self.snapshot()?.owner(level))
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        self.check_prefix(level.clone())?;
+        lock(&self.state().writer).take_claim(transaction, level);
+        Ok(())
     }
 
     fn feed(&self) -> Result<Feed> {

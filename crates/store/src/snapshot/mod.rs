@@ -153,6 +153,11 @@ impl Snapshot {
         })
     }
 
+    /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
+    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+        self.owners.of(level, || self.has_dataset(level))
+    }
+
     /// The text that names this snapshot.
     pub fn version(&self) -> Version {
         let writers = self

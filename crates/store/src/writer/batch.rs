@@ -1,6 +1,6 @@
 //! What a session archived and did not flush yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -33,6 +33,8 @@ pub struct Batch {
     raw_bytes: u64,
     /// Catalog and graph changes.
     pub side: Vec<SideRecord>,
+    /// Encoded first levels to be claimed beside those of the fields.
+    pub claims: BTreeSet<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -82,13 +84,10 @@ impl Batch {
         &self.payload
     }
 
-    /// Encoded first levels.
-    pub fn datasets(&self) -> Vec<Vec<u8>> {
-        let mut datasets: Vec<Vec<u8>> =
-            self.items.iter().flatten().map(|item| item.key[..item.dataset_end].to_vec()).collect();
-        datasets.sort_unstable();
-        datasets.dedup();
-        datasets
+    /// Encoded first levels of the fields, and those claimed beside them.
+    pub fn datasets(&self) -> BTreeSet<Vec<u8>> {
+        let of_fields = self.items.iter().flatten().map(|item| item.key[..item.dataset_end].to_vec());
+        of_fields.chain(self.claims.iter().cloned()).collect()
     }
 
     /// Encoded keys of the fields.

@@ -27,7 +27,7 @@ mod log_file;
 mod shared;
 mod slot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
@@ -116,7 +116,7 @@ impl Writer {
     }
 
     /// Encoded first levels of the keys in a session.
-    pub fn datasets(&self, session: Option<Id>) -> Vec<Vec<u8>> {
+    pub fn datasets(&self, session: Option<Id>) -> BTreeSet<Vec<u8>> {
         self.sessions.get(&session).map(Batch::datasets).unwrap_or_default()
     }
 
@@ -136,6 +136,11 @@ impl Writer {
     /// Takes catalog and graph changes for the next commit of a session.
     pub fn take_side(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
         self.sessions.entry(session).or_default().side.extend(records);
+    }
+
+    /// Takes an encoded first level that the next commit of a session claims beside those of its fields.
+    pub fn take_claim(&mut self, session: Option<Id>, level: Vec<u8>) {
+        self.sessions.entry(session).or_default().claims.insert(level);
     }
 
     /// Catalog and graph changes that wait for the next commit of a session.
