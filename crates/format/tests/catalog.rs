@@ -6,8 +6,8 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Annotate, AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl, RunName,
-    StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
+    Annotate, AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl,
+    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
 };
 use fieldstone_format::log::SideRecord;
 use proptest::collection::vec;

@@ -8,8 +8,8 @@ use fieldstone_core::{Error, ErrorKind, Result};
 
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
-    check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps, put_tags,
-    put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
+    check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps,
+    put_tags, put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
 };
 use super::{Record, Removal, kinds};
 use crate::block::{check_raw_len, pack, unpack_checked};
