@@ -154,10 +154,12 @@ impl Index {
         &mut *self.db
     }
 
-    /// How far each log is applied.
+    /// How far each log is applied; nothing where the tables are contested and all must be applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
         let mut found = HashMap::new();
-        self.db.query("SELECT writer, sequence FROM log", &[], &mut |row| {
+        let sql = "SELECT writer, sequence FROM log \
+                   WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')";
+        self.db.query(sql, &[], &mut |row| {
             found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
             Ok(Flow::More)
         })?;
@@ -258,6 +260,8 @@ impl Index {
 
     /// Ends reading; what was laid over the tables is gone.
     pub fn end_read(&mut self) -> Result<()> {
+        // What says who owns runs is of the state that was read.
+        self.set_owners(None);
         match self.doing {
             Doing::Overlay(_) => self.abort(),
             _ => {

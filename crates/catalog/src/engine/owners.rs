@@ -18,10 +18,11 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
 
 use super::declare::run_decl;
-use super::index::Index;
+use super::index::{Doing, Index};
+use super::names::one_int;
 use super::order::Place;
-use super::remove::RUN;
-use super::{Cell, Flow, Probe, RunId};
+use super::remove::{RUN, TAG};
+use super::{Cell, Flow, Probe, RunId, TagId};
 
 /// A user's number; [`UNKNOWN`] for none.
 pub(super) type User = i64;
@@ -156,6 +157,10 @@ impl Index {
 
     /// Notes that what was applied may not hold, because an owner is another.
     fn contest(&mut self, how: &str) -> Result<()> {
+        if self.doing != Doing::Applying {
+            // What is laid over the tables shows as it would if it came at last.
+            return Ok(());
+        }
         let sql = "INSERT INTO meta (name, value) VALUES ('contested', $1) \
                    ON CONFLICT (name) DO UPDATE SET value = \
                    CASE WHEN meta.value > excluded.value THEN meta.value ELSE excluded.value END";
@@ -163,8 +168,8 @@ impl Index {
     }
 
     /// Whether an owner turned out to be another than records were applied for: call
-    /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask when all is
-    /// applied, before [`Index::end_apply`].
+    /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask before anything
+    /// is applied, because another process may not have come to it, and when all is.
     pub fn contested(&mut self) -> Result<bool> {
         self.settle()?;
         Ok(self.contest_of()?.is_some())
@@ -396,18 +401,9 @@ impl Index {
         self.flush_sums()?;
         for tag in self.tags_of(run)? {
             let steps = i64::MIN..=i64::MAX;
-            let mut batches = BTreeSet::new();
-            let probe = Probe::Key { run, tag, steps: steps.clone(), variable: None, curve: None };
-            self.db.scan(&[probe], &mut |row| {
-                batches.insert(row.batch);
-                Ok(Flow::More)
-            })?;
-            let mut others = BTreeSet::new();
-            for batch in batches {
-                if Some(self.names.batch(&mut *self.db, batch)?.user) != owner {
-                    others.insert(batch);
-                }
-            }
+            let batches = self.batches_of(run, tag)?;
+            let others = batches.into_iter().filter(|(_, user)| Some(*user) != owner);
+            let others: BTreeSet<i64> = others.map(|(batch, _)| batch).collect();
             if !others.is_empty() {
                 let rows = self.rows_of_batches(run, tag, steps, &|batch, _| others.contains(&batch))?;
                 any |= !rows.is_empty();
@@ -416,6 +412,49 @@ impl Index {
         }
         self.flush_sums()?;
         Ok(any)
+    }
+}
+
+impl Index {
+    /// Batches that have rows of a tag in a run, and whose they are.
+    fn batches_of(&mut self, run: RunId, tag: TagId) -> Result<Vec<(i64, User)>> {
+        let mut batches = BTreeSet::new();
+        let steps = i64::MIN..=i64::MAX;
+        let probe = Probe::Key { run, tag, steps, variable: None, curve: None };
+        self.db.scan(&[probe], &mut |row| {
+            batches.insert(row.batch);
+            Ok(Flow::More)
+        })?;
+        let mut found = Vec::with_capacity(batches.len());
+        for batch in batches {
+            found.push((batch, self.names.batch(&mut *self.db, batch)?.user));
+        }
+        Ok(found)
+    }
+
+    /// Users who have attributes of a tag in a run. Within a read.
+    pub fn users_of(&mut self, run: RunId, tag: TagId) -> Result<BTreeSet<u32>> {
+        self.names.refresh(&mut *self.db)?;
+        let all = self.batches_of(run, tag)?;
+        Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
+    }
+
+    /// Whether logs of several users were applied, or are laid over the tables. Within a read.
+    pub fn is_shared(&mut self) -> Result<bool> {
+        let sql = "SELECT COUNT(DISTINCT uid) FROM log WHERE uid <> $1";
+        Ok(one_int(&mut *self.db, sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
+    }
+
+    /// Users who declared a tag. Within a read.
+    pub fn users_of_tag(&mut self, tag: TagId) -> Result<BTreeSet<u32>> {
+        let mut users = BTreeSet::new();
+        let sql = "SELECT DISTINCT l.uid FROM decl d JOIN log l ON l.log = d.log \
+                   WHERE d.kind = $1 AND d.run = 0 AND d.item = $2";
+        self.db.query(sql, &[TAG, tag].map(Cell::Int), &mut |row| {
+            users.extend(u32::try_from(row[0].int()?).ok());
+            Ok(Flow::More)
+        })?;
+        Ok(users)
     }
 }
 

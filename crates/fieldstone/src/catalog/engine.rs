@@ -59,6 +59,7 @@ pub const OWN_TRANSACTION: u64 = 2;
 /// What this handle has not flushed.
 #[derive(Debug, Default)]
 struct Own {
+    user: u32,
     all: Vec<SideRecord>,
     transaction: Vec<SideRecord>,
 }
@@ -69,6 +70,7 @@ impl Own {
         let sides = [(OWN, &self.all[..]), (OWN_TRANSACTION, &self.transaction[..])];
         let commit = |(sequence, side)| CommitRef {
             writer: Id::NONE,
+            user: self.user,
             sequence,
             stamp: u64::MAX,
             transaction: None,
@@ -305,7 +307,10 @@ impl Inner {
             for _ in 0..ROUNDS {
                 self.follow(index, &feed, Wait::Yes)?;
                 let laid_over = match view {
-                    View::All(session) => index.overlay(session, &own.commits())?,
+                    View::All(session) => {
+                        index.set_owners(super::owners::of(self, &feed, true));
+                        index.overlay(session, &own.commits())?
+                    }
                     _ => false,
                 };
                 if let View::All(Some(transaction)) = view
@@ -337,7 +342,8 @@ impl Inner {
         let mut feed = self.store.feed()?;
         let View::All(session) = view else { return Ok((feed, Own::default())) };
         for _ in 0..ROUNDS {
-            let mut own = Own { all: self.store.pending_side(None)?, transaction: Vec::new() };
+            let user = self.user();
+            let mut own = Own { user, all: self.store.pending_side(None)?, transaction: Vec::new() };
             if session.is_some() {
                 own.transaction = self.store.pending_side(session)?;
             }

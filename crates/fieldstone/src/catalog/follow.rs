@@ -30,16 +30,21 @@ pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, wait: Wait) -> Resu
     if covers(&index.watermarks()?, &heads) {
         return Ok(true);
     }
+    index.set_owners(super::owners::of(inner, feed, false));
     let mut report = RebuildReport::default();
-    Replay { inner, feed, heads, wait, report: &mut report }.run(index, false)
+    let followed = Replay { inner, feed, heads, wait, report: &mut report }.run(index, false);
+    index.set_owners(None);
+    followed
 }
 
 /// Makes the tables anew from the first commit on.
 pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
     let heads = feed.heads();
+    index.set_owners(super::owners::of(inner, feed, false));
     let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
-    Replay { inner, feed, heads, wait: Wait::Yes, report: &mut report }.run(index, true)?;
-    Ok(report)
+    let rebuilt = Replay { inner, feed, heads, wait: Wait::Yes, report: &mut report }.run(index, true);
+    index.set_owners(None);
+    rebuilt.map(|_| report)
 }
 
 struct Replay<'a> {
@@ -70,6 +75,9 @@ impl Replay<'_> {
         if anew {
             index.clear()?;
         }
+        if index.contested()? {
+            index.clear_contested()?;
+        }
         let states = self.feed.decisions();
         let decisions: Vec<Decision> = states.iter().map(decision).collect();
         let mut decided = index.apply_decisions(decisions.clone())?;
@@ -97,6 +105,7 @@ impl Replay<'_> {
                 let commit = commit?;
                 index.apply_commit(&CommitRef {
                     writer,
+                    user: commit.owner,
                     sequence: commit.sequence,
                     stamp: commit.stamp,
                     transaction: commit.transaction,
@@ -116,7 +125,9 @@ impl Replay<'_> {
             }
             index.set_watermark(writer, head)?;
         }
-        self.recheck(index)
+        self.recheck(index)?;
+        // An owner may turn out to be another than it was when records were applied.
+        if index.contested()? { self.within(index, false) } else { Ok(()) }
     }
 
     /// Ends one transaction of the engine and begins the next.
@@ -175,6 +186,7 @@ fn fields(
             run: place.run,
             variable: place.variable,
             step: place.step,
+            user: entry.owner,
             sequence: entry.sequence,
             stamp: entry.stamp,
             transaction: entry.transaction,
