@@ -445,6 +445,18 @@ impl Index {
         Ok(one_int(&mut *self.db, sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
     }
 
+    /// The user who declared a run first, living or deleted. Within a read.
+    pub fn first_user(&mut self, run: &RunName) -> Result<Option<u32>> {
+        let mut found = None;
+        let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+        let sql = "SELECT first FROM run WHERE name = $1 AND project = $2";
+        self.db.query(sql, &cells, &mut |row| {
+            found = stored_first(&row[0])?.and_then(|(_, user)| u32::try_from(user).ok());
+            Ok(Flow::Stop)
+        })?;
+        Ok(found)
+    }
+
     /// Users who declared a tag. Within a read.
     pub fn users_of_tag(&mut self, tag: TagId) -> Result<BTreeSet<u32>> {
         let mut users = BTreeSet::new();

@@ -16,6 +16,7 @@ use fieldstone_format::keys::encode_level;
 use fieldstone_store::api::Feed;
 
 use super::declare::run_text;
+use super::engine::View;
 use super::inner::Inner;
 
 /// The encoded level that says who owns a run.
@@ -56,7 +57,11 @@ impl Inner {
         if self.known().is_mine(session, run) {
             return Ok(());
         }
-        let first = self.find_run(session, run)?.and_then(|info| info.first);
+        let first = match self.find_run(session, run)? {
+            Some(info) => info.first,
+            // One that was deleted stays its owner's.
+            None => self.look(View::All(session), &mut |index| index.first_user(run))?,
+        };
         match self.owner(run, first)? {
             Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
             _ => self.store.claim(level(&self.schema, run), session)?,
