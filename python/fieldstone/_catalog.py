@@ -29,13 +29,14 @@ def create_run(
     notes: str | None = None,
     outside: Any = None,
     exist_ok: bool = False,
+    annotate: str = "all",
     txn: str | None = None,
 ) -> Run:
     """See ``Store.create_run``."""
     moment = time.time_ns() if created is None else datetime_ns(created)
     params = dict(params) if params is not None else None
     store._catalog().create_run(
-        (project, _name(name)), params, job, moment, grid, notes, declare(outside), exist_ok, txn
+        (project, _name(name)), params, job, moment, grid, notes, declare(outside), annotate, exist_ok, txn
     )
     return Run(store, name, project, txn)
 

@@ -90,7 +90,7 @@ class Hits:
 
     def to_arrow(self) -> Table:
         """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
-        value type start count. pyarrow, polars, DuckDB and others take it.
+        value type start count user. pyarrow, polars, DuckDB and others take it.
 
         ``value`` has the type of the values where all have one; numbers of several types are doubles, other
         mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box.

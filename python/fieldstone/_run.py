@@ -83,6 +83,11 @@ class Run:
         return self._info["declared"]
 
     @property
+    def annotators(self) -> str:
+        """Who may annotate it: "all", each under the own name, or its "owner" alone."""
+        return self._info["annotate"]
+
+    @property
     def _pair(self) -> tuple[str | None, str]:
         return self.project, self.name
 

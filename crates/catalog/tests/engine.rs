@@ -65,11 +65,12 @@ fn declaration() -> Record {
         grid: None,
         notes: None,
         outside: None,
+        annotate: Default::default(),
     }])
 }
 
 fn commit<'a>(sequence: u64, side: &'a [SideRecord], transaction: Option<Id>) -> CommitRef<'a> {
-    CommitRef { writer: WRITER, sequence, stamp: sequence, transaction, side }
+    CommitRef { writer: WRITER, user: 0, sequence, stamp: sequence, transaction, side }
 }
 
 fn apply(index: &mut Index, sequence: u64, records: &[Record]) {
@@ -293,6 +294,7 @@ fn views_say_names_and_only_reading_is_taken() {
 fn field(step: i64, removal: bool, transaction: Option<Id>) -> FieldRow {
     let shape = (!removal).then(|| vec![4, 5]);
     FieldRow {
+        user: 0,
         run: run(),
         variable: Some(variable()),
         step: Some(step),
@@ -491,7 +493,9 @@ fn a_correction_reads_its_own_place_alone() {
 fn apply_of(index: &mut Index, writer: u8, stamp: u64, transaction: Option<Id>, record: &Record) {
     let (writer, side) = (Id([writer; 16]), [record.encode()]);
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    index.apply_commit(&CommitRef { writer, sequence: stamp, stamp, transaction, side: &side }).unwrap();
+    index
+        .apply_commit(&CommitRef { writer, user: 0, sequence: stamp, stamp, transaction, side: &side })
+        .unwrap();
     index.set_watermark(writer, stamp).unwrap();
     index.end_apply().unwrap();
 }

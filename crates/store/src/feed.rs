@@ -176,6 +176,16 @@ impl Feed {
         self.snapshot.owner(level)
     }
 
+    /// Whether logs, or what is owned, are of several users.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.snapshot.owners, Owners::Many(..))
+    }
+
+    /// Whether all logs are of this user.
+    pub fn is_of(&self, user: u32) -> bool {
+        self.snapshot.logs.iter().all(|log| log.uid == user)
+    }
+
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
     /// not looked at.
     pub fn commits(&self, writer: Id, after: u64) -> Result<Commits> {

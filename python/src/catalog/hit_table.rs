@@ -1,6 +1,6 @@
 //! All hits of a query in columns: for Arrow, for other ranks of a job, and one by one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone::catalog::query::Coded;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::hits::{PyHit, Source};
+use super::hits::{PyHit, Source, Users};
 use super::values;
 use crate::errors::invalid;
 use crate::sequence::Several;
@@ -22,6 +22,7 @@ use crate::table::{Column, Table, ValueColumn};
 #[pyclass(frozen, name = "_HitTable", module = "fieldstone._native")]
 pub struct PyHitTable {
     pub table: Arc<HitTable>,
+    pub users: Arc<Users>,
 }
 
 /// The texts of a column, absent ones for empty words where `empty_is_none`.
@@ -62,6 +63,12 @@ impl PyHitTable {
         (all, places)
     }
 
+    /// Names of the users who annotated.
+    fn names(&self) -> BTreeMap<u32, String> {
+        let users: BTreeSet<u32> = self.table.user.iter().copied().collect();
+        users.into_iter().map(|user| (user, self.users.name(user).to_string())).collect()
+    }
+
     fn row(&self, row: usize) -> Hit {
         let table = &*self.table;
         let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
@@ -78,6 +85,7 @@ impl PyHitTable {
             unit: word(&table.unit, row).unwrap_or_default(),
             value: table.value[row].clone(),
             region: (!ends.is_empty()).then(region),
+            user: table.user[row],
             id: table.id[row],
         }
     }
@@ -99,15 +107,18 @@ impl PyHitTable {
     fn hit(slf: &Bound<'_, Self>, store: Py<Store>, txn: Option<String>, row: usize) -> PyResult<PyHit> {
         let own = slf.get();
         match row < own.table.step.len() {
-            true => Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn }) }),
+            true => {
+                let users = own.users.clone();
+                Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn, users }) })
+            }
             false => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
         }
     }
 
     /// All of them as a Table.
     fn table(&self, py: Python<'_>, truncated: bool) -> Table {
-        let table = self.table.clone();
-        py.detach(move || arrow(&table).truncated_to(truncated))
+        let (table, users) = (self.table.clone(), self.users.clone());
+        py.detach(move || arrow(&table, &users).truncated_to(truncated))
     }
 
     /// The distinct variables that hits stand on: project, run, name, version; no name for the others.
@@ -129,7 +140,7 @@ impl PyHitTable {
             })
         };
         let rows: Vec<usize> = (0..table.step.len()).filter(|row| touches(*row)).collect();
-        PyHitTable { table: Arc::new(chosen(table, &rows)) }
+        PyHitTable { table: Arc::new(chosen(table, &rows)), users: self.users.clone() }
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -147,6 +158,7 @@ impl PyHitTable {
             (table.variable_version.clone(), table.tag_version.clone()),
             table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
             (table.offsets.clone(), table.start.clone(), table.count.clone()),
+            (table.user.clone(), self.names()),
         );
         let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
         Ok((restore, state.into_pyobject(py)?))
@@ -160,6 +172,7 @@ impl PyHitTable {
         versions: (Several<i64>, Several<i64>),
         values: Several<(u8, Bound<'_, PyAny>)>,
         boxes: (Several<u64>, Several<i64>, Several<i64>),
+        users: (Several<u32>, BTreeMap<u32, String>),
     ) -> PyResult<PyHitTable> {
         let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
             codes,
@@ -186,10 +199,12 @@ impl PyHitTable {
             offsets: boxes.0.0,
             start: boxes.1.0,
             count: boxes.2.0,
+            user: users.0.0,
             id: vec![nobody(); rows],
             visited: 0,
         };
-        Ok(PyHitTable { table: Arc::new(table) })
+        let names = users.1.into_iter().map(|(user, name)| (user, name.into()));
+        Ok(PyHitTable { table: Arc::new(table), users: Users::named(names.collect()) })
     }
 }
 
@@ -218,6 +233,7 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
         offsets: vec![0],
         start: Vec::new(),
         count: Vec::new(),
+        user: at(&table.user, rows),
         id: at(&table.id, rows),
         visited: table.visited,
     };
@@ -231,7 +247,7 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
 }
 
 /// The columns that the guide documents.
-fn arrow(table: &HitTable) -> Table {
+fn arrow(table: &HitTable, users: &Users) -> Table {
     let rows = table.step.len();
     let kinds: Vec<&str> = table.value.iter().map(|value| value.kind().name()).collect();
     let mut words: Vec<&str> = kinds.clone();
@@ -241,6 +257,14 @@ fn arrow(table: &HitTable) -> Table {
     let kind = Column::Text {
         codes: kinds.iter().map(place).collect(),
         distinct: words.iter().map(|word| Some(Arc::from(*word))).collect(),
+    };
+    let mut known: Vec<u32> = table.user.clone();
+    known.sort_unstable();
+    known.dedup();
+    let place = |user: &u32| known.binary_search(user).unwrap_or_default() as u32;
+    let user = Column::Text {
+        codes: table.user.iter().map(place).collect(),
+        distinct: known.iter().map(|user| Some(users.name(*user))).collect(),
     };
     let has_variable = |row: &usize| word(&table.variable, *row).is_some();
     let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));
@@ -259,6 +283,7 @@ fn arrow(table: &HitTable) -> Table {
         ("type", kind),
         ("start", boxes(&table.start)),
         ("count", boxes(&table.count)),
+        ("user", user),
     ];
     Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(), rows)
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::hit_table::PyHitTable;
-use super::hits::{HitStream, Source, key_of};
+use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
 use crate::sequence::Several;
@@ -68,13 +68,20 @@ impl PyCatalog {
     fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
         let query = &query.get().query;
         let table = py.detach(|| self.catalog.attributes(query)).or_raise()?;
-        Ok(PyHitTable { table: Arc::new(table) })
+        Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.catalog) })
     }
 
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
         let query = query.get();
         let hits = py.detach(|| self.catalog.stream(&query.query)).or_raise()?;
-        Ok(HitStream::new(hits, Arc::new(Source { store: self.store.clone_ref(py), txn: query.txn() })))
+        Ok(HitStream::new(
+            hits,
+            Arc::new(Source {
+                store: self.store.clone_ref(py),
+                txn: query.txn(),
+                users: Users::of(&self.catalog),
+            }),
+        ))
     }
 
     fn count(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<u64> {

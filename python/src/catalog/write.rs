@@ -3,7 +3,8 @@
 
 use fieldstone::catalog::Deletion;
 use fieldstone::catalog::records::{
-    AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl, VariableName,
+    Annotate, AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl,
+    VariableName,
 };
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::outside::Outside;
@@ -124,9 +125,15 @@ impl PyCatalog {
         grid: Option<&Bound<'_, PyAny>>,
         notes: Option<String>,
         outside: Option<&Bound<'_, PyAny>>,
+        annotate: &str,
         exist_ok: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
+        let annotate = match annotate {
+            "all" => Annotate::All,
+            "owner" => Annotate::Owner,
+            other => return Err(invalid(format!("annotate={other:?}"), "give \"all\" or \"owner\"")),
+        };
         let outside = outside.map(|outside| values::infer(outside, "outside")).transpose()?;
         if let Some(outside) = &outside {
             Outside::parse(outside).or_raise()?;
@@ -139,6 +146,7 @@ impl PyCatalog {
             grid: grid.map(|grid| values::infer(grid, "grid")).transpose()?,
             notes,
             outside,
+            annotate,
         };
         let txn = transaction(txn)?;
         py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
@@ -283,7 +291,7 @@ impl PyCatalog {
         fields: bool,
         doit: bool,
         txn: Option<&str>,
-    ) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
+    ) -> PyResult<(u64, u64, u64, u64, u64, u64, bool, u64)> {
         let query = query.get().query.clone();
         let what = match kind {
             "runs" => Deletion::Runs(query),
@@ -294,9 +302,17 @@ impl PyCatalog {
         };
         let txn = transaction(txn)?;
         let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
-        let fieldstone::catalog::DeleteReport { runs, steps, variables, tags, attributes, fields, done } =
-            report;
-        Ok((runs, steps, variables, tags, attributes, fields, done))
+        let fieldstone::catalog::DeleteReport {
+            runs,
+            steps,
+            variables,
+            tags,
+            attributes,
+            fields,
+            done,
+            others,
+        } = report;
+        Ok((runs, steps, variables, tags, attributes, fields, done, others))
     }
 }
 

@@ -22,6 +22,7 @@ mod fork;
 mod index;
 mod names;
 mod order;
+mod owners;
 mod postgres;
 mod read;
 mod remove;
@@ -42,6 +43,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 pub use fields::{FieldRow, HeldPlace};
 pub use index::Index;
 pub use order::{CommitRef, Decided, Decision, Visible};
+pub use owners::OwnerOf;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 
@@ -241,6 +243,8 @@ pub struct RunRow {
     pub decl: RunDecl,
     /// Whether `create_run` declared it.
     pub declared: bool,
+    /// The user who declared it first; the owner, where the store names no other.
+    pub first: Option<u32>,
 }
 
 /// A step of a run.
@@ -349,10 +353,10 @@ pub trait Tables {
     fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>>;
     /// Rows of attr; returns how many were read.
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
-    /// Where the rows of a batch come from: the id of its row 0.
-    fn source(&mut self, batch: i64) -> Result<AttributeId>;
+    /// Where the rows of a batch come from: the id of its row 0, and the user who wrote them.
+    fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)>;
     /// The same of several batches, ascending.
-    fn sources(&mut self, batches: &[i64]) -> Result<Vec<AttributeId>> {
+    fn sources(&mut self, batches: &[i64]) -> Result<Vec<(AttributeId, u32)>> {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }
 }

@@ -7,6 +7,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use super::Order;
+use super::owners::User;
 
 /// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
 /// one call.
@@ -43,6 +44,8 @@ pub(super) struct Source {
     pub call: i64,
     /// The commit's own stamp.
     pub own: u64,
+    /// The user who owns the log.
+    pub user: User,
     /// The transaction, as the engine numbers it; 0 for none.
     pub txn: i64,
     /// What makes it visible.
@@ -71,6 +74,8 @@ impl Source {
 pub struct CommitRef<'a> {
     /// The log.
     pub writer: Id,
+    /// The user who owns the log.
+    pub user: u32,
     /// Its number in the log.
     pub sequence: u64,
     /// Its stamp.

@@ -44,6 +44,8 @@ pub struct HitRef<'a> {
     pub value: Value,
     /// Its own box: start and count; `None` for the whole variable, step or run.
     pub region: Option<(&'a [i64], &'a [i64])>,
+    /// The user who wrote it.
+    pub user: u32,
     /// Which attribute it is.
     pub id: AttributeId,
 }
@@ -63,6 +65,7 @@ impl HitRef<'_> {
             unit: self.unit.clone(),
             value: self.value,
             region: self.region.map(|(start, count)| (start.to_vec(), count.to_vec())),
+            user: self.user,
             id: self.id,
         }
     }
@@ -326,6 +329,7 @@ impl Held {
                 unit: &hit.unit,
                 value: hit.value,
                 region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+                user: hit.user,
                 id: hit.id,
             },
             unit: &unit,
@@ -518,6 +522,7 @@ impl Out for Emit<'_, '_> {
             }
             let bounds = batch.bounds(&row);
             let variable = unit.variable(row.variable);
+            let (id, user) = exec.id(row.batch, row.row);
             let lent = RowRef {
                 hit: HitRef {
                     project: &unit.run.project,
@@ -530,7 +535,8 @@ impl Out for Emit<'_, '_> {
                     tag_version: unit.tag.version,
                     unit: &unit.tag.unit,
                     region: bounds.filter(|_| row.own),
-                    id: exec.id(row.batch, row.row),
+                    user,
+                    id,
                     value: row.value,
                 },
                 unit: &unit,

@@ -230,6 +230,8 @@ pub struct Hit {
     pub value: Value,
     /// The box: start and count; `None` for the whole variable, step or run.
     pub region: Option<Box64>,
+    /// The user who wrote it, by number.
+    pub user: u32,
     /// Which attribute it is.
     pub id: fieldstone_format::catalog::AttributeId,
 }

@@ -44,6 +44,7 @@ pub const OWN_TRANSACTION: u64 = 2;
 /// What this handle has not flushed.
 #[derive(Debug, Default)]
 struct Own {
+    user: u32,
     all: Vec<SideRecord>,
     transaction: Vec<SideRecord>,
 }
@@ -54,6 +55,7 @@ impl Own {
         let sides = [(OWN, &self.all[..]), (OWN_TRANSACTION, &self.transaction[..])];
         let commit = |(sequence, side)| CommitRef {
             writer: Id::NONE,
+            user: self.user,
             sequence,
             stamp: u64::MAX,
             transaction: None,
@@ -102,6 +104,7 @@ impl Inner {
             self.follow(index, feed, patience)?;
             let laid_over = match view {
                 View::All(session) => {
+                    index.set_owners(super::owners::of(self, feed, true));
                     self.insist(index, patience, &mut |index| index.overlay(session, &own.commits()))?
                 }
                 _ => false,
@@ -133,7 +136,8 @@ impl Inner {
         let mut feed = self.store.feed()?;
         let View::All(session) = view else { return Ok((feed, Own::default())) };
         for _ in 0..ROUNDS {
-            let mut own = Own { all: self.store.pending_side(None)?, transaction: Vec::new() };
+            let user = self.user();
+            let mut own = Own { user, all: self.store.pending_side(None)?, transaction: Vec::new() };
             if session.is_some() {
                 own.transaction = self.store.pending_side(session)?;
             }

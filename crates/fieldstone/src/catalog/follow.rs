@@ -33,17 +33,22 @@ pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, patience: Patience)
     if covers(&index.watermarks()?, &heads) {
         return Ok(true);
     }
+    index.set_owners(super::owners::of(inner, feed, false));
     let mut report = RebuildReport::default();
-    Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false)
+    let followed = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false);
+    index.set_owners(None);
+    followed
 }
 
 /// Makes the tables anew from the first commit on.
 pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
     let heads = feed.heads();
+    index.set_owners(super::owners::of(inner, feed, false));
     let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
     let patience = Patience::Full;
-    Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true)?;
-    Ok(report)
+    let rebuilt = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true);
+    index.set_owners(None);
+    rebuilt.map(|_| report)
 }
 
 struct Replay<'a> {
@@ -93,8 +98,12 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause.
+    /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause, or
+    /// where an owner turned out to be another than it was when records were applied.
     fn from_the_marks(&mut self, index: &mut Index) -> Result<bool> {
+        if index.contested()? {
+            index.clear_contested()?;
+        }
         let states = self.feed.decisions();
         let decisions: Vec<Decision> = states.iter().map(decision).collect();
         let mut decided = index.apply_decisions(decisions.clone())?;
@@ -122,6 +131,7 @@ impl Replay<'_> {
                 let commit = commit?;
                 index.apply_commit(&CommitRef {
                     writer,
+                    user: commit.owner,
                     sequence: commit.sequence,
                     stamp: commit.stamp,
                     transaction: commit.transaction,
@@ -142,7 +152,7 @@ impl Replay<'_> {
             }
         }
         self.recheck(index)?;
-        Ok(true)
+        Ok(!index.contested()?)
     }
 
     /// Whether a transaction has become long, by the side records applied or by time.
@@ -220,6 +230,7 @@ fn fields(
             run: place.run,
             variable: place.variable,
             step: place.step,
+            user: entry.owner,
             sequence: entry.sequence,
             stamp: entry.stamp,
             transaction: entry.transaction,

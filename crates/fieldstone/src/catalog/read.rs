@@ -41,7 +41,7 @@ impl Inner {
             .with_hint("give the project ('' for none)"));
         }
         match rows.pop() {
-            Some(row) => Ok(RunInfo { decl: row.decl, declared: row.declared }),
+            Some(row) => Ok(RunInfo::of(row)),
             None => {
                 let shown = match project {
                     Some(project) if !project.is_empty() => format!("'{name}' of project '{project}'"),
