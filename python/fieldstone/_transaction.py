@@ -15,7 +15,6 @@ from ._run import Run
 from .errors import Invalid
 from .reports import DeleteReport
 
-
 _forks = 0
 """How often this process was forked: a child has all that its parent has, transactions, too."""
 

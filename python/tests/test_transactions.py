@@ -133,7 +133,7 @@ def remove_logs(url):
 
 def test_a_transaction_that_was_robbed_can_only_be_aborted(store, url):
     large = np.random.default_rng(0).bytes(2 << 20)
-    with pytest.raises(fst.Unavailable, match="cannot be committed.*step=7"), store.transaction() as tx:
+    with pytest.raises(fst.Unavailable, match=r"cannot be committed.*step=7"), store.transaction() as tx:
         small = store.transaction()
         small.archive(sim(5), b"kept")
         tx.archive(sim(7), large)

@@ -120,10 +120,9 @@ impl Inner {
 
     /// Takes one attribute, which may become part of a larger record.
     pub fn gather(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
-        // A handle that may not write says so at once; and the store knows who is to hear of a failure.
-        self.store.archive_side(Vec::new(), session)?;
         *lock(&self.state().rows).sessions.entry(session).or_default() += 1;
         let ended = lock(&self.state().gather).add(session, single);
+        // Without records too: the store knows then who is to hear of a failure.
         self.store.archive_side(encode(ended), session)
     }
 

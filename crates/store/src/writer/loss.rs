@@ -145,11 +145,7 @@ impl Loss {
     pub fn error(&self) -> Error {
         let error = Error::new(
             self.kind,
-            format!(
-                "not archived: {}: another call on this handle failed: {}; nothing was flushed now",
-                self.text(),
-                self.cause
-            ),
+            format!("not archived: {}: another call on this handle failed: {}", self.text(), self.cause),
         );
         error.with_hint(self.hint.as_deref().unwrap_or("archive it again, then flush"))
     }
