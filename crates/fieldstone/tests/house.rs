@@ -46,6 +46,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "crates/catalog/src/engine/fork.rs",
         "SQLite's mutexes and its fstat are wrapped for processes that fork",
     ),
+    ("crates/catalog/tests/fork.rs", "it forks, and waits for its children"),
     ("crates/core/src/env/real.rs", "sync_file_range, for which rustix has no binding"),
     ("crates/store/src/fork.rs", "a list that needs no lock, which a fork could leave locked"),
     ("python/src/catalog/arrow.rs", "C structures of Arrow are taken out of capsules"),

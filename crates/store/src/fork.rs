@@ -162,4 +162,36 @@ mod tests {
         drop(values);
         assert_eq!(dropped.load(Ordering::SeqCst), made.load(Ordering::SeqCst) + 3, "each once");
     }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_was_left_behind() {
+        let identity = Arc::new(Numbered(AtomicU32::new(1)));
+        let values = Arc::new(PerProcess::new(identity.clone(), 1));
+        identity.0.store(2, Ordering::SeqCst);
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let wait = std::sync::Mutex::new(wait);
+        let slow = std::thread::spawn({
+            let values = values.clone();
+            move || {
+                let fresh = || {
+                    let _ = begun.send(());
+                    let _ = wait.lock().map(|wait| wait.recv());
+                    2
+                };
+                *values.get(fresh)
+            }
+        });
+        assert!(has_begun.recv().is_ok());
+        // As in a child that was forked while the other thread was at it.
+        identity.0.store(3, Ordering::SeqCst);
+        let (done, answer) = std::sync::mpsc::channel();
+        let child = std::thread::spawn({
+            let values = values.clone();
+            move || done.send(*values.get(|| 3)).is_ok()
+        });
+        assert_eq!(answer.recv_timeout(std::time::Duration::from_secs(20)), Ok(3));
+        assert!(child.join().is_ok() && go_on.send(()).is_ok());
+        assert_eq!(slow.join().ok(), Some(2));
+    }
 }

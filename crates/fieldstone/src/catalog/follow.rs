@@ -21,7 +21,11 @@ use super::roles::Place;
 /// Bytes of side records that one transaction of the engine holds, about.
 const BYTES: usize = 64 << 20;
 /// Nanoseconds that one transaction lasts, about: others see by the marks that one gets on.
+#[cfg(not(test))]
 const TIME: u64 = 500_000_000;
+/// In tests each commit is a transaction.
+#[cfg(test)]
+const TIME: u64 = 0;
 /// Rows of fields that are given to the engine at once.
 const ROWS: usize = 4096;
 /// Places that are asked about at once.
@@ -283,5 +287,75 @@ fn decision(state: &DecisionState) -> Decision {
         visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
         open: std::sync::Arc::new(move |writer, sequence| of.is_open_for(writer, sequence)),
         print: state.print(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use fieldstone_format::catalog::{AttributeBatch, Column, RunDecl, RunName, TagDecl, Values};
+
+    use super::super::value::ValueType;
+    use super::super::{Catalog, CatalogSettings, Query};
+    use crate::ArchiveOptions;
+
+    fn at(folder: &std::path::Path) -> Catalog {
+        let store = crate::open(&folder.display().to_string(), &crate::OpenOptions::default()).unwrap();
+        Catalog::of(store, CatalogSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for writer in 0..3 {
+            let catalog = at(folder.path());
+            let name = format!("w{writer}");
+            let run = RunName { project: String::new(), name: name.clone() };
+            catalog.create_run(RunDecl::named(run.clone()), false, None).unwrap();
+            for step in 0..12 {
+                let batch = AttributeBatch {
+                    tag: TagDecl {
+                        name: "q".into(),
+                        version: 0,
+                        kind: ValueType::Float,
+                        unit: String::new(),
+                    },
+                    run: run.clone(),
+                    rows: 1,
+                    step: Some(Column::One(step)),
+                    variables: Vec::new(),
+                    variable: Column::One(0),
+                    boxes: None,
+                    values: Values::Float(vec![0.5]),
+                    one_value: true,
+                    continues: false,
+                    singles: false,
+                };
+                catalog.annotate(batch, None).unwrap();
+                let text = step.to_string();
+                let key = [("run", name.as_str()), ("variable", "t"), ("step", text.as_str())];
+                let value = crate::Value::Bytes(b"x");
+                catalog.inner.store.archive(&key, value, &ArchiveOptions::default()).unwrap();
+                catalog.inner.store.flush(None).unwrap();
+            }
+        }
+        for _ in 0..4 {
+            std::fs::remove_dir_all(folder.path().join("catalog")).unwrap();
+            std::thread::scope(|scope| {
+                for reader in 0..5 {
+                    let catalog = at(folder.path());
+                    scope.spawn(move || {
+                        if reader == 0 {
+                            catalog.rebuild().unwrap();
+                        }
+                        assert_eq!(catalog.count(&Query::all()).unwrap(), 36);
+                        assert_eq!(catalog.variables(&Query::all()).unwrap().len(), 3);
+                    });
+                }
+            });
+            let check = at(folder.path()).verify().unwrap();
+            assert!(check.ok(), "{check:#?}");
+        }
     }
 }
