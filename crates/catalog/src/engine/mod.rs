@@ -23,6 +23,7 @@ mod index;
 mod names;
 mod order;
 mod owners;
+mod page;
 mod postgres;
 mod read;
 mod remove;
@@ -30,6 +31,7 @@ pub mod schema;
 mod sqlite;
 pub mod stored;
 mod summary;
+mod vfs;
 mod views;
 
 use std::ops::RangeInclusive;
@@ -40,7 +42,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-pub use fields::{FieldRow, HeldPlace};
+pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::{CommitRef, Decided, Decision, Visible};
 pub use owners::OwnerOf;

@@ -200,7 +200,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Asks the store about places where a field was removed: another field may stand there.
+    /// Asks the store what stands at places where that is in doubt.
     fn recheck(&mut self, index: &mut Index) -> Result<()> {
         recheck(self.inner, index, None)
     }
@@ -236,7 +236,6 @@ fn fields(
             step: place.step,
             user: entry.owner,
             sequence: entry.sequence,
-            stamp: entry.stamp,
             transaction: entry.transaction,
             removal: entry.removal,
             dtype: entry.dtype,
@@ -264,13 +263,14 @@ fn generation(index: &mut Index) -> Result<i64> {
 
 fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<()> {
     loop {
+        // An answer may raise the next question: all is known when there is none left.
         let places = index.rechecks(PLACES)?;
+        if places.is_empty() {
+            return Ok(());
+        }
         for place in &places {
             let wanted = Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
-            index.set_held(place, inner.holds(&wanted, transaction)?)?;
-        }
-        if places.len() < PLACES {
-            return Ok(());
+            index.set_held(place, &inner.standing(&wanted, place.array, transaction)?)?;
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Queries, streams, and the calls that look at the engine as a whole.
 
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
 use fieldstone_catalog::query::{self, Hit, HitTable, Query};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunName, VariableName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
 use super::declare::run_row;
 use super::engine::View;
@@ -17,6 +18,8 @@ use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
+/// Hits of a stream that are remembered, so that it can go on from another engine: some 4 MB.
+const REMEMBERED: usize = 1 << 16;
 /// Differences that a check names.
 const NAMED: usize = 100;
 
@@ -99,22 +102,27 @@ impl Inner {
         Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
     }
 
-    /// Finds hits and sends them on, until nobody takes them any more.
+    /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
+    /// one that is made anew gives those that were not sent yet.
     fn send(&self, query: &Query, sender: &SyncSender<Result<Hit>>) {
-        let mut begun = false;
+        let mut sent = Sent { limit: query.limit, ids: HashSet::new(), count: 0 };
         let outcome = self.look_shared(&mut |index| {
-            if begun {
-                // Hits of before have been taken already.
-                return Err(Error::unavailable("the catalog's engine broke while it was read")
-                    .with_hint("ask again: it is made anew"));
-            }
-            begun = true;
+            let again = sent.again()?;
             query::run(index, query, &mut |hit| {
-                Ok(if sender.send(Ok(hit.to_hit())).is_ok() { Flow::More } else { Flow::Stop })
+                let hit = hit.to_hit();
+                let id = hit.id;
+                if again && sent.ids.contains(&id) {
+                    return Ok(Flow::More);
+                }
+                if sent.is_all() || sender.send(Ok(hit)).is_err() {
+                    return Ok(Flow::Stop);
+                }
+                sent.note(id);
+                Ok(Flow::More)
             })
         });
         let outcome = match outcome {
-            Err(e) if is_busy(&e) && !begun => {
+            Err(e) if is_busy(&e) && sent.count == 0 => {
                 self.go_away();
                 // All at once: who takes the hits may ask for more of that engine meanwhile.
                 self.ask(query, |tables| query::collect(tables, query)).map(|table| {
@@ -154,12 +162,42 @@ impl Inner {
         check.lines = expected.lines().count() as u64;
         let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
         for (have, other, what) in sides {
-            let other: std::collections::HashSet<&str> = other.lines().collect();
+            let other: HashSet<&str> = other.lines().collect();
             let missing = have.lines().filter(|line| !other.contains(line));
             let room = NAMED - check.different.len().min(NAMED);
             check.different.extend(missing.take(room).map(|line| format!("{what}: {line}")));
         }
         Ok(check)
+    }
+}
+
+/// Hits of a stream that were sent.
+struct Sent {
+    limit: Option<u64>,
+    /// The first of them, up to [`REMEMBERED`].
+    ids: HashSet<AttributeId>,
+    count: u64,
+}
+
+impl Sent {
+    /// Whether hits were sent before. Unavailable where it is not known any more which.
+    fn again(&self) -> Result<bool> {
+        if self.count > self.ids.len() as u64 {
+            return Err(Error::unavailable("the catalog's engine broke while it was read")
+                .with_hint("ask again: it is made anew"));
+        }
+        Ok(self.count > 0)
+    }
+
+    fn is_all(&self) -> bool {
+        self.limit.is_some_and(|limit| self.count >= limit)
+    }
+
+    fn note(&mut self, id: AttributeId) {
+        self.count += 1;
+        if self.ids.len() < REMEMBERED {
+            self.ids.insert(id);
+        }
     }
 }
 
