@@ -37,19 +37,20 @@ int main(int argc, char **argv) {
   OK(fs_container_def_var(file, "x", "f8", 2, dims, NULL));
   OK(fs_container_enddef(file));
   for (bad = 0; bad < size; bad++)
-    for (put = 0; put < 2; put++)
+    for (put = 0; put < 2; put++) {
+      for (i = 0; i < LENGTH; i++) row[i] = rank * 100 + bad * 10 + put + i;
       for (wrong = 0; wrong < WRONG; wrong++) {
-        for (i = 0; i < LENGTH; i++) row[i] = rank * 100 + bad * 10 + wrong + i;
         expected = wrong == 0 ? FS_NOT_FOUND : FS_INVALID;
-        snprintf(named, sizeof named, "%srank %d", size > 1 ? "" : "never ", bad);
-        i = access_row(put, rank == bad ? wrong : -1, row);
+        snprintf(named, sizeof named, "rank %d: ", bad);
+        i = access_row(put, rank == bad ? wrong : -1, put ? row : back);
         CHECK(i == expected && fs_error_kind() == expected);
         CHECK(size == 1 || strstr(fs_error_message(), named) != NULL);
-        /* All go on together. */
-        OK(access_row(1, -1, row));
-        OK(access_row(0, -1, back));
-        CHECK(memcmp(row, back, sizeof row) == 0);
       }
+      /* All go on together. */
+      OK(access_row(1, -1, row));
+      OK(access_row(0, -1, back));
+      CHECK(memcmp(row, back, sizeof row) == 0);
+    }
   /* A call that is this rank's own affair asks nobody. */
   if (rank == 0) CHECK(fs_container_put(file, "x", "q9", 2, NULL, NULL, NULL, NULL, 0) == FS_INVALID);
   OK(fs_container_sync(file));
