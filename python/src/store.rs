@@ -590,6 +590,7 @@ impl Store {
     }
 
     /// Decides a transaction; Transaction calls it. `given`: somebody else may have the id.
+    #[pyo3(signature = (id, commit, given=true))]
     fn _decide(&self, py: Python<'_>, id: &str, commit: bool, given: bool) -> PyResult<()> {
         let handle = self.handle()?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
