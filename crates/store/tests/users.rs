@@ -15,7 +15,6 @@ use fieldstone_core::request::Request;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, Decision, LogHeader, encode_frame};
 use fieldstone_format::{Id, claim};
-use fieldstone_store::api::*;
 
 const KEY: &str = "run=a,variable=t";
 const ALICE: u32 = 501;
