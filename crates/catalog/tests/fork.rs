@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -74,6 +75,10 @@ impl Turns {
     }
 
     fn take(&self) {
+        let mut asked = libc::pollfd { fd: self.reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, as it says.
+        let given = unsafe { libc::poll(&raw mut asked, 1, 20_000) };
+        assert_eq!(given, 1, "the other process did not get so far");
         (&self.reader).read_exact(&mut [0]).unwrap();
     }
 }

@@ -83,7 +83,8 @@ pub(super) fn ready() -> Result<()> {
         }
     }
     if BROKEN.load(Ordering::Acquire) {
-        return Err(Error::unavailable("this process was forked while its parent used the catalog's engine in a way that cannot be carried over")
+        let why = "this process was forked while the catalog's engine could not be made ready for it";
+        return Err(Error::unavailable(why)
             .with_hint("start the process anew (spawn, exec), or ask for the catalog in the parent"));
     }
     Ok(())

@@ -25,7 +25,7 @@ const BYTES: usize = 64 << 20;
 const TIME: u64 = 500_000_000;
 /// In tests each commit is a transaction.
 #[cfg(test)]
-const TIME: u64 = 0;
+const TIME: u64 = 1;
 /// Rows of fields that are given to the engine at once.
 const ROWS: usize = 4096;
 /// Places that are asked about at once.
@@ -98,13 +98,13 @@ impl Replay<'_> {
             index.clear()?;
         }
         // Others may go on meanwhile, or begin anew: then the marks say where.
-        while !self.from_the_marks(index)? {}
+        while !self.go_on_from_marks(index)? {}
         Ok(())
     }
 
     /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause, or
     /// where an owner turned out to be another than it was when records were applied.
-    fn from_the_marks(&mut self, index: &mut Index) -> Result<bool> {
+    fn go_on_from_marks(&mut self, index: &mut Index) -> Result<bool> {
         if index.contested()? {
             index.clear_contested()?;
         }

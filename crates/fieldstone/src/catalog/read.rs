@@ -126,7 +126,7 @@ impl Inner {
                 self.go_away();
                 // All at once: who takes the hits may ask for more of that engine meanwhile.
                 self.ask(query, |tables| query::collect(tables, query)).map(|table| {
-                    let _ = Rows { table, next: 0 }.try_for_each(|hit| sender.send(hit));
+                    Rows { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
                 })
             }
             outcome => outcome.map(drop),
