@@ -11,6 +11,7 @@ use std::path::Path;
 
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::{ArchiveOptions, DType, Mode, OpenOptions};
+use fieldstone_catalog::engine::{Database as _, Sqlite};
 use shared::*;
 
 /// Names the store to a child that only reads it.
@@ -252,6 +253,7 @@ fn an_engine_of_a_later_release_is_left_alone() {
                   c = sqlite3.connect(sys.argv[1])\n\
                   c.execute(\"UPDATE meta SET value = '1000' WHERE name = 'layout'\")\n\
                   c.commit()\n\
+                  c.execute('PRAGMA user_version = 1000')\n\
                   c.execute('PRAGMA wal_checkpoint(TRUNCATE)')";
     let done = std::process::Command::new("python3").arg("-c").arg(script).arg(&path).status().unwrap();
     assert!(done.success());
@@ -270,24 +272,48 @@ fn an_engine_of_a_later_release_is_left_alone() {
 }
 
 #[test]
-fn what_sqlite_does_not_notice_is_found_and_mended() {
+fn what_no_checksum_tells_is_found_and_mended() {
     let folder = tempfile::tempdir().unwrap();
     let both = filled(folder.path());
     let answers = both.answers();
     drop(both);
-    let script = "import sqlite3, sys\n\
-                  c = sqlite3.connect(sys.argv[1])\n\
-                  c.execute('UPDATE attr SET num = num + 1 WHERE num = 0.25')\n\
-                  c.commit()";
-    let path = Both::engine(folder.path());
-    let done = std::process::Command::new("python3").arg("-c").arg(script).arg(&path).status().unwrap();
-    assert!(done.success());
+    // Written as the engine itself writes.
+    let mut engine = Sqlite::open(&Both::engine(folder.path())).unwrap();
+    engine.execute("UPDATE attr SET num = num + 1 WHERE num = 0.25", &[]).unwrap();
+    drop(engine);
     let both = Both::at(folder.path());
     let check = both.catalog.verify().unwrap();
     assert!(!check.ok() && check.damaged.is_empty(), "{check:#?}");
     both.catalog.rebuild().unwrap();
     assert!(both.catalog.verify().unwrap().ok());
     assert_eq!(both.answers(), answers);
+}
+
+#[test]
+fn other_programs_may_read_the_file_and_what_they_write_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = filled(folder.path());
+    let answers = both.answers();
+    let path = Both::engine(folder.path());
+    let python = |script: &str| {
+        let begin = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n";
+        let script = format!("{begin}{script}");
+        let output = std::process::Command::new("python3").arg("-c").arg(script).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let count = "print(c.execute('SELECT count(*) FROM attributes').fetchone()[0])";
+    let rows = both.catalog.count(&Query::all()).unwrap().to_string();
+    assert_eq!(python(count), rows, "beside an open engine");
+    drop(both);
+    assert_eq!(python(count), rows);
+    assert_eq!(python("print(c.execute('PRAGMA integrity_check').fetchone()[0])"), "ok");
+    let aside = folder.path().join("catalog/index.sqlite.damaged");
+    assert_eq!(Both::at(folder.path()).answers(), answers);
+    assert!(!aside.exists(), "to read leaves the file as it is");
+    python("c.execute('DELETE FROM attr WHERE num > 20')\nc.commit()");
+    assert_eq!(Both::at(folder.path()).answers(), answers);
+    assert!(aside.exists());
 }
 
 #[test]

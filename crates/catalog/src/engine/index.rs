@@ -139,6 +139,10 @@ impl Index {
         self.db.batch(&schema::create(dialect))?;
         self.db.batch(&views::create(dialect))?;
         let (layout, store) = self.expected();
+        if dialect == Dialect::Sqlite {
+            // In the file's header: another release reads it before it believes anything.
+            self.db.batch(&format!("PRAGMA user_version = {layout};"))?;
+        }
         // Tables that are made anew count from elsewhere: who remembers the old ones must not take them for
         // these, whose numbers mean other things.
         let first = (RandomState::new().hash_one(self.store.0) >> 2).to_string();

@@ -14,6 +14,7 @@
 mod apply;
 mod attributes;
 mod cell;
+mod checked;
 pub mod curve;
 mod declare;
 mod dump;

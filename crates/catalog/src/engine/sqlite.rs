@@ -31,7 +31,7 @@ use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 
-use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, vfs};
+use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, schema, vfs};
 
 /// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -52,7 +52,7 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Opens or makes the file, no part of whose path may be a symbolic link. Denied where the user may not
-    /// write, Corrupt where it is no database.
+    /// write, Corrupt where it is no database, Conflict where it is one of a later release.
     pub fn open(path: &Path) -> Result<Sqlite> {
         Sqlite::open_within(path, PATIENCE)
     }
@@ -65,12 +65,16 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_NOFOLLOW
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         vfs::register()?;
-        if is_unchecked(path) {
-            return Err(Error::corrupt(format!(
-                "{} has no checksums: an earlier release made it",
-                path.display()
-            ))
-            .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
+        match header(path) {
+            Some(header) if schema::LAYOUT.parse().is_ok_and(|ours| header.layout > ours) => {
+                return Err(Error::conflict("its tables are of a later release"));
+            }
+            Some(Header { reserved: 0, .. }) => {
+                let what = format!("{} has no checksums: an earlier release made it", path.display());
+                return Err(Error::corrupt(what)
+                    .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
+            }
+            _ => {}
         }
         let connection = Connection::open_with_flags_and_vfs(path, flags, vfs::NAME)
             .map_err(|cause| error(Some(path), "open", cause))?;
@@ -134,13 +138,21 @@ impl Sqlite {
     }
 }
 
-/// Whether a file is a database whose pages have no room for checksums. One that cannot be read is SQLite's
-/// to refuse.
-fn is_unchecked(path: &Path) -> bool {
-    let mut header = Vec::new();
-    let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
-    let read = is_file && File::open(path).is_ok_and(|file| file.take(32).read_to_end(&mut header).is_ok());
-    read && header.starts_with(b"SQLite format 3\0") && header.get(20) == Some(&0)
+/// What the header of a file says before anything is believed of it.
+struct Header {
+    /// Bytes that each page leaves for checksums.
+    reserved: u8,
+    /// `PRAGMA user_version`.
+    layout: u32,
+}
+
+/// The header of a database; `None` of what is none, which is SQLite's to refuse.
+fn header(path: &Path) -> Option<Header> {
+    let mut header = [0; 100];
+    std::fs::symlink_metadata(path).ok().filter(|facts| facts.is_file())?;
+    File::open(path).ok()?.read_exact(&mut header).ok()?;
+    let layout = header.get(60..64)?.try_into().map(u32::from_be_bytes).ok()?;
+    header.starts_with(b"SQLite format 3\0").then_some(Header { reserved: header[20], layout })
 }
 
 /// Bytes of a page.

@@ -1,306 +1,30 @@
-//! Every page that SQLite reads is compared with its checksum: a layer between SQLite and the system.
+//! A layer between SQLite and the system, through which every page that SQLite reads is compared with its
+//! checksum ([`checked`](super::checked)).
 //!
 //! SQLite reaches files through a table of functions (a VFS). This one passes every call on to the default
-//! one, and looks at the pages of the main file and of the write-ahead log on their way:
-//!
-//! | call | main file | write-ahead log |
-//! |---|---|---|
-//! | read of a page | ours must hold ([`page::is_whole`]) | SQLite's own must hold ([`page::is_whole_frame`]) |
-//! | write of a page | gets its checksum | |
-//! | begin and end of copying the log into the file | the note on page 1 ([`Note`]) | |
-//! | first read, and first after the log was read anew | the log must not lack what the note says | |
-//!
-//! What does not hold is `SQLITE_CORRUPT`: the engine is an index, and is made again by who meets that. The
-//! index of the log (`-shm`) is memory that processes share, made anew by the first that opens the file.
+//! one, and looks at the pages of the main file and of the write-ahead log on their way. What does not hold
+//! is `SQLITE_CORRUPT`: the engine is an index, and is made again by who meets that. The index of the log
+//! (`-shm`) is memory that processes share, made anew by the first that opens the file.
 //!
 //! Invariants:
-//! * SQLite's own buffers are never changed on a write: the log's checksums were made over them;
-//! * a page is judged only where it cannot be in the making: a frame that this connection has written twice
-//!   within a transaction has its checksum at the commit, and is believed until then;
-//! * the file is not mapped (the table has no `xFetch`) and read by whole pages alone.
+//! * other files of SQLite's are opened by the default VFS itself;
+//! * the file is not mapped (the table has no `xFetch`), and not read by parts of pages.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
 use std::ptr::{self, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use fieldstone_core::{Error, Result};
 use rusqlite::{Connection, ffi};
 
-use super::page::{self, FRAME, FRAME_HEAD, FRAME_HEAD_SUM, LOG_HEAD, LOG_HEAD_SUM, Note, PAGE};
+use super::checked::{Checked, NONE, pass};
+use super::page;
 
 /// The name under which SQLite knows the layer.
 pub const NAME: &CStr = c"fieldstone-checked";
 /// Asks a file whether it met damage: `xFileControl` with a pointer to an int.
 const DAMAGED: c_int = 0x4653_0001;
-/// How often a page that does not match is read: who copies the log may be writing its note.
-const READS: usize = 4;
-/// What SQLite reads of the header without its page: the page's size, and what tells changes.
-const HEADER: i64 = 100;
-/// Words of the index of the log (`walformat.html`): frames, salts, frames that are being copied.
-const SHM_FRAMES: usize = 16;
-const SHM_SALTS: usize = 32;
-const SHM_COPIED: usize = 128;
-
-/// What is known of copying the log into the file.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Copying {
-    Not,
-    Runs(Note),
-    /// It ended; that all went well shows when the file is cut to its length.
-    Ended(Note),
-}
-
-/// A file as SQLite has it. The default VFS's own file follows in memory.
-#[repr(C, align(8))]
-struct Checked {
-    head: ffi::sqlite3_file,
-    /// Of a log: its main file. Null for the main file.
-    main: *mut Checked,
-    /// The first part of the log's index, where it is mapped.
-    shm: *const AtomicU32,
-    /// Whether the log must be compared with the note before the next page is believed.
-    unproven: bool,
-    /// Whether damage was met.
-    damaged: bool,
-    /// Frames from here on were written twice; their checksums come with the commit.
-    stale_from: i64,
-    /// The frame whose head was written last, and whose page follows.
-    begun: i64,
-    copying: Copying,
-}
-
-/// No frame.
-const NONE: i64 = i64::MAX;
-
-/// Calls a method of an open file of the default VFS; one that it lacks is none that SQLite may call.
-macro_rules! pass {
-    ($file:expr, $method:ident $(, $argument:expr)*) => {{
-        let file: *mut ffi::sqlite3_file = $file;
-        match (*(*file).pMethods).$method {
-            Some(method) => method(file $(, $argument)*),
-            None => ffi::SQLITE_MISUSE,
-        }
-    }};
-}
-
-impl Checked {
-    /// The default VFS's file.
-    fn inner(&mut self) -> *mut ffi::sqlite3_file {
-        ptr::from_mut(self).wrapping_add(1).cast()
-    }
-
-    /// Reads from the default VFS's file.
-    fn read(&mut self, bytes: &mut [u8], at: i64) -> c_int {
-        let inner = self.inner();
-        // SAFETY: `inner` is open as long as this is, and the buffer has as many bytes as are asked for.
-        unsafe { pass!(inner, xRead, bytes.as_mut_ptr().cast(), bytes.len() as c_int, at) }
-    }
-
-    fn write(&mut self, bytes: &[u8], at: i64) -> c_int {
-        let inner = self.inner();
-        // SAFETY: as for `read`; the call only reads the buffer.
-        unsafe { pass!(inner, xWrite, bytes.as_ptr().cast(), bytes.len() as c_int, at) }
-    }
-
-    fn damage(&mut self) -> c_int {
-        self.damaged = true;
-        ffi::SQLITE_CORRUPT
-    }
-
-    /// A page of the main file, as it is when it matches its checksum.
-    fn page(&mut self, page: &mut [u8; PAGE], number: u32) -> c_int {
-        for _ in 0..READS {
-            match self.read(page, i64::from(number - 1) * PAGE as i64) {
-                ffi::SQLITE_OK if page::is_whole(page, number) => return ffi::SQLITE_OK,
-                // A file that ends too early lost pages.
-                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => std::thread::yield_now(),
-                code => return code,
-            }
-        }
-        self.damage()
-    }
-
-    /// A word of the log's index.
-    fn word(&self, at: usize) -> Option<u32> {
-        // SAFETY: SQLite's first mapping has 32 KiB, aligned to a page, and stays until `xShmUnmap`, which
-        // forgets it here; other processes write to it, so it is read as atomic words.
-        (!self.shm.is_null()).then(|| unsafe { (*self.shm.add(at / 4)).load(Ordering::Acquire) })
-    }
-
-    fn salts(&self) -> Option<[u8; 8]> {
-        let mut salts = [0; 8];
-        salts[..4].copy_from_slice(&self.word(SHM_SALTS)?.to_ne_bytes());
-        salts[4..].copy_from_slice(&self.word(SHM_SALTS + 4)?.to_ne_bytes());
-        Some(salts)
-    }
-
-    /// Compares the log with the note, once it can be.
-    fn prove(&mut self) -> c_int {
-        if !self.unproven || self.shm.is_null() {
-            return ffi::SQLITE_OK;
-        }
-        let mut page = [0; PAGE];
-        for _ in 0..READS {
-            let code = self.page(&mut page, 1);
-            if code != ffi::SQLITE_OK {
-                return code;
-            }
-            let note = page::note(&page);
-            let (Some(salts), Some(frames)) = (self.salts(), self.word(SHM_FRAMES)) else { break };
-            if note.is_none_or(|note| !note.lacks(salts, frames)) {
-                self.unproven = false;
-                return ffi::SQLITE_OK;
-            }
-            // The note may be of a log that was ended, and begun anew, since it was read.
-            std::thread::yield_now();
-        }
-        self.damage()
-    }
-
-    /// Writes the note.
-    fn set_note(&mut self, note: Note) {
-        let mut page = [0; PAGE];
-        if self.page(&mut page, 1) != ffi::SQLITE_OK {
-            return;
-        }
-        page::seal(&mut page, 1, Some(note));
-        // A note that cannot be written is as a log that cannot be copied: nothing more may be written.
-        self.damaged |= self.write(&page, 0) != ffi::SQLITE_OK;
-    }
-
-    fn read_main(&mut self, bytes: &mut [u8], at: i64) -> c_int {
-        if at + bytes.len() as i64 <= HEADER {
-            return self.read(bytes, at);
-        }
-        let (Ok(page), Some(number)) = (<&mut [u8; PAGE]>::try_from(bytes), number(at)) else {
-            // By a size of pages that is not ours.
-            return self.damage();
-        };
-        match self.prove() {
-            ffi::SQLITE_OK => self.page(page, number),
-            code => code,
-        }
-    }
-
-    fn write_main(&mut self, bytes: &[u8], at: i64) -> c_int {
-        let (Ok(page), Some(number)) = (<&[u8; PAGE]>::try_from(bytes), number(at)) else {
-            return self.damage();
-        };
-        if self.damaged || number == 1 && !page::has_room(page) {
-            return self.damage();
-        }
-        let mut sealed = *page;
-        let note = match self.copying {
-            Copying::Runs(note) if number == 1 => Some(note),
-            Copying::Runs(_) => None,
-            _ if number == 1 => self.noted(),
-            _ => None,
-        };
-        page::seal(&mut sealed, number, note);
-        self.write(&sealed, at)
-    }
-
-    /// The note that is in the file, where there is a page to hold it.
-    fn noted(&mut self) -> Option<Note> {
-        let mut old = [0; PAGE];
-        let whole = self.read(&mut old, 0) == ffi::SQLITE_OK && page::is_whole(&old, 1);
-        page::note(&old).filter(|_| whole)
-    }
-
-    fn read_log(&mut self, main: &mut Checked, bytes: &mut [u8], at: i64) -> c_int {
-        if at == 0 {
-            // The log's index is made anew from what is whole of the log.
-            main.unproven = true;
-        }
-        let Some(frame) = frame_of_page(at).filter(|_| bytes.len() == PAGE) else {
-            return self.read(bytes, at);
-        };
-        let proven = main.prove();
-        if proven != ffi::SQLITE_OK {
-            return proven;
-        }
-        if frame >= main.stale_from {
-            return self.read(bytes, at);
-        }
-        let mut whole = [0; FRAME];
-        let mut before = [0; 8];
-        let sum_before = match frame {
-            0 => LOG_HEAD_SUM as i64,
-            _ => at - (FRAME_HEAD + FRAME) as i64 + FRAME_HEAD_SUM as i64,
-        };
-        for _ in 0..READS {
-            let read = match self.read(&mut before, sum_before) {
-                ffi::SQLITE_OK => self.read(&mut whole, at - FRAME_HEAD as i64),
-                code => code,
-            };
-            match read {
-                ffi::SQLITE_OK if page::is_whole_frame(before, &whole) => {
-                    bytes.copy_from_slice(&whole[FRAME_HEAD..]);
-                    return ffi::SQLITE_OK;
-                }
-                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => std::thread::yield_now(),
-                code => return code,
-            }
-        }
-        main.damage()
-    }
-
-    fn write_log(&mut self, main: &mut Checked, bytes: &[u8], at: i64) -> c_int {
-        if at == 0 {
-            main.stale_from = NONE;
-        } else if let (Some(frame), FRAME_HEAD) = (frame_of_head(at), bytes.len()) {
-            // Checksums are made anew from the first stale frame on.
-            main.stale_from += i64::from(frame == main.stale_from);
-            main.begun = frame;
-        } else if let (Some(frame), PAGE) = (frame_of_page(at), bytes.len()) {
-            if main.begun != frame {
-                main.stale_from = main.stale_from.min(frame);
-            }
-            main.begun = NONE;
-        }
-        self.write(bytes, at)
-    }
-
-    /// Takes note of what SQLite says of itself.
-    fn control(&mut self, op: c_int) {
-        match (op, self.copying) {
-            (ffi::SQLITE_FCNTL_CKPT_START, _) => {
-                self.copying = Copying::Not;
-                if let (Some(salts), Some(frames)) = (self.salts(), self.word(SHM_COPIED)) {
-                    let note = Note { salts, frames, complete: false };
-                    self.copying = Copying::Runs(note);
-                    self.set_note(note);
-                }
-            }
-            (ffi::SQLITE_FCNTL_CKPT_DONE, Copying::Runs(note)) => self.copying = Copying::Ended(note),
-            _ => {}
-        }
-    }
-
-    /// The file gets its length: every page was copied.
-    fn truncated(&mut self) {
-        if let Copying::Ended(note) = self.copying {
-            self.copying = Copying::Not;
-            self.set_note(Note { complete: true, ..note });
-        }
-    }
-}
-
-/// The number of the page at an offset of the main file.
-fn number(at: i64) -> Option<u32> {
-    (at >= 0 && at % PAGE as i64 == 0).then(|| u32::try_from(at / PAGE as i64 + 1).ok()).flatten()
-}
-
-fn frame_of_head(at: i64) -> Option<i64> {
-    let behind = at - LOG_HEAD as i64;
-    (behind >= 0 && behind % FRAME as i64 == 0).then_some(behind / FRAME as i64)
-}
-
-fn frame_of_page(at: i64) -> Option<i64> {
-    frame_of_head(at - FRAME_HEAD as i64)
-}
 
 /// The file behind SQLite's pointer.
 ///
@@ -321,7 +45,7 @@ unsafe fn main_of<'a>(log: &Checked) -> &'a mut Checked {
     unsafe { &mut *log.main }
 }
 
-/// A buffer of SQLite's.
+/// A buffer of SQLite's that is to be filled.
 ///
 /// # Safety
 /// `bytes` has `length` bytes that nobody else uses during the call.
@@ -330,11 +54,20 @@ unsafe fn buffer<'a>(bytes: *mut c_void, length: c_int) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(bytes.cast(), usize::try_from(length).unwrap_or(0)) }
 }
 
+/// A buffer of SQLite's that is to be written.
+///
+/// # Safety
+/// `bytes` has `length` bytes that nobody changes during the call.
+unsafe fn content<'a>(bytes: *const c_void, length: c_int) -> &'a [u8] {
+    // SAFETY: SQLite gives buffers of the length that it names.
+    unsafe { std::slice::from_raw_parts(bytes.cast(), usize::try_from(length).unwrap_or(0)) }
+}
+
 type File = *mut ffi::sqlite3_file;
 
 unsafe extern "C" fn close(file: File) -> c_int {
     // SAFETY: SQLite closes an open file, once.
-    let code = unsafe { pass!(checked(file).inner(), xClose) };
+    let code = unsafe { pass!(checked(file).inner, xClose) };
     // SAFETY: the memory is SQLite's until this call returns.
     unsafe { (*file).pMethods = ptr::null() };
     code
@@ -346,8 +79,8 @@ unsafe extern "C" fn read_main(file: File, bytes: *mut c_void, length: c_int, at
 }
 
 unsafe extern "C" fn write_main(file: File, bytes: *const c_void, length: c_int, at: i64) -> c_int {
-    // SAFETY: the contract of `xWrite`; the buffer is only read.
-    unsafe { checked(file).write_main(buffer(bytes.cast_mut(), length), at) }
+    // SAFETY: the contract of `xWrite`.
+    unsafe { checked(file).write_main(content(bytes, length), at) }
 }
 
 unsafe extern "C" fn read_log(file: File, bytes: *mut c_void, length: c_int, at: i64) -> c_int {
@@ -360,11 +93,11 @@ unsafe extern "C" fn read_log(file: File, bytes: *mut c_void, length: c_int, at:
 }
 
 unsafe extern "C" fn write_log(file: File, bytes: *const c_void, length: c_int, at: i64) -> c_int {
-    // SAFETY: as for `read_log`; the buffer is only read.
+    // SAFETY: as for `read_log`.
     unsafe {
         let log = checked(file);
         let main = main_of(log);
-        log.write_log(main, buffer(bytes.cast_mut(), length), at)
+        log.write_log(main, content(bytes, length), at)
     }
 }
 
@@ -372,7 +105,7 @@ unsafe extern "C" fn truncate_main(file: File, size: i64) -> c_int {
     // SAFETY: an open file.
     unsafe {
         checked(file).truncated();
-        pass!(checked(file).inner(), xTruncate, size)
+        pass!(checked(file).inner, xTruncate, size)
     }
 }
 
@@ -385,13 +118,13 @@ unsafe extern "C" fn control_main(file: File, op: c_int, argument: *mut c_void) 
             return ffi::SQLITE_OK;
         }
         this.control(op);
-        pass!(this.inner(), xFileControl, op, argument)
+        pass!(this.inner, xFileControl, op, argument)
     }
 }
 
 unsafe extern "C" fn abilities(file: File) -> c_int {
     // SAFETY: an open file. A part of a page has no checksum.
-    unsafe { pass!(checked(file).inner(), xDeviceCharacteristics) & !ffi::SQLITE_IOCAP_SUBPAGE_READ }
+    unsafe { pass!(checked(file).inner, xDeviceCharacteristics) & !ffi::SQLITE_IOCAP_SUBPAGE_READ }
 }
 
 unsafe extern "C" fn shm_map(
@@ -404,7 +137,7 @@ unsafe extern "C" fn shm_map(
     // SAFETY: the contract of `xShmMap`: `at` takes the address of the part, or null.
     unsafe {
         let this = checked(file);
-        let code = pass!(this.inner(), xShmMap, part, size, extend, at);
+        let code = pass!(this.inner, xShmMap, part, size, extend, at);
         if part == 0 {
             this.shm = if code == ffi::SQLITE_OK { (*at).cast() } else { ptr::null() };
         }
@@ -420,14 +153,14 @@ unsafe extern "C" fn shm_lock(file: File, offset: c_int, count: c_int, flags: c_
             // The end of a write: what it wrote twice has its checksums, or is gone.
             this.stale_from = NONE;
         }
-        pass!(this.inner(), xShmLock, offset, count, flags)
+        pass!(this.inner, xShmLock, offset, count, flags)
     }
 }
 
 unsafe extern "C" fn shm_barrier(file: File) {
     // SAFETY: an open file.
     unsafe {
-        let inner = checked(file).inner();
+        let inner = checked(file).inner;
         if let Some(barrier) = (*(*inner).pMethods).xShmBarrier {
             barrier(inner);
         }
@@ -439,7 +172,7 @@ unsafe extern "C" fn shm_unmap(file: File, delete: c_int) -> c_int {
     unsafe {
         let this = checked(file);
         this.shm = ptr::null();
-        pass!(this.inner(), xShmUnmap, delete)
+        pass!(this.inner, xShmUnmap, delete)
     }
 }
 
@@ -448,7 +181,7 @@ macro_rules! passed_on {
     ($($name:ident = $method:ident($($argument:ident: $type:ty),*);)*) => {$(
         unsafe extern "C" fn $name(file: File $(, $argument: $type)*) -> c_int {
             // SAFETY: an open file, and SQLite's own arguments.
-            unsafe { pass!(checked(file).inner(), $method $(, $argument)*) }
+            unsafe { pass!(checked(file).inner, $method $(, $argument)*) }
         }
     )*};
 }
@@ -533,18 +266,9 @@ unsafe extern "C" fn open(
         if main.is_null() && flags & ffi::SQLITE_OPEN_MAIN_DB == 0 {
             return open(below, name, file, flags, out);
         }
-        let this = Checked {
-            head: ffi::sqlite3_file { pMethods: ptr::null() },
-            main,
-            shm: ptr::null(),
-            unproven: true,
-            damaged: false,
-            stale_from: NONE,
-            begun: NONE,
-            copying: Copying::Not,
-        };
-        ptr::write(file.cast(), this);
-        let inner = checked(file).inner();
+        let this: *mut Checked = file.cast();
+        let inner: File = this.add(1).cast();
+        ptr::write(this, Checked::closed(inner, main));
         (*inner).pMethods = ptr::null();
         let code = open(below, name, inner, flags, out);
         // One that failed may still have to be closed.
