@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ._hits import Hits
-from ._native import Store, Table, _Catalog, _Query
+from ._native import Store, Table, _Catalog, _items, _Query
 from ._outside import declare
 from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
@@ -76,7 +76,7 @@ def create_tags(
     txn: str | None = None,
 ) -> Rows[Tag]:
     """See ``Store.create_tags``."""
-    names = list(names)
+    names = _items(names)
     columns = {"type": type, "unit": unit, "version": version}
     types, units, versions = (_column(of, name, len(names)) for name, of in columns.items())
     rows = [
@@ -90,7 +90,7 @@ def _column(column: Any, name: str, rows: int) -> list[Any]:
     """One value for all rows, or one each."""
     if column is None or isinstance(column, str | int):
         return [column] * rows
-    column = list(column)
+    column = _items(column)
     if len(column) != rows:
         raise Invalid(
             f"{name} has {len(column)} rows, and there are {rows} names", "give one each, or one for all"

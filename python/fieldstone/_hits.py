@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._native import Hit, Store, Table, _Catalog, _HitTable, _Query
+from ._native import Hit, Store, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
 from ._rows import Box, Rows
 from .errors import Invalid, NotFound
@@ -115,7 +115,7 @@ class Hits:
 
         `by`: "run", "step", "variable", "tag", or several of these. Values that are no numbers count only.
         """
-        return self._ask.aggregate(self._query, [by] if isinstance(by, str) else list(by))
+        return self._ask.aggregate(self._query, [by] if isinstance(by, str) else _items(by))
 
     def time_series(self) -> Table:
         """Count, least, greatest and mean number per run and step: columns run step time count min max

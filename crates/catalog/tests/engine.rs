@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_catalog::engine::{
     AttrRow, Cell, CommitRef, Database, Decision, Dialect, FieldRow, Flow, Index, Probe, RunSelect, Sqlite,
-    Tables, Wait,
+    Standing, Tables, Wait,
 };
+use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
@@ -299,7 +300,6 @@ fn field(step: i64, removal: bool, transaction: Option<Id>) -> FieldRow {
         variable: Some(variable()),
         step: Some(step),
         sequence: step as u64 + 1,
-        stamp: step as u64 + 1,
         transaction,
         removal,
         dtype: None,
@@ -335,16 +335,23 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
     // Of step 7 no field was read yet; one that is older may come from another log.
     assert_eq!(places.iter().map(|place| place.step).collect::<Vec<_>>(), [Some(0), Some(1), Some(7)]);
     assert_eq!((&places[0].run, places[0].variable.as_ref()), (&run(), Some(&variable())));
-    index.set_held(&places[0], false).unwrap();
-    index.set_held(&places[1], true).unwrap();
-    index.set_held(&places[2], false).unwrap();
+    let opaque = Standing { held: true, array: None };
+    let array = Standing { held: true, array: Some((DType::F8, vec![4, 5])) };
+    assert!(places[1].array, "of the last step it must be known which array is there");
+    index.set_held(&places[0], &Standing::default()).unwrap();
+    index.set_held(&places[1], &array).unwrap();
+    index.set_held(&places[2], &Standing::default()).unwrap();
     assert!(index.rechecks(9).unwrap().is_empty());
     assert_eq!(index.held_places(None, 9).unwrap().len(), 1);
     index.end_apply().unwrap();
     assert_eq!(held(&mut index), Some((vec![1], 1, Some(vec![4, 5]))));
     apply(&mut index, &[]);
     let last = index.held_places(None, 9).unwrap();
-    index.set_held(&last[0], false).unwrap();
+    index.set_held(&last[0], &opaque).unwrap();
+    index.end_apply().unwrap();
+    assert_eq!(held(&mut index), Some((vec![1], 1, None)), "no array is left");
+    apply(&mut index, &[]);
+    index.set_held(&last[0], &Standing::default()).unwrap();
     index.end_apply().unwrap();
     assert_eq!(held(&mut index), None, "nothing stands on the run");
 }
@@ -352,13 +359,13 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
 #[test]
 fn fields_of_a_transaction_wait_for_its_decision() {
     let mut index = index();
-    let decide = |kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (9 + u64::from(kinds), WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+    let decide = |kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (9 + u64::from(kinds), WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+        )
     };
     let prepared = [field(0, false, Some(TRANSACTION))];
     index.begin_apply(Wait::Yes).unwrap();
@@ -522,13 +529,13 @@ fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
 #[test]
 fn what_a_transaction_kept_out_comes_back_by_replay() {
     let mut index = index();
-    let decide = |stamp: u64, kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (stamp, WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+    let decide = |stamp: u64, kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (stamp, WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+        )
     };
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     index.begin_apply(Wait::Yes).unwrap();

@@ -226,7 +226,8 @@ pub fn parse_box(text: &str) -> Result<(Vec<i64>, Vec<i64>)> {
         Error::invalid(format!("'{text}' is no box"))
             .with_hint("write FROM:TO for each dimension, half-open: 75:81,60:81,200:226")
     };
-    let Expr::Term(Term::Region(parts, _)) = parse_expr(&format!("box={text}"))? else { return Err(wrong()) };
+    let expr = parse_expr(&format!("box={text}"))?;
+    let Expr::Term(Term::Region(parts, _)) = &expr else { return Err(wrong()) };
     let mut ends = (Vec::new(), Vec::new());
     for (i, part) in parts.iter().enumerate() {
         match part {

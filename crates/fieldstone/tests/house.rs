@@ -42,7 +42,13 @@ const TOO_LONG: usize = 1_200;
 /// Where `unsafe` may stand, each with the reason; a name that ends in `/` is a folder.
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("capi/", "a C ABI takes raw pointers from its caller"),
+    (
+        "crates/catalog/src/engine/fork.rs",
+        "SQLite's mutexes and its fstat are wrapped for processes that fork",
+    ),
+    ("crates/catalog/tests/fork.rs", "it forks, and waits for its children"),
     ("crates/core/src/env/real.rs", "sync_file_range, for which rustix has no binding"),
+    ("crates/store/src/fork.rs", "a list that needs no lock, which a fork could leave locked"),
     ("python/src/catalog/arrow.rs", "C structures of Arrow are taken out of capsules"),
     ("python/src/data.rs", "memory of Python objects is read and filled without copying it"),
 ];

@@ -20,12 +20,13 @@ use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
 use crate::files::Files;
 use crate::fork::PerProcess;
+use crate::join::Sources;
 use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{ALL_KINDS, Refresher, Snapshot};
-use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
+use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot, claim_levels};
+use crate::writer::{self, Existence, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -64,6 +65,8 @@ pub struct LocalStore {
     id: Id,
     /// Version of the marker, where it is not ours.
     marker_version: Option<String>,
+    /// Whether the store was there when it was opened, or was made since.
+    existence: Arc<Existence>,
     pinned: Option<Arc<Snapshot>>,
     process: PerProcess<State>,
 }
@@ -74,10 +77,14 @@ struct State {
     files: Arc<Files>,
     refresher: Mutex<Refresher>,
     writer: Mutex<Writer>,
+    /// Encoded first levels that are claimed, or need no claim.
+    claimed: Mutex<HashSet<Vec<u8>>>,
+    /// Transactions that this process opened.
+    begun: Mutex<HashSet<Id>>,
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
     /// Who has side records for our flushes.
-    sources: Mutex<Vec<Weak<dyn SideSource>>>,
+    sources: Sources,
     /// What checkpoints of this process left in which folder.
     checkpoints: Mutex<HashMap<PathBuf, Durable>>,
     /// The field of many pieces that was asked for last: the hits of a query follow one another in it.
@@ -97,9 +104,11 @@ struct LastField {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout, options: &LocalOptions) -> State {
+    fn new(env: &Env, layout: &Layout, options: &LocalOptions, existence: &Arc<Existence>) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
+        let sources = Sources::default();
+        let writer = Writer::new(env.clone(), layout.clone(), sources.clone(), existence.clone());
         State {
             refresher: Mutex::new(Refresher::new(
                 env.clone(),
@@ -107,9 +116,11 @@ impl State {
                 Arc::new(BlockCache::default()),
             )),
             files,
-            writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
+            writer: Mutex::new(writer),
+            claimed: Mutex::default(),
+            begun: Mutex::default(),
             own_datasets: Mutex::default(),
-            sources: Mutex::default(),
+            sources,
             checkpoints: Mutex::default(),
             last: Mutex::default(),
         }
@@ -131,8 +142,12 @@ impl LocalStore {
         }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
-        let state = State::new(&env, &layout, &options);
+        let existence = Arc::new(Existence::default());
+        let state = State::new(&env, &layout, &options, &existence);
         let found = find_identity(&env, &layout, &state)?;
+        if let Some(found) = &found {
+            existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
+        }
         let marker_version = writer::foreign_marker(&env, &layout)?;
         match &found {
             None if options.must_exist => {
@@ -168,6 +183,7 @@ impl LocalStore {
             schema,
             id,
             marker_version,
+            existence,
             pinned: None,
         };
         if let Some(text) = &store.options.at {
@@ -184,18 +200,18 @@ impl LocalStore {
     pub fn create(&self) -> Result<()> {
         self.check_writable()?;
         self.check_versions(&*self.snapshot()?)?;
-        writer::create_store(&self.env, &self.layout, self.identity()).map(drop)
+        writer::create_store(&self.env, &self.layout, self.identity(), &self.existence).map(drop)
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options, &self.existence))
     }
 
     /// The snapshot that a read of now sees.
     fn snapshot(&self) -> Result<Arc<Snapshot>> {
         match &self.pinned {
             Some(pinned) => Ok(pinned.clone()),
-            None => lock(&self.state().refresher).refresh(),
+            None => lock(&self.state().refresher).refresh(Look::Hints),
         }
     }
 
@@ -233,14 +249,37 @@ impl LocalStore {
     fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
         let uid = self.env.identity.uid();
         match snapshot.owner(prefix) {
-            Some(owner) if owner != uid => {
-                let name = self.env.identity.user_name(owner);
-                let dataset = report::dataset_text(prefix);
-                Err(Error::denied(format!("dataset {dataset} is owned by {name}"))
-                    .with_hint(format!("ask {name}, or archive under another dataset")))
-            }
+            Some(owner) if owner != uid => Err(self.not_owner(prefix, owner)),
             _ => Ok(()),
         }
+    }
+
+    /// Claims encoded first levels where others may write into the store; Denied where somebody else did.
+    fn claim_levels(&self, levels: &BTreeSet<Vec<u8>>) -> Result<()> {
+        let state = self.state();
+        let new: Vec<&Vec<u8>> = {
+            let claimed = lock(&state.claimed);
+            levels.iter().filter(|level| !claimed.contains(*level)).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
+            Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
+            Ok(false) => {}
+            Err((level, owner)) => {
+                lock(&state.own_datasets).remove(&level);
+                return Err(self.not_owner(&level, owner));
+            }
+        }
+        Ok(())
+    }
+
+    fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
+        let name = self.env.identity.user_name(owner);
+        let dataset = report::dataset_text(prefix);
+        Error::denied(format!("dataset {dataset} is owned by {name}"))
+            .with_hint(format!("ask {name}, or archive under another dataset"))
     }
 
     fn check_dataset(&self, key: &FieldKey) -> Result<()> {
@@ -265,19 +304,12 @@ impl LocalStore {
         lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
     }
 
-    /// Those who have side records for our flushes and still live.
-    fn sources(&self) -> Vec<Arc<dyn SideSource>> {
-        let mut sources = lock(&self.state().sources);
-        sources.retain(|source| source.strong_count() > 0);
-        sources.iter().filter_map(Weak::upgrade).collect()
-    }
-
     /// Takes what others have for a session's next flush.
     fn drain(&self, session: Option<Id>) -> Result<()> {
-        for source in self.sources() {
+        for source in self.state().sources.alive() {
             let records = source.drain(session)?;
             if !records.is_empty() {
-                lock(&self.state().writer).take_side(session, records);
+                lock(&self.state().writer).take_drained(session, records);
             }
         }
         Ok(())
@@ -298,7 +330,8 @@ impl LocalStore {
         flushed: Option<writer::Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) else {
+        let verdict = snapshot.verdict(transaction, self.env.identity.uid());
+        let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
             return Ok(());
         };
         if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
@@ -311,12 +344,58 @@ impl LocalStore {
         .with_hint("begin a new transaction"))
     }
 
+    /// Denied where a transaction holds what other users flushed and nothing of ours: a user decides for his
+    /// own logs.
+    fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
+        let other = snapshot.prepared_by_all(transaction).next();
+        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
+        if lock(&self.state().begun).contains(&transaction) {
+            return Ok(());
+        }
+        let name = self.env.identity.user_name(log.uid);
+        Err(Error::denied(format!(
+            "transaction {transaction} is {name}'s: each user decides for his own logs"
+        ))
+        .with_hint(format!("ask {name} to commit or abort it")))
+    }
+
+    /// Ends a transaction. `given`: somebody else may have its id.
+    fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
+        self.check_writable()?;
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.discard(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
+            if verdict.aborted() == commit {
+                self.check_open(transaction, None, &snapshot)?;
+            }
+        } else {
+            let covers = snapshot.prepared(transaction, user);
+            self.check_decider(transaction, &covers, &snapshot)?;
+            // The end is written even of nothing, for those who have joined and not flushed yet.
+            if given || !covers.is_empty() || verdict.is_some() {
+                let kinds = ALL_KINDS;
+                self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
+            }
+        }
+        let state = self.state();
+        lock(&state.writer).end(transaction);
+        lock(&state.begun).remove(&transaction);
+        Ok(())
+    }
+
     /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
     fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
         let covers = decision.covers.clone();
-        lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        let written = lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        lock(&self.state().refresher).wrote(written.slot);
         if !ends {
             return Ok(());
         }
@@ -324,7 +403,7 @@ impl LocalStore {
         // told here, because one of us always sees the other.
         let late: Vec<String> = self
             .snapshot()?
-            .prepared(transaction)
+            .prepared(transaction, self.env.identity.uid())
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())
@@ -371,10 +450,9 @@ impl LocalStore {
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let mut refresher = lock(&self.state().refresher);
-        let snapshot = refresher.refresh()?;
+        let snapshot = refresher.refresh(Look::Hints)?;
         self.check_versions(&snapshot)?;
-        let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
-        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), snapshot: Some(snapshot.clone()) };
+        let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
 }
@@ -385,7 +463,7 @@ fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<Sto
     if let Some(Ok(marker)) = marker {
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }
-    let snapshot = lock(&state.refresher).refresh()?;
+    let snapshot = lock(&state.refresher).refresh(Look::All)?;
     let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
     match (told, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
@@ -515,8 +593,12 @@ impl FieldStore for LocalStore {
         self.check_writable()?;
         self.drain(transaction)?;
         let state = self.state();
-        if !lock(&state.writer).has_work(transaction) {
-            return Ok(());
+        {
+            let mut writer = lock(&state.writer);
+            writer.check(transaction)?;
+            if !writer.has_work(transaction) {
+                return Ok(());
+            }
         }
         let (horizon, snapshot) = self.horizon()?;
         if let Some(id) = transaction {
@@ -529,20 +611,28 @@ impl FieldStore for LocalStore {
                     lock(&state.own_datasets).remove(&prefix);
                 })?;
             }
-            writer.flush(transaction, horizon, &|| Ok(self.identity()))?
+            let claim = |levels: &BTreeSet<Vec<u8>>| self.claim_levels(levels);
+            writer.flush(transaction, horizon, &claim, &|| Ok(self.identity()))?
         };
+        if let Some(flushed) = &flushed {
+            lock(&state.refresher).wrote(flushed.slot);
+        }
         if let (Some(id), Some(_)) = (transaction, flushed) {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_open(id, flushed, &*self.snapshot()?)?;
         }
-        self.sources().iter().for_each(|source| source.flushed(transaction));
+        state.sources.alive().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
 
     fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.sources().iter().for_each(|source| source.discarded(transaction));
+        self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
         lock(&self.state().writer).discard(transaction);
         Ok(())
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).check(transaction)
     }
 
     fn unflushed(&self) -> u64 {
@@ -550,7 +640,10 @@ impl FieldStore for LocalStore {
     }
 
     fn refresh(&self) -> Result<()> {
-        self.snapshot().map(drop)
+        if self.pinned.is_none() {
+            lock(&self.state().refresher).refresh(Look::All)?;
+        }
+        Ok(())
     }
 
     fn version(&self) -> Result<String> {
@@ -574,7 +667,11 @@ impl FieldStore for LocalStore {
         let exact = self.schema.resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.snapshot()?;
-            let key = encode_key(key).bytes;
+            let key = encode_key(key);
+            if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
+                return Err(loss.error());
+            }
+            let key = key.bytes;
             let state = self.state();
             let same = |last: &&LastField| {
                 Arc::ptr_eq(&last.snapshot, &snapshot) && last.key == key && last.own == options.transaction
@@ -593,7 +690,13 @@ impl FieldStore for LocalStore {
                 return Ok(field);
             }
         }
-        get_by_request(self, key, options)
+        let found = get_by_request(self, key, options);
+        let snapshot = self.snapshot()?;
+        let loss = match &found {
+            Ok(field) => snapshot.loss(&field.encoded_key()[..level_ends(field.encoded_key())?[0]]),
+            Err(_) => snapshot.losses.first(),
+        };
+        loss.map_or(found, |loss| Err(loss.error()))
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
@@ -608,7 +711,7 @@ impl FieldStore for LocalStore {
         let state = self.state();
         let snapshot = self.snapshot()?;
         let refresher = lock(&state.refresher);
-        let mut status = report::status(&self.env, &self.layout, &snapshot, refresher.slots())?;
+        let mut status = report::status(&self.env, &self.layout, &snapshot, &refresher)?;
         status.url = self.options.url.clone();
         status.schema = self.schema.name().unwrap_or("custom").to_owned();
         status.unflushed = lock(&state.writer).unflushed();
@@ -632,29 +735,17 @@ impl FieldStore for LocalStore {
 
     fn begin(&self) -> Result<Id> {
         self.check_writable()?;
-        Ok(writer::random_id(&self.env))
+        let id = writer::random_id(&self.env);
+        lock(&self.state().begun).insert(id);
+        Ok(id)
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.check_writable()?;
-        if commit {
-            self.flush(Some(transaction))?;
-        } else {
-            self.discard(Some(transaction))?;
-        }
-        let (horizon, snapshot) = self.horizon()?;
-        if let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) {
-            if verdict.aborted() != commit {
-                return Ok(());
-            }
-            return self.check_open(transaction, None, &snapshot);
-        }
-        let covers = snapshot.prepared(transaction);
-        // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit && snapshot.verdicts.get(&transaction).is_none() {
-            return Ok(());
-        }
-        self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
+        self.end(transaction, commit, true)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.end(transaction, false, false)
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
@@ -666,15 +757,17 @@ impl FieldStore for LocalStore {
             self.flush(Some(transaction))?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        let verdict = snapshot.verdicts.get(&transaction);
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
         if verdict.is_some_and(|verdict| verdict.aborted()) {
             return self.check_open(transaction, None, &snapshot);
         }
+        self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
         let before = verdict.map_or(0, |verdict| verdict.kinds());
         let kinds = (before | on) & !off;
         let covers = match verdict {
             Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
-            _ => snapshot.prepared(transaction),
+            _ => snapshot.prepared(transaction, user),
         };
         let covered = |(writer, sequence): &(Id, u64)| {
             verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))
@@ -712,10 +805,15 @@ impl FieldStore for LocalStore {
     }
 
     fn close(&self) -> Result<()> {
+        // What was lost before does not keep the rest from being flushed: there is no later call.
+        let lost = self.check_lost(None);
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         lock(&self.state().writer).close();
-        self.sources().iter().for_each(|source| source.closed());
-        flushed
+        self.state().sources.alive().iter().for_each(|source| source.closed());
+        match (lost, flushed) {
+            (Err(lost), Err(e)) => Err(e.context(lost.message())),
+            (lost, flushed) => lost.and(flushed),
+        }
     }
 
     fn home(&self) -> Home {
@@ -732,6 +830,6 @@ impl FieldStore for LocalStore {
     }
 
     fn attach(&self, source: Weak<dyn SideSource>) {
-        lock(&self.state().sources).push(source);
+        self.state().sources.attach(source);
     }
 }

@@ -14,6 +14,7 @@ use pyo3::types::{PyTuple, PyType};
 use super::hits::{PyHit, Source, Users};
 use super::values;
 use crate::errors::invalid;
+use crate::sequence::Several;
 use crate::store::Store;
 use crate::table::{Column, Table, ValueColumn};
 
@@ -127,13 +128,13 @@ impl PyHitTable {
 
     /// Those that have an element in common with the box of their variable, by the order of `variables`:
     /// first element and end along dimensions. No box: none of the hits.
-    fn touching(&self, boxes: Vec<Option<Vec<(usize, i64, i64)>>>) -> PyHitTable {
+    fn touching(&self, boxes: Several<Option<Several<(usize, i64, i64)>>>) -> PyHitTable {
         let (table, (_, places)) = (&*self.table, self.grouped());
         let touches = |row: usize| {
-            let Some(Some(along)) = boxes.get(places[row]) else { return false };
+            let Some(Some(along)) = boxes.0.get(places[row]) else { return false };
             let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
             let (start, count) = (&table.start[ends.clone()], &table.count[ends]);
-            along.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
+            along.0.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
                 (Some(first), Some(extent)) => first < high && first.saturating_add(*extent) > *low,
                 _ => low < high,
             })
@@ -166,39 +167,39 @@ impl PyHitTable {
     #[classmethod]
     fn _restore(
         _class: &Bound<'_, PyType>,
-        names: Vec<(Vec<u32>, Vec<String>)>,
-        when: (Vec<Option<i64>>, Vec<Option<f64>>),
-        versions: (Vec<i64>, Vec<i64>),
-        values: Vec<(u8, Bound<'_, PyAny>)>,
-        boxes: (Vec<u64>, Vec<i64>, Vec<i64>),
-        users: (Vec<u32>, BTreeMap<u32, String>),
+        names: Several<(Several<u32>, Several<String>)>,
+        when: (Several<Option<i64>>, Several<Option<f64>>),
+        versions: (Several<i64>, Several<i64>),
+        values: Several<(u8, Bound<'_, PyAny>)>,
+        boxes: (Several<u64>, Several<i64>, Several<i64>),
+        users: (Several<u32>, BTreeMap<u32, String>),
     ) -> PyResult<PyHitTable> {
-        let coded = |(codes, words): (Vec<u32>, Vec<String>)| Coded {
+        let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
             codes,
             words: words.into_iter().map(Arc::from).collect(),
         };
-        let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names) else {
+        let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names.0) else {
             return Err(invalid("hits that were pickled by something else", "pickle them again"));
         };
-        let values = values.iter().map(|(kind, object)| {
+        let values = values.0.iter().map(|(kind, object)| {
             values::of_kind(object, ValueType::from_u8(*kind).unwrap_or(ValueType::Json), "a value")
         });
-        let rows = when.0.len();
+        let rows = when.0.0.len();
         let table = HitTable {
             project: coded(project),
             run: coded(run),
-            step: when.0,
-            time: when.1,
+            step: when.0.0,
+            time: when.1.0,
             variable: coded(variable),
-            variable_version: versions.0,
+            variable_version: versions.0.0,
             tag: coded(tag),
-            tag_version: versions.1,
+            tag_version: versions.1.0,
             unit: coded(unit),
             value: values.collect::<PyResult<_>>()?,
-            offsets: boxes.0,
-            start: boxes.1,
-            count: boxes.2,
-            user: users.0,
+            offsets: boxes.0.0,
+            start: boxes.1.0,
+            count: boxes.2.0,
+            user: users.0.0,
             id: vec![nobody(); rows],
             visited: 0,
         };

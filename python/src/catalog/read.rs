@@ -11,6 +11,7 @@ use super::hit_table::PyHitTable;
 use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
+use crate::sequence::Several;
 use crate::store::transaction;
 use crate::table::{Column, Table, ValueColumn};
 
@@ -88,8 +89,8 @@ impl PyCatalog {
         py.detach(|| self.catalog.count(query)).or_raise()
     }
 
-    fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Vec<String>) -> PyResult<Table> {
-        let groups = by.iter().map(|word| match &**word {
+    fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Several<String>) -> PyResult<Table> {
+        let groups = by.0.iter().map(|word| match &**word {
             "run" => Ok(By::Run),
             "step" => Ok(By::Step),
             "variable" => Ok(By::Variable),
@@ -204,15 +205,15 @@ impl PyCatalog {
 
     /// A table of columns of values; None is absent.
     #[staticmethod]
-    fn table(names: Vec<String>, columns: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Table> {
-        let rows = columns.first().map_or(0, Vec::len);
-        let columns = columns.iter().map(|column| {
-            let cells = column.iter().map(|cell| match cell.is_none() {
+    fn table(names: Several<String>, columns: Several<Several<Bound<'_, PyAny>>>) -> PyResult<Table> {
+        let rows = columns.0.first().map_or(0, |column| column.0.len());
+        let columns = columns.0.iter().map(|column| {
+            let cells = column.0.iter().map(|cell| match cell.is_none() {
                 true => Ok(Value::Null),
                 false => values::infer(cell, "a cell"),
             });
             Ok(Column::Value(ValueColumn::new(cells.collect::<PyResult<_>>()?)))
         });
-        Ok(Table::new(names.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
+        Ok(Table::new(names.0.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
     }
 }

@@ -17,6 +17,7 @@ use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data;
 use crate::errors::{Raise, invalid};
 use crate::request::type_name;
+use crate::sequence::Several;
 use crate::store::transaction;
 
 /// Name, version, dtype, shape, dims, attributes, coordinates, decomposition and finders of a variable.
@@ -25,9 +26,9 @@ type VariableRow<'py> = (
     i64,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
-    Option<Vec<String>>,
+    Option<Several<String>>,
     Option<Bound<'py, PyDict>>,
-    Vec<(u32, Bound<'py, PyAny>)>,
+    Several<(u32, Bound<'py, PyAny>)>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
 );
@@ -54,7 +55,7 @@ fn coordinate(object: &Bound<'_, PyAny>) -> PyResult<Coordinate> {
 fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     let (name, version, dtype, shape, dims, attrs, coords, decomposition, finders) = row;
     let attrs = values::named(attrs.as_ref(), "attrs")?;
-    let coords = coords.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
+    let coords = coords.0.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
     let dtype = optional(&dtype).map(data::parse_dtype).transpose()?;
     let finders = optional(&finders).map(features::declared).transpose()?;
     if let (Some(dtype), Some(_)) = (dtype, &finders) {
@@ -63,7 +64,7 @@ fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     Ok(VariableDecl {
         dtype,
         shape: data::numbers("shape", optional(&shape))?,
-        dims: dims.unwrap_or_default(),
+        dims: dims.map(|dims| dims.0).unwrap_or_default(),
         attrs,
         coords: coords.collect::<PyResult<_>>()?,
         decomposition: data::numbers("decomposition", optional(&decomposition))?,
@@ -155,10 +156,10 @@ impl PyCatalog {
         &self,
         py: Python<'_>,
         run: RunPair,
-        rows: Vec<VariableRow<'_>>,
+        rows: Several<VariableRow<'_>>,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let variables = rows.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
+        let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
         let (run, txn) = (run_name(run), transaction(txn)?);
         py.detach(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
     }
@@ -188,10 +189,10 @@ impl PyCatalog {
     fn create_tags(
         &self,
         py: Python<'_>,
-        rows: Vec<TagRow>,
+        rows: Several<TagRow>,
         txn: Option<&str>,
     ) -> PyResult<Vec<super::rows::ShownTag>> {
-        let tags = rows.into_iter().map(|(name, version, kind, unit)| {
+        let tags = rows.0.into_iter().map(|(name, version, kind, unit)| {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
         let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);

@@ -145,10 +145,10 @@ impl Index {
     pub fn apply_decisions(&mut self, decisions: Vec<Decision>) -> Result<Decided> {
         let mut decided = Decided::default();
         for decision in decisions {
-            let (id, print) = (decision.transaction, decision.print());
+            let (id, print) = (decision.transaction, &decision.print);
             self.decisions.insert(id, decision.clone());
             let mut txn = self.names.txn(&mut *self.db, id)?;
-            if txn.decided == print {
+            if txn.decided == *print {
                 continue;
             }
             decided.fields.push(id);
@@ -162,7 +162,7 @@ impl Index {
                 return Ok(decided);
             }
             txn = self.names.txn(&mut *self.db, id)?;
-            txn.decided = print;
+            txn.decided.clone_from(print);
             if decision.whole() || !decision.committed {
                 self.db.execute("DELETE FROM pending WHERE txn = $1", &[Cell::Int(txn.number)])?;
                 txn.dropped = true;

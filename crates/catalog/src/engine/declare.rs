@@ -26,7 +26,7 @@ pub(super) struct Dirty {
     steps: BTreeMap<(RunId, i64), bool>,
     variables: BTreeMap<(RunId, VariableId), bool>,
     tags: BTreeSet<TagId>,
-    pub fields: super::fields::Newest,
+    pub arrays: super::fields::Arrays,
 }
 
 impl Dirty {
@@ -382,21 +382,25 @@ impl Index {
         Ok(tags)
     }
 
-    fn variables_of(&mut self, run: RunId) -> Result<Vec<VariableId>> {
-        let mut variables = vec![NO_VARIABLE];
-        self.db.query("SELECT variable FROM variable WHERE run = $1", &[Cell::Int(run)], &mut |row| {
-            variables.push(row[0].int()?);
-            Ok(Flow::More)
-        })?;
-        Ok(variables)
-    }
-
+    /// Whether a field or an attribute stands on a step. Rows that are derived are not asked: they may still
+    /// have to be made.
     fn step_is_used(&mut self, run: RunId, step: i64) -> Result<bool> {
-        for variable in self.variables_of(run)? {
-            let sql = "SELECT step FROM held WHERE run = $1 AND variable = $2 AND step = $3";
-            if one_int(&mut *self.db, sql, &[run, variable, step].map(Cell::Int))?.is_some() {
-                return Ok(true);
-            }
+        // From one variable to the next: each takes at most two looks, however many steps it has.
+        let mut from = Some((NO_VARIABLE, step));
+        while let Some((variable, at_step)) = from {
+            let mut found = None;
+            let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) >= ($1, $2, $3) \
+                       ORDER BY run, variable, step LIMIT 1";
+            self.db.query(sql, &[run, variable, at_step].map(Cell::Int), &mut |row| {
+                found = Some((row[0].int()?, row[1].int()?, row[2].int()?));
+                Ok(Flow::Stop)
+            })?;
+            from = match found.filter(|found| found.0 == run) {
+                Some((_, _, there)) if there == step => return Ok(true),
+                Some((_, other, there)) if there < step => Some((other, step)),
+                Some((_, other, _)) => other.checked_add(1).map(|next| (next, step)),
+                None => None,
+            };
         }
         for tag in self.tags_of(run)? {
             let sql = "SELECT step FROM series WHERE run = $1 AND tag = $2 AND step = $3 LIMIT 1";

@@ -1,22 +1,29 @@
-//! Fields: which variable of a run is in which step.
+//! Fields: which variable of a run is in which step, and of which type and shape its arrays are.
 //!
-//! A field that is archived makes rows; one that is removed leaves a note, because another field may
-//! stand at the same run, variable and step: who applies asks the store and says what is so
-//! ([`Index::rechecks`], [`Index::set_held`]).
+//! A field that is archived makes rows. Where an entry may not be the newest of its key, the store is asked
+//! what stands at the run, variable and step ([`Index::rechecks`], [`Index::set_held`]): where a field
+//! was removed, and where arrays differ from one another or lie beside opaque bytes. So the tables follow
+//! from what the store holds, whatever the order in which entries came.
+//!
+//! Type and shape of a variable are those of its array at the last step that holds one; of several there,
+//! the last by key. `held.says` has a bit for arrays and one for opaque bytes that were seen at a place;
+//! that of arrays is cleared where the store has none.
 
-use std::collections::HashMap;
-
-use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName, kinds};
 
 use super::declare::shape_text;
 use super::index::{Doing, Index};
+use super::names::one_int;
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, VariableId};
 
-/// Variables whose newest field is kept in memory before it is written.
-const NEWEST: usize = 100_000;
+/// Variables whose last array is kept in memory before it is written.
+const LAST: usize = 100_000;
+/// Bits of `held.says`: arrays, opaque bytes.
+const ARRAY: i64 = 1;
+const OPAQUE: i64 = 2;
 
 /// A field, or its removal, by what its key says of run, variable and step.
 #[derive(Debug, Clone)]
@@ -31,8 +38,6 @@ pub struct FieldRow {
     pub user: u32,
     /// Number of its commit in the log.
     pub sequence: u64,
-    /// Stamp of its commit.
-    pub stamp: u64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
     /// Whether the field is removed.
@@ -53,10 +58,38 @@ pub struct HeldPlace {
     pub variable: Option<VariableName>,
     /// The step.
     pub step: Option<i64>,
+    /// Whether it must be known which array is there; else whether a field is there is enough.
+    pub array: bool,
 }
 
-/// What the newest fields of variables say.
-pub(super) type Newest = HashMap<(RunId, VariableId), ([u8; 32], Option<String>, Option<String>)>;
+/// What the store holds at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// Whether a field is there.
+    pub held: bool,
+    /// Type and shape of the last array by key.
+    pub array: Option<(DType, Vec<u64>)>,
+}
+
+/// Type and shape, as the tables have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Says {
+    dtype: Option<String>,
+    shape: Option<String>,
+}
+
+/// The last array of each variable that was looked at.
+pub(super) type Arrays = std::collections::HashMap<(RunId, VariableId), Last>;
+
+/// The last array of a variable.
+#[derive(Debug, Clone)]
+pub(super) struct Last {
+    /// Its step; `None` where the variable has no array.
+    step: Option<i64>,
+    says: Says,
+    /// Whether the table has it otherwise.
+    changed: bool,
+}
 
 impl Index {
     /// Applies entries of one log, in any order and as often as you like. Entries of a transaction count
@@ -74,29 +107,51 @@ impl Index {
                 None => NO_VARIABLE,
             };
             let key = (run, variable, row.step.unwrap_or(NO_STEP));
-            let cells = [key.0, key.1, key.2].map(Cell::Int);
             let seen = self.sees(writer, row);
             if row.removal || !seen {
-                self.note_recheck(&cells, row.removal && seen)?;
+                self.note_recheck(key, row.removal && seen)?;
                 last = None;
                 continue;
             }
-            if row.dtype.is_some() || row.shape.is_some() {
-                self.newest_field(writer, row, run, variable)?;
+            let says = if row.dtype.is_some() || row.shape.is_some() { ARRAY } else { OPAQUE };
+            if last != Some((key, says)) {
+                self.note_held(key, says)?;
+                last = Some((key, says));
             }
-            if last != Some(key) {
-                let sql = "INSERT INTO held (run, variable, step) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-                if self.db.execute(sql, &cells)? > 0 {
-                    self.dirty.used_step(key.0, key.2);
-                    self.dirty.used_variable(key.0, key.1);
-                    // A removal that is newer may have been read before.
-                    let sql = "UPDATE recheck SET open = 1 WHERE run = $1 AND variable = $2 AND step = $3";
-                    self.db.execute(sql, &cells)?;
-                }
-                last = Some(key);
+            if says == ARRAY {
+                self.note_array(key, row)?;
             }
         }
         Ok(())
+    }
+
+    /// Notes that a place holds a field, an array or opaque bytes.
+    fn note_held(&mut self, key: (RunId, VariableId, i64), says: i64) -> Result<()> {
+        let cells = [key.0, key.1, key.2, says].map(Cell::Int);
+        let here = "WHERE run = $1 AND variable = $2 AND step = $3";
+        if self.insert_held(key, says)? {
+            // A removal that is newer may have been read before.
+            return self.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells[..3]).map(|_| ());
+        }
+        let seen = one_int(&mut *self.db, &format!("SELECT says FROM held {here}"), &cells[..3])?;
+        if seen == Some(says) {
+            return Ok(());
+        }
+        // An array may hide opaque bytes or be hidden by them.
+        self.db.execute(&format!("UPDATE held SET says = {} {here}", ARRAY | OPAQUE), &cells[..3])?;
+        self.ask(key)
+    }
+
+    /// Adds a place that holds a field; `false` where it is known.
+    fn insert_held(&mut self, (run, variable, step): (RunId, VariableId, i64), says: i64) -> Result<bool> {
+        let sql =
+            "INSERT INTO held (run, variable, step, says) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        let new = self.db.execute(sql, &[run, variable, step, says].map(Cell::Int))? > 0;
+        if new {
+            self.dirty.used_step(run, step);
+            self.dirty.used_variable(run, variable);
+        }
+        Ok(new)
     }
 
     fn sees(&self, writer: Id, row: &FieldRow) -> bool {
@@ -108,66 +163,103 @@ impl Index {
         decision.is_some_and(|d| (d.visible)(kinds::FIELDS, writer, row.sequence).is_some())
     }
 
-    /// Notes that a place must be asked for, where it is said to hold a field. What was `removed` from is
-    /// kept for fields that are read later and may be older.
-    fn note_recheck(&mut self, place: &[Cell<'_>; 3], removed: bool) -> Result<()> {
-        let sql = match removed {
-            true => {
-                "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
-                 ON CONFLICT (run, variable, step) DO UPDATE SET open = 1"
-            }
-            false => {
-                "INSERT INTO recheck (run, variable, step, open) SELECT run, variable, step, 1 FROM held \
-                 WHERE run = $1 AND variable = $2 AND step = $3 \
-                 ON CONFLICT (run, variable, step) DO UPDATE SET open = 1"
-            }
-        };
-        self.db.execute(sql, place).map(|_| ())
+    /// Notes that a place must be asked for. What was `removed` from is kept for fields that are read
+    /// later and may be older. An entry that is not visible may have been: then what it hid is there again.
+    fn note_recheck(&mut self, key: (RunId, VariableId, i64), removed: bool) -> Result<()> {
+        if removed {
+            return self.ask(key);
+        }
+        let cells = [key.0, key.1, key.2].map(Cell::Int);
+        let here = "WHERE run = $1 AND variable = $2 AND step = $3";
+        let both = ARRAY | OPAQUE;
+        if self.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells)? > 0 {
+            return self.db.execute(&format!("UPDATE held SET says = {both} {here}"), &cells).map(|_| ());
+        }
+        let sql = format!(
+            "INSERT INTO recheck (run, variable, step, open) SELECT run, variable, step, 1 FROM held {here}"
+        );
+        self.db.execute(&sql, &cells).map(|_| ())
     }
 
-    fn newest_field(&mut self, writer: Id, row: &FieldRow, run: RunId, variable: VariableId) -> Result<()> {
-        let mut order = [0; 32];
-        order[..8].copy_from_slice(&row.stamp.to_be_bytes());
-        order[8..24].copy_from_slice(&writer.0);
-        order[24..].copy_from_slice(&row.sequence.to_be_bytes());
-        let newest = self.dirty.fields.get(&(run, variable));
-        if newest.is_some_and(|(newest, ..)| *newest >= order) {
+    /// Takes an array as its variable's last one, if it is; the store is asked where another one of the
+    /// same step differs.
+    fn note_array(&mut self, key: (RunId, VariableId, i64), row: &FieldRow) -> Result<()> {
+        let (run, variable, step) = key;
+        if variable == NO_VARIABLE {
             return Ok(());
         }
-        let dtype = row.dtype.map(|dtype| dtype.to_string());
-        let shape = row.shape.as_deref().map(shape_text);
-        self.dirty.fields.insert((run, variable), (order, dtype, shape));
-        if self.dirty.fields.len() > NEWEST {
-            self.flush_fields()?;
+        let last = self.last_array(run, variable)?;
+        if last.step.is_some_and(|last| last > step) {
+            return Ok(());
         }
-        Ok(())
+        let says = says(row.dtype, row.shape.as_deref());
+        if last.step != Some(step) {
+            *last = Last { step: Some(step), says, changed: true };
+            return Ok(());
+        }
+        if last.says == says {
+            return Ok(());
+        }
+        self.ask(key)
     }
 
-    /// Writes what the newest fields say.
+    /// Notes that the store must be asked for a place.
+    fn ask(&mut self, (run, variable, step): (RunId, VariableId, i64)) -> Result<()> {
+        let sql = "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
+                   ON CONFLICT (run, variable, step) DO UPDATE SET open = 1";
+        self.db.execute(sql, &[run, variable, step].map(Cell::Int)).map(|_| ())
+    }
+
+    /// A variable's last array, from memory or from the table.
+    fn last_array(&mut self, run: RunId, variable: VariableId) -> Result<&mut Last> {
+        let key = (run, variable);
+        if !self.dirty.arrays.contains_key(&key) {
+            if self.dirty.arrays.len() >= LAST {
+                self.flush_fields()?;
+            }
+            let mut last = Last { step: None, says: Says::default(), changed: false };
+            let sql = "SELECT field_step, field_dtype, field_shape FROM variable \
+                       WHERE run = $1 AND variable = $2";
+            self.db.query(sql, &[run, variable].map(Cell::Int), &mut |row| {
+                last.step = row[0].int_or_null()?;
+                last.says.dtype = row[1].text_or_null()?.map(str::to_owned);
+                last.says.shape = row[2].text_or_null()?.map(str::to_owned);
+                Ok(Flow::Stop)
+            })?;
+            self.dirty.arrays.insert(key, last);
+        }
+        self.dirty.arrays.get_mut(&key).ok_or_else(|| Error::internal("what was just kept is gone"))
+    }
+
+    /// Writes what the last arrays say.
     pub(super) fn flush_fields(&mut self) -> Result<()> {
-        for ((run, variable), (order, dtype, shape)) in std::mem::take(&mut self.dirty.fields) {
+        for ((run, variable), last) in std::mem::take(&mut self.dirty.arrays) {
+            if !last.changed {
+                continue;
+            }
             let cells = [
                 Cell::Int(run),
                 Cell::Int(variable),
-                Cell::maybe_text(dtype.as_deref()),
-                Cell::maybe_text(shape.as_deref()),
-                Cell::Bytes(&order),
+                last.step.map_or(Cell::Null, Cell::Int),
+                Cell::maybe_text(last.says.dtype.as_deref()),
+                Cell::maybe_text(last.says.shape.as_deref()),
             ];
-            if variable == NO_VARIABLE {
-                continue;
-            }
-            let sql = "INSERT INTO variable (run, variable, declared, field_dtype, field_shape, field_order) \
+            let sql = "INSERT INTO variable (run, variable, declared, field_step, field_dtype, field_shape) \
                        VALUES ($1, $2, 0, $3, $4, $5) ON CONFLICT (run, variable) DO UPDATE SET \
-                       field_dtype = excluded.field_dtype, field_shape = excluded.field_shape, \
-                       field_order = excluded.field_order \
-                       WHERE variable.field_order IS NULL OR variable.field_order < excluded.field_order";
+                       field_step = excluded.field_step, field_dtype = excluded.field_dtype, \
+                       field_shape = excluded.field_shape";
             self.db.execute(sql, &cells)?;
+            match last.step {
+                Some(_) => self.dirty.used_variable(run, variable),
+                // Perhaps nothing stands on the variable any more: then its row goes.
+                None => self.dirty.variable(run, variable),
+            }
         }
         Ok(())
     }
 
-    /// Places where a field was removed, at most `limit`; ask the store whether another is there, and say
-    /// so with [`Index::set_held`].
+    /// Places that the store must be asked for, at most `limit`: say what stands there with
+    /// [`Index::set_held`], until there are none. Each answer may ask for more.
     pub fn rechecks(&mut self, limit: usize) -> Result<Vec<HeldPlace>> {
         let sql =
             "SELECT run, variable, step FROM recheck WHERE open = 1 ORDER BY run, variable, step LIMIT $1";
@@ -204,21 +296,58 @@ impl Index {
                 variable = Some(VariableName { name: row[0].text()?.to_owned(), version: row[1].int()? });
                 Ok(Flow::Stop)
             })?;
-            places.push(HeldPlace { key, run, variable, step: Some(key.2).filter(|step| *step != NO_STEP) });
+            let array = self.asks_array(key)?;
+            let step = Some(key.2).filter(|step| *step != NO_STEP);
+            places.push(HeldPlace { key, run, variable, step, array });
         }
         Ok(places)
     }
 
-    /// Says whether a place holds a field.
-    pub fn set_held(&mut self, place: &HeldPlace, held: bool) -> Result<()> {
+    /// Whether the last array of a variable may be the one at this place.
+    fn asks_array(&mut self, (run, variable, step): (RunId, VariableId, i64)) -> Result<bool> {
+        let sql = "SELECT says FROM held WHERE run = $1 AND variable = $2 AND step = $3";
+        let says = one_int(&mut *self.db, sql, &[run, variable, step].map(Cell::Int))?;
+        if variable == NO_VARIABLE || says == Some(OPAQUE) {
+            return Ok(false);
+        }
+        Ok(self.last_array(run, variable)?.step.is_none_or(|last| last <= step))
+    }
+
+    /// Says what stands at a place.
+    pub fn set_held(&mut self, place: &HeldPlace, standing: &Standing) -> Result<()> {
         let (run, variable, step) = place.key;
         let cells = [run, variable, step].map(Cell::Int);
         let here = "WHERE run = $1 AND variable = $2 AND step = $3";
         self.db.execute(&format!("UPDATE recheck SET open = 0 {here}"), &cells)?;
-        if !held && self.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
+        if standing.held {
+            // It may have come back; what was not asked for is taken for both.
+            self.insert_held(place.key, ARRAY | OPAQUE)?;
+        } else if self.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
             self.dirty.step(run, step);
             self.dirty.variable(run, variable);
         }
-        Ok(())
+        if !place.array {
+            return Ok(());
+        }
+        if let Some((dtype, shape)) = &standing.array {
+            let says = says(Some(*dtype), Some(shape));
+            *self.last_array(run, variable)? = Last { step: Some(step), says, changed: true };
+            return Ok(());
+        }
+        self.db.execute(&format!("UPDATE held SET says = {OPAQUE} {here}"), &cells)?;
+        if self.last_array(run, variable)?.step != Some(step) {
+            return Ok(());
+        }
+        // The one before may have been removed or hidden, too.
+        let sql = format!(
+            "SELECT MAX(step) FROM held WHERE run = $1 AND variable = $2 AND step < $3 AND says <> {OPAQUE}"
+        );
+        let before = one_int(&mut *self.db, &sql, &cells)?;
+        *self.last_array(run, variable)? = Last { step: before, says: Says::default(), changed: true };
+        before.map_or(Ok(()), |before| self.ask((run, variable, before)))
     }
+}
+
+fn says(dtype: Option<DType>, shape: Option<&[u64]>) -> Says {
+    Says { dtype: dtype.map(|dtype| dtype.to_string()), shape: shape.map(shape_text) }
 }

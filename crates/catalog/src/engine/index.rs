@@ -5,7 +5,7 @@
 //! begin_apply
 //!   apply_decisions        all that changed; first, so that what is decided is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
-//!   recheck                places where a field was removed
+//!   recheck                places that the store must be asked for
 //!   contested              an owner is another: clear_contested, and all of it again
 //! end_apply                one transaction of the database: rows and watermarks together
 //!

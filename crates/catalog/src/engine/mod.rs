@@ -18,10 +18,12 @@ pub mod curve;
 mod declare;
 mod dump;
 mod fields;
+mod fork;
 mod index;
 mod names;
 mod order;
 mod owners;
+mod page;
 mod postgres;
 mod read;
 mod remove;
@@ -29,16 +31,18 @@ pub mod schema;
 mod sqlite;
 pub mod stored;
 mod summary;
+mod vfs;
 mod views;
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-pub use fields::{FieldRow, HeldPlace};
+pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::{CommitRef, Decided, Decision, Visible};
 pub use owners::OwnerOf;
@@ -154,8 +158,26 @@ pub enum Probe {
 pub enum Wait {
     /// Not at all.
     No,
-    /// Until the other is done, within reason; Unavailable then.
+    /// Until the other is done, but no longer than the database's [patience](Database::set_patience);
+    /// then it is an error of which [`is_busy`] says so.
     Yes,
+}
+
+/// Source of an error that another process is to blame for, which has the engine or a lock of it.
+#[derive(Debug)]
+pub struct Busy(pub String);
+
+impl std::fmt::Display for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Busy {}
+
+/// Whether an error says that another process had the engine for longer than one waits.
+pub fn is_busy(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<Busy>())
 }
 
 /// Differences of SQL that cannot be avoided.
@@ -171,6 +193,11 @@ pub enum Dialect {
 pub trait Database: Send + std::fmt::Debug {
     /// Which SQL it speaks.
     fn dialect(&self) -> Dialect;
+    /// How long other processes are waited for from now on, each time. One that waits for nobody takes no
+    /// notice.
+    fn set_patience(&mut self, _limit: Duration) -> Result<()> {
+        Ok(())
+    }
     /// Begins a transaction that reads one state; `false` where another process writes and `wait` is No.
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool>;
     /// Ends it.

@@ -8,8 +8,8 @@
 //! | run | run | project and name; what is declared, in columns for people and as bytes for us; its owner |
 //! | step | run, step | time; a row for each step that is declared, held, or has attributes |
 //! | variable_name | variable | name and version; the same number in all runs |
-//! | variable | run, variable | the declaration; what fields say of type and shape |
-//! | held | run, variable, step | fields: which variable is in which step |
+//! | variable | run, variable | the declaration; type and shape of the array at the last step that has one |
+//! | held | run, variable, step | fields: which variable is in which step; says: arrays, opaque bytes, both |
 //! | tag | tag | name, version asked for, type, unit; version shown |
 //! | decl | kind, run, item, … | every declaration that is visible; the tables above show the oldest |
 //! | conflict | kind, run, item, … | declarations that contradict the oldest |
@@ -21,7 +21,7 @@
 //! | tomb | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
-//! | recheck | run, variable, step | places where a field was ever removed; open: does another hold it? |
+//! | recheck | run, variable, step | places that the store was ever asked for; open: what stands there now? |
 //!
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
 //! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
@@ -81,9 +81,9 @@ CREATE TABLE variable_name (variable {id}, name {text} NOT NULL, version {int} N
   UNIQUE (name, version));
 CREATE TABLE variable (run {int} NOT NULL, variable {int} NOT NULL, declared {int} NOT NULL,
   dtype {text}, shape {text}, dims {text}, attrs {text}, content {bytes},
-  field_dtype {text}, field_shape {text}, field_order {bytes},
+  field_step {int}, field_dtype {text}, field_shape {text},
   PRIMARY KEY (run, variable)) {clustered};
-CREATE TABLE held (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT NULL,
+CREATE TABLE held (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT NULL, says {int} NOT NULL,
   PRIMARY KEY (run, variable, step)) {clustered};
 CREATE TABLE tag (tag {id}, name {text} NOT NULL, version {int} NOT NULL, kind {int} NOT NULL,
   unit {text} NOT NULL, shown {int} NOT NULL, declared {int} NOT NULL,

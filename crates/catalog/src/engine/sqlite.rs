@@ -3,6 +3,7 @@
 //! * The journal is a write-ahead log: readers never wait for the process that applies.
 //! * A power cut may take the newest applied commits away with their watermarks; they are applied again.
 //! * No part of the file is mapped: another process may set it aside at any time.
+//! * Every page that is read matches its checksum (`vfs.rs`); what does not is Corrupt.
 //! * All SQL is prepared once a connection and kept.
 //!
 //! ```
@@ -18,6 +19,8 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,10 +31,10 @@ use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 
-use super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
+use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, vfs};
 
-/// How long one waits for a process that applies.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// Cache of pages, in KiB.
 const CACHE_KIB: i64 = 64 * 1024;
 /// Statements that stay prepared; there are fewer.
@@ -44,23 +47,41 @@ const INSERT: &str = "INSERT INTO attr (run, tag, step, variable, curve, batch, 
 pub struct Sqlite {
     connection: Connection,
     path: Option<PathBuf>,
+    patience: Duration,
 }
 
 impl Sqlite {
-    /// Opens or makes the file. Denied where the user may not write, Corrupt where it is no database.
+    /// Opens or makes the file, no part of whose path may be a symbolic link. Denied where the user may not
+    /// write, Corrupt where it is no database.
     pub fn open(path: &Path) -> Result<Sqlite> {
+        Sqlite::open_within(path, PATIENCE)
+    }
+
+    /// As [`open`](Sqlite::open), with another [patience](Database::set_patience) from the beginning.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Sqlite> {
+        super::fork::ready()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags).map_err(|cause| error(Some(path), "open", cause))?;
-        Sqlite::prepared(connection, Some(path.to_owned()))
+        vfs::register()?;
+        if is_unchecked(path) {
+            return Err(Error::corrupt(format!(
+                "{} has no checksums: an earlier release made it",
+                path.display()
+            ))
+            .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
+        }
+        let connection = Connection::open_with_flags_and_vfs(path, flags, vfs::NAME)
+            .map_err(|cause| error(Some(path), "open", cause))?;
+        Sqlite::prepared(connection, Some(path.to_owned()), patience)
     }
 
     /// A database in memory, gone with this value.
     pub fn memory() -> Result<Sqlite> {
+        super::fork::ready()?;
         let connection = Connection::open_in_memory().map_err(|cause| error(None, "open", cause))?;
-        Sqlite::prepared(connection, None)
+        Sqlite::prepared(connection, None, PATIENCE)
     }
 
     /// Where the file is; `None` in memory.
@@ -68,13 +89,14 @@ impl Sqlite {
         self.path.as_deref()
     }
 
-    fn prepared(connection: Connection, path: Option<PathBuf>) -> Result<Sqlite> {
-        let db = Sqlite { connection, path };
+    fn prepared(connection: Connection, path: Option<PathBuf>, patience: Duration) -> Result<Sqlite> {
+        let db = Sqlite { connection, path, patience };
         db.mapped("open", |c| {
-            c.busy_timeout(PATIENCE)?;
+            c.busy_timeout(patience)?;
             c.set_prepared_statement_cache_capacity(STATEMENTS);
             // The size of pages holds for a new file alone; a WAL of one is made by the same statement.
             c.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA mmap_size = 0;"))?;
+            vfs::reserve(c);
             c.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
             c.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB};
@@ -112,8 +134,17 @@ impl Sqlite {
     }
 }
 
+/// Whether a file is a database whose pages have no room for checksums. One that cannot be read is SQLite's
+/// to refuse.
+fn is_unchecked(path: &Path) -> bool {
+    let mut header = Vec::new();
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
+    let read = is_file && File::open(path).is_ok_and(|file| file.take(32).read_to_end(&mut header).is_ok());
+    read && header.starts_with(b"SQLite format 3\0") && header.get(20) == Some(&0)
+}
+
 /// Bytes of a page.
-const PAGE: u32 = 4096;
+const PAGE: usize = super::page::PAGE;
 
 /// The one statement of a probe's shape.
 fn shape(probe: &Probe) -> &'static str {
@@ -219,11 +250,22 @@ impl Database for Sqlite {
         Dialect::Sqlite
     }
 
+    fn set_patience(&mut self, limit: Duration) -> Result<()> {
+        self.patience = limit;
+        self.mapped("open", |c| c.busy_timeout(limit))
+    }
+
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
+        if vfs::is_damaged(&self.connection) {
+            // Met where SQLite tells nobody: as it copied its journal into the file.
+            let cause = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
+            return Err(error(self.path.as_deref(), "begin in", cause));
+        }
+        let patience = self.patience;
         let done = self.mapped("begin in", |c| {
-            c.busy_timeout(if write && wait == Wait::No { Duration::ZERO } else { PATIENCE })?;
+            c.busy_timeout(if write && wait == Wait::No { Duration::ZERO } else { patience })?;
             let done = c.prepare_cached(if write { "BEGIN IMMEDIATE" } else { "BEGIN" })?.raw_execute();
-            c.busy_timeout(PATIENCE)?;
+            c.busy_timeout(patience)?;
             match done {
                 Err(cause) if wait == Wait::No && busy(&cause) => return Ok(false),
                 done => done?,
@@ -436,5 +478,11 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
         _ => (ErrorKind::Internal, "report it"),
     };
     let place = path.map_or("a database in memory".to_owned(), |path| path.display().to_string());
-    Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint).with_source(cause)
+    let said = Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint);
+    match code_of(&cause) {
+        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => {
+            said.with_source(Busy(cause.to_string()))
+        }
+        _ => said.with_source(cause),
+    }
 }

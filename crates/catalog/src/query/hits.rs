@@ -84,8 +84,7 @@ pub fn run(
     query: &Query,
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
-    let mut beside = Vec::new();
-    let cond = Cond::of(&query.expr, &mut beside);
+    let (cond, beside) = Cond::of(&query.expr)?;
     let mut exec = Exec::new(tables, beside);
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.stats)
@@ -109,8 +108,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// # Errors
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
-    let mut beside = Vec::new();
-    let cond = Cond::of(&query.expr, &mut beside);
+    let (cond, beside) = Cond::of(&query.expr)?;
     let plain = query.pick.is_none() && query.limit.is_none() && beside.is_empty();
     let mut exec = Exec::new(tables, beside);
     let mut hit_count = 0;

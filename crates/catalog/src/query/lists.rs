@@ -74,8 +74,7 @@ struct Listing<'t, 'q> {
 
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
-        let mut beside = Vec::new();
-        let cond = Cond::of(&query.expr, &mut beside);
+        let (cond, beside) = Cond::of(&query.expr)?;
         let attributes = cond.has(&Leaf::of_attributes);
         let mut exec = Exec::new(tables, beside);
         if attributes {

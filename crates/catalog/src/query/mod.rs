@@ -15,6 +15,7 @@ mod region;
 mod relate;
 mod results;
 mod rows;
+mod size;
 mod table;
 pub mod text;
 
@@ -133,7 +134,8 @@ pub enum Where {
     Overlapping,
 }
 
-/// An expression over terms.
+/// An expression over terms, as large as [`Size::MOST`](fieldstone_core::value::Size::MOST) says: every call refuses
+/// a larger one.
 #[derive(Debug, Clone)]
 pub enum Expr {
     /// All hold; of none: everything.

@@ -15,6 +15,9 @@ use fieldstone_format::catalog::{
 };
 use fieldstone_format::log::SideRecord;
 
+#[path = "fields.rs"]
+mod fields;
+
 /// A source of random numbers that is the same everywhere.
 pub struct Dice(pub u64);
 
@@ -43,6 +46,7 @@ pub struct Commit {
     pub transaction: Option<Id>,
     pub records: Vec<Record>,
     pub side: Vec<SideRecord>,
+    pub fields: fields::Changes,
 }
 
 #[derive(Clone, Debug)]
@@ -209,7 +213,13 @@ impl History {
                 }
                 let transaction = dice.one_in(3).then(|| transactions[dice.roll(3) as usize]);
                 let side = records.iter().map(Record::encode).collect();
-                log.push(Commit { writer: id(writer), user, sequence, stamp, transaction, records, side });
+                let mut changes = fields::Changes::new();
+                for _ in 0..dice.roll(3) {
+                    fields::change(dice, &log, &mut changes);
+                }
+                let writer = id(writer);
+                let fields = changes;
+                log.push(Commit { writer, user, sequence, stamp, transaction, records, side, fields });
             }
             logs.push(log);
         }
@@ -246,6 +256,13 @@ impl History {
             // One more than there are: who owns it may not have written.
             claims.insert(run_name(dice), dice.roll(users + 1) as u32);
         }
+        // Fields make an owner, and entries of others do not come.
+        if users > 1 {
+            for commit in logs.iter_mut().flatten() {
+                let user = commit.user;
+                commit.fields.retain(|key, _| *claims.entry(key.run.clone()).or_insert(user) == user);
+            }
+        }
         History { logs, turns, claims }
     }
 
@@ -269,14 +286,13 @@ impl History {
         let turns: Vec<Turn> = self.turns[&transaction][..known].to_vec();
         let last = turns.last()?.clone();
         let shown = turns.clone();
-        Some(Decision {
+        let closed = turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX));
+        Some(Decision::of_one_user(
             transaction,
-            committed: last.kinds.is_some(),
-            closed: turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX)),
-            kinds: last.kinds.unwrap_or(0),
-            order: last.order,
-            visible: Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
-        })
+            (last.kinds.is_some(), closed, last.kinds.unwrap_or(0)),
+            last.order,
+            Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
+        ))
     }
 
     /// Applies everything in a random order of logs, in random portions, some of it again and again.
@@ -305,17 +321,30 @@ impl History {
             }
             let decisions: Vec<Decision> =
                 known.iter().filter_map(|(id, known)| self.decision(*id, *known)).collect();
-            let decided = index.apply_decisions(decisions.clone()).unwrap();
+            let mut decided = index.apply_decisions(decisions.clone()).unwrap();
             let mut from = at.clone();
             at = upto;
             if decided.rebuild {
                 index.clear().unwrap();
-                assert!(!index.apply_decisions(decisions.clone()).unwrap().rebuild);
+                decided = index.apply_decisions(decisions.clone()).unwrap();
+                assert!(!decided.rebuild);
                 from = vec![0; self.logs.len()];
             } else if dice.one_in(2) {
                 from.iter_mut().for_each(|from| *from = dice.roll(*from as u64 + 1) as usize);
             }
+            for (log, at) in self.logs.iter().zip(&at) {
+                let again =
+                    |commit: &&Commit| commit.transaction.is_some_and(|id| decided.fields.contains(&id));
+                let rows = log[..*at].iter().filter(again).flat_map(fields::rows);
+                index.apply_entries(log[0].writer, &shuffled(rows.collect(), dice)).unwrap();
+            }
             self.apply_logs(index, dice, &from, &at);
+            // The store that is asked may be ahead of what is applied.
+            let ahead = dice.one_in(3);
+            let upto: Vec<usize> = if ahead { self.logs.iter().map(Vec::len).collect() } else { at.clone() };
+            let all = self.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
+            let standing = fields::standing(self, &upto, if ahead { &all } else { &known });
+            fields::recheck(index, &standing, dice);
             let mut rounds = 0;
             while index.contested().unwrap() {
                 rounds += 1;
@@ -323,6 +352,7 @@ impl History {
                 index.clear_contested().unwrap();
                 assert!(!index.apply_decisions(decisions.clone()).unwrap().rebuild);
                 self.apply_logs(index, dice, &vec![0; self.logs.len()], &at);
+                fields::recheck(index, &standing, dice);
             }
             index.end_apply().unwrap();
             if last {
@@ -335,6 +365,8 @@ impl History {
         let mut order: Vec<usize> = (0..self.logs.len()).collect();
         order.rotate_left(dice.roll(self.logs.len() as u64) as usize);
         for i in order {
+            let rows = self.logs[i][from[i]..to[i]].iter().flat_map(fields::rows);
+            index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
             for commit in &self.logs[i][from[i]..to[i]] {
                 let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
                 let commit = CommitRef {
@@ -363,6 +395,13 @@ impl History {
             Some(id) => visible(&self.turns[&id], bit, commit.writer, commit.sequence),
         }
     }
+}
+
+fn shuffled<T>(mut all: Vec<T>, dice: &mut Dice) -> Vec<T> {
+    for i in (1..all.len()).rev() {
+        all.swap(i, dice.roll(i as u64 + 1) as usize);
+    }
+    all
 }
 
 fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order> {
@@ -563,6 +602,15 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     let mut variable_names: BTreeSet<(RunName, VariableName)> = BTreeSet::new();
     step_names.extend(steps.iter().map(|(run, step, ..)| (run.clone(), step.number)));
     variable_names.extend(variables.iter().map(|(run, one, ..)| (run.clone(), one.variable.clone())));
+    let upto: Vec<usize> = history.logs.iter().map(Vec::len).collect();
+    let decided = history.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
+    let standing = fields::standing(history, &upto, &decided);
+    for (run, variable, step) in fields::places(&standing) {
+        step_names.extend(step.map(|step| (run.clone(), step)));
+        variable_names.extend(variable.clone().map(|variable| (run.clone(), variable)));
+        run_names.insert(run.clone());
+        lines.extend(step.map(|step| format!("held {run:?} {variable:?} {step}")));
+    }
     for a in &living {
         step_names.extend(a.step.map(|step| (a.run.clone(), step)));
         variable_names.extend(a.variable.clone().map(|variable| (a.run.clone(), variable)));
@@ -592,7 +640,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
             .filter(|(r, one, ..)| *r == run && one.variable == name)
             .map(|(_, one, ..)| one.shape.clone())
             .collect();
-        lines.insert(format!("variable {run:?} {name:?} {:?}", shapes.first()));
+        let (dtype, shape) = fields::says(&standing, &run, &name).unzip();
+        let shape = shapes.first().cloned().flatten().or(shape);
+        let declared = !shapes.is_empty();
+        lines.insert(format!("variable {run:?} {name:?} declared {declared} {dtype:?} {shape:?}"));
         let differ = shapes.iter().filter(|shape| **shape != shapes[0]);
         let what = format!("variable '{}' of {}", name.name, text(&run));
         *conflicts.entry(what).or_default() += differ.count();
@@ -660,8 +711,14 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
             lines.insert(format!("step {run:?} {} {:?}", step.step, step.time.as_ref()));
         }
         for variable in index.variables(row.id).unwrap() {
-            let shape = variable.declared.then_some(variable.decl.shape);
-            lines.insert(format!("variable {run:?} {:?} {:?}", variable.decl.variable, shape.as_ref()));
+            let VariableDecl { variable: name, dtype, shape, .. } = &variable.decl;
+            let declared = variable.declared;
+            lines.insert(format!("variable {run:?} {name:?} declared {declared} {dtype:?} {shape:?}"));
+        }
+        for variable in names.keys().copied().chain([NO_VARIABLE]) {
+            for step in index.held(row.id, variable).unwrap() {
+                lines.insert(format!("held {run:?} {:?} {step}", name(variable)));
+            }
         }
         let spans = index.spans_of_run(row.id).unwrap();
         for span in spans {

@@ -18,7 +18,6 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
         variable: Some(held.variable.clone()),
         step: Some(held.step),
         sequence: 2,
-        stamp: 2,
         transaction: None,
         removal: false,
         dtype: None,

@@ -10,7 +10,9 @@
 //! | `declare`, `annotate`, `fit`, `known`, `gather` | writing: checks, and what they remember |
 //! | `delete` | deletions |
 //! | `owners` | who owns a run, and what others may do with it |
-//! | `engine`, `place`, `follow` | the engine: opened, brought up to the logs, made again |
+//! | `engine`, `follow` | the engine: brought up to the logs, and read |
+//! | `lend`, `holders` | its connections, and what is done while other processes have it |
+//! | `place`, `folder`, `guard` | where it is, whom its folder trusts, its file set aside and cleared |
 //! | `read` | queries and streams |
 //! | `roles` | from keys of fields to runs, steps and variables, and back |
 
@@ -19,10 +21,14 @@ mod declare;
 mod delete;
 mod engine;
 mod fit;
+mod folder;
 mod follow;
 mod gather;
+mod guard;
+mod holders;
 mod inner;
 mod known;
+mod lend;
 mod owners;
 mod place;
 mod read;
@@ -319,7 +325,8 @@ impl Catalog {
 
     // ---- the engine
 
-    /// Makes the engine's tables anew from the logs.
+    /// Makes the engine's tables anew from the logs. Unavailable where another process has the engine and
+    /// does not get on; the message names it, where the system tells.
     pub fn rebuild(&self) -> Result<RebuildReport> {
         self.inner.rebuild()
     }
@@ -338,9 +345,9 @@ impl Catalog {
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        let place = self.inner.place_for(&self.inner.store.feed()?.heads())?;
         let text =
             self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
+        let place = self.inner.place_now(&self.inner.store.feed()?.heads())?;
         Ok(format!("engine: {place}\n{text}"))
     }
 

@@ -1,21 +1,25 @@
 //! Queries, streams, and the calls that look at the engine as a whole.
 
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables};
+use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
 use fieldstone_catalog::query::{self, Hit, HitTable, Query};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunName, VariableName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
 use super::declare::run_row;
 use super::engine::View;
 use super::inner::Inner;
+use super::lend::{Engine, Patience};
 use super::place::EnginePlace;
 use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
+/// Hits of a stream that are remembered, so that it can go on from another engine: some 4 MB.
+const REMEMBERED: usize = 1 << 16;
 /// Differences that a check names.
 const NAMED: usize = 100;
 
@@ -79,9 +83,11 @@ impl Inner {
 
     /// Hits, one after another.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+        // Before it is copied for the thread that answers it.
+        query.expr.size().check()?;
         let heads = self.store.feed()?.heads();
         let pending = query.transaction.is_some() || !self.store.pending_side(None)?.is_empty();
-        if pending || self.place_for(&heads)? == EnginePlace::Memory {
+        if pending || self.place_now(&heads)? == EnginePlace::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
             let table = self.ask(query, |tables| query::collect(tables, query))?;
             return Ok(Box::new(Rows { table, next: 0 }));
@@ -93,23 +99,38 @@ impl Inner {
             .name("catalog".into())
             .spawn(move || inner.send(&query, &sender))
             .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
-        Ok(Box::new(Received { receiver }))
+        Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
     }
 
-    /// Finds hits and sends them on, until nobody takes them any more.
+    /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
+    /// one that is made anew gives those that were not sent yet.
     fn send(&self, query: &Query, sender: &SyncSender<Result<Hit>>) {
-        let mut begun = false;
-        let outcome = self.look(View::Synced, &mut |index| {
-            if begun {
-                // Hits of before have been taken already.
-                return Err(Error::unavailable("the catalog's engine broke while it was read")
-                    .with_hint("ask again: it is made anew"));
-            }
-            begun = true;
+        let mut sent = Sent { limit: query.limit, ids: HashSet::new(), count: 0 };
+        let outcome = self.look_shared(&mut |index| {
+            let again = sent.again()?;
             query::run(index, query, &mut |hit| {
-                Ok(if sender.send(Ok(hit.to_hit())).is_ok() { Flow::More } else { Flow::Stop })
+                let hit = hit.to_hit();
+                let id = hit.id;
+                if again && sent.ids.contains(&id) {
+                    return Ok(Flow::More);
+                }
+                if sent.is_all() || sender.send(Ok(hit)).is_err() {
+                    return Ok(Flow::Stop);
+                }
+                sent.note(id);
+                Ok(Flow::More)
             })
         });
+        let outcome = match outcome {
+            Err(e) if is_busy(&e) && sent.count == 0 => {
+                self.go_away();
+                // All at once: who takes the hits may ask for more of that engine meanwhile.
+                self.ask(query, |tables| query::collect(tables, query)).map(|table| {
+                    let _ = Rows { table, next: 0 }.try_for_each(|hit| sender.send(hit));
+                })
+            }
+            outcome => outcome.map(drop),
+        };
         if let Err(error) = outcome {
             // Nobody may be there any more to be told.
             drop(sender.send(Err(error)));
@@ -120,8 +141,9 @@ impl Inner {
     pub fn rebuild(&self) -> Result<RebuildReport> {
         let feed = self.store.feed()?;
         let place = self.place_for(&feed.heads())?;
-        let mut work = |engine: &mut super::engine::Engine| follow::rebuild(self, engine.index()?, &feed);
-        let mut report = self.with_engine(&place, &mut work)?;
+        let mut work = |engine: &mut Engine| follow::rebuild(self, engine.index()?, &feed);
+        let outcome = self.with(&place, Patience::Full, &mut work);
+        let mut report = outcome.map_err(|e| if is_busy(&e) { self.held(&place, e) } else { e })?;
         report.engine = place.to_string();
         Ok(report)
     }
@@ -140,12 +162,42 @@ impl Inner {
         check.lines = expected.lines().count() as u64;
         let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
         for (have, other, what) in sides {
-            let other: std::collections::HashSet<&str> = other.lines().collect();
+            let other: HashSet<&str> = other.lines().collect();
             let missing = have.lines().filter(|line| !other.contains(line));
             let room = NAMED - check.different.len().min(NAMED);
             check.different.extend(missing.take(room).map(|line| format!("{what}: {line}")));
         }
         Ok(check)
+    }
+}
+
+/// Hits of a stream that were sent.
+struct Sent {
+    limit: Option<u64>,
+    /// The first of them, up to [`REMEMBERED`].
+    ids: HashSet<AttributeId>,
+    count: u64,
+}
+
+impl Sent {
+    /// Whether hits were sent before. Unavailable where it is not known any more which.
+    fn again(&self) -> Result<bool> {
+        if self.count > self.ids.len() as u64 {
+            return Err(Error::unavailable("the catalog's engine broke while it was read")
+                .with_hint("ask again: it is made anew"));
+        }
+        Ok(self.count > 0)
+    }
+
+    fn is_all(&self) -> bool {
+        self.limit.is_some_and(|limit| self.count >= limit)
+    }
+
+    fn note(&mut self, id: AttributeId) {
+        self.count += 1;
+        if self.ids.len() < REMEMBERED {
+            self.ids.insert(id);
+        }
     }
 }
 
@@ -167,13 +219,36 @@ impl Iterator for Rows {
 
 /// Hits that another thread finds. Dropping it ends that thread.
 struct Received {
-    receiver: Receiver<Result<Hit>>,
+    receiver: Option<Receiver<Result<Hit>>>,
+    /// The process that has the thread.
+    process: u32,
+}
+
+impl Received {
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
 }
 
 impl Iterator for Received {
     type Item = Result<Hit>;
 
     fn next(&mut self) -> Option<Result<Hit>> {
-        self.receiver.recv().ok()
+        if self.is_forked() {
+            // The thread is in the parent alone.
+            std::mem::forget(self.receiver.take()?);
+            let error = Error::unavailable("these hits were asked for before this process was forked");
+            return Some(Err(error.with_hint("ask again in this process")));
+        }
+        self.receiver.as_ref()?.recv().ok()
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // It may be locked by a thread that is not in this process.
+            std::mem::forget(self.receiver.take());
+        }
     }
 }

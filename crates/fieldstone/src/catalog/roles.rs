@@ -4,6 +4,7 @@
 //! A step is a whole number: a field at `0-24` or `30m` counts for its run and its variable, and stands at
 //! no step.
 
+use fieldstone_catalog::engine::Standing;
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -36,21 +37,35 @@ impl Inner {
         })
     }
 
-    /// Whether a field that everybody sees, or that a transaction has prepared, stands at a place.
-    pub fn holds(&self, place: &Place, transaction: Option<Id>) -> Result<bool> {
+    /// What stands at a place: fields that everybody sees, or that a transaction has prepared. Only with
+    /// `array` is it looked for an array.
+    pub fn standing(&self, place: &Place, array: bool, transaction: Option<Id>) -> Result<Standing> {
+        let mut standing = Standing::default();
         let variable = place.variable.as_ref().map(|variable| variable.name.as_str());
         let pairs = match self.key_of(&place.run, variable, place.step) {
             // No key has such a run, by this schema.
-            Err(e) if e.kind() == ErrorKind::Invalid => return Ok(false),
+            Err(e) if e.kind() == ErrorKind::Invalid => return Ok(standing),
             pairs => pairs?,
         };
         let options = ListOptions { transaction, ..ListOptions::default() };
         for entry in self.store.list(&request_of(&pairs), &options)? {
-            if self.place_of(&entry?.key).as_ref() == Some(place) {
-                return Ok(true);
+            let entry = match entry {
+                // What is damaged is passed over here as it is where the logs are followed.
+                Err(e) if e.kind() == ErrorKind::Corrupt => break,
+                entry => entry?,
+            };
+            if self.place_of(&entry.key).as_ref() != Some(place) {
+                continue;
+            }
+            standing.held = true;
+            if !array {
+                break;
+            }
+            if let (Some(dtype), Some(shape)) = (entry.dtype, &entry.shape) {
+                standing.array = Some((dtype, shape.to_vec()));
             }
         }
-        Ok(false)
+        Ok(standing)
     }
 
     /// Keywords and values of what stands under a run, a variable and a step.
