@@ -203,7 +203,8 @@ def delete(
             f"{kind} have no fields of their own", "leave out fields=, or remove fields by store.remove"
         )
     query = _Query(where, terms | {"txn": txn})
-    return DeleteReport(*store._catalog().delete(kind, query, fields, doit, txn))
+    counts, done, others = store._catalog().delete(kind, query, fields, doit, txn)
+    return DeleteReport(*counts, done, others)
 
 
 def sql(store: Store, statement: str) -> Table:

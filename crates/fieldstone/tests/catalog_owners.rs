@@ -302,3 +302,72 @@ fn an_older_log_that_comes_late_changes_the_owner() {
 fn steps_of(both: &Both) -> Result<()> {
     both.catalog.create_steps(&run("a"), vec![StepDecl { number: 6, time: None }], None)
 }
+
+/// Everybody may add files to the folders, and nobody removes another's.
+fn share(world: &SimWorld, host: &str) {
+    let disk = world.process(host).disk;
+    for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
+        disk.create_dir_all(Path::new(folder)).unwrap();
+        world.set_mode(Path::new(folder), 0o1777).unwrap();
+    }
+}
+
+#[test]
+fn no_date_makes_an_owner_where_others_may_write() {
+    let world = world();
+    share(&world, "carol");
+    world.set_clock_offset("bob", -40 * 365 * 86_400_000_000_000);
+    let alice = open(&world, "alice");
+    alice.prepare("a");
+    alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
+    // Bob declares the same run, forty years before, and says so past the calls, too.
+    let bob = open(&world, "bob");
+    let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
+    bob.store.archive_side(vec![Record::Runs(vec![older]).encode()], None).unwrap();
+    let steps = Record::Steps(run("a"), vec![StepDecl { number: 40, time: Some(1.0) }]);
+    bob.store.archive_side(vec![steps.encode()], None).unwrap();
+    bob.flush();
+    alice.flush();
+    denied(
+        open(&world, "bob").catalog.create_steps(&run("a"), vec![StepDecl { number: 1, time: None }], None),
+        "user501",
+    );
+    for both in [&alice, &bob, &open(&world, "carol")] {
+        let runs = both.catalog.runs(&Query::all()).unwrap();
+        assert_eq!((runs.len(), runs[0].decl.params.len()), (1, 0));
+        assert_eq!(both.catalog.steps(&Query::all()).unwrap().len(), 0);
+    }
+    // Whose the name is, is settled by the first flush.
+    let (first, second) = (open(&world, "alice"), open(&world, "bob"));
+    first.create_run("c");
+    second.create_run("c");
+    second.flush();
+    assert_eq!(first.store.flush(None).unwrap_err().kind(), ErrorKind::Denied);
+    first.store.discard(None).unwrap();
+    denied(
+        open(&world, "alice").catalog.create_steps(&run("c"), vec![StepDecl { number: 1, time: None }], None),
+        "user502",
+    );
+    check(&[&alice, &bob]);
+}
+
+/// Runs without fields, of a folder that was opened to others later, have no claims.
+#[test]
+fn what_the_owner_of_the_folder_declared_stays_his_when_it_is_shared() {
+    let world = world();
+    let alice = open(&world, "alice");
+    alice.prepare("a");
+    alice.flush();
+    share(&world, "alice");
+    let bob = open(&world, "bob");
+    bob.archive(&[("run", "a"), ("variable", "u"), ("step", "1")], &[2, 2], None);
+    bob.flush();
+    denied(steps_of(&bob), "user501");
+    steps_of(&alice).unwrap();
+    alice.flush();
+    for both in [&alice, &bob, &open(&world, "carol")] {
+        let steps = both.catalog.steps(&Query::all()).unwrap();
+        assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), [1, 6]);
+    }
+    check(&[&alice, &bob]);
+}

@@ -176,7 +176,12 @@ impl Feed {
         self.snapshot.owner(level)
     }
 
-    /// Whether logs, or what is owned, are of several users.
+    /// Who owns the folder of logs, and could replace what others wrote into it.
+    pub fn folder_owner(&self) -> Option<u32> {
+        self.snapshot.folder_owner
+    }
+
+    /// Whether logs are of several users.
     pub fn is_shared(&self) -> bool {
         matches!(self.snapshot.owners, Owners::Many(..))
     }

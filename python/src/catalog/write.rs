@@ -282,7 +282,8 @@ impl PyCatalog {
         py.detach(|| self.catalog.annotate(batch, txn)).or_raise()
     }
 
-    /// Counts of what was deleted, or would be: runs, steps, variables, tags, attributes, fields.
+    /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
+    /// done; attributes of others that stay.
     fn delete(
         &self,
         py: Python<'_>,
@@ -291,7 +292,7 @@ impl PyCatalog {
         fields: bool,
         doit: bool,
         txn: Option<&str>,
-    ) -> PyResult<(u64, u64, u64, u64, u64, u64, bool, u64)> {
+    ) -> PyResult<([u64; 6], bool, u64)> {
         let query = query.get().query.clone();
         let what = match kind {
             "runs" => Deletion::Runs(query),
@@ -312,7 +313,7 @@ impl PyCatalog {
             done,
             others,
         } = report;
-        Ok((runs, steps, variables, tags, attributes, fields, done, others))
+        Ok(([runs, steps, variables, tags, attributes, fields], done, others))
     }
 }
 

@@ -323,8 +323,9 @@ impl Index {
             Ok::<_, fieldstone_core::Error>(decl.map(|decl| content(&Record::Runs(vec![decl]))))
         };
         self.note_conflicts((RUN, run, 0), &what, &kept, &others, |a, b| Ok(timeless(a)? != timeless(b)?))?;
-        let oldest = kept.iter().map(|kept| (kept.place, kept.user)).min();
-        let first = self.first(run)?.into_iter().chain(oldest).min().map(|first| put_first(&first));
+        let all: Vec<(Place, User)> =
+            kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
+        let first = self.first_among(run, &all)?.map(|first| put_first(&first));
         let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
         let (Some(decl), Some(kept)) = (decl, kept.first()) else {

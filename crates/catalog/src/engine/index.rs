@@ -265,7 +265,7 @@ impl Index {
     /// Ends reading; what was laid over the tables is gone.
     pub fn end_read(&mut self) -> Result<()> {
         // What says who owns runs is of the state that was read.
-        self.set_owners(None);
+        self.forget_owners();
         match self.doing {
             Doing::Overlay(_) => self.abort(),
             _ => {

@@ -1,8 +1,9 @@
 //! Who owns a run, and what follows: declarations of others do not count, and where the run says so their
 //! attributes neither; deletions take what their user wrote, and all of what he owns.
 //!
-//! The store says who owns a run ([`OwnerOf`]); where it names nobody, the oldest declaration of the run
-//! does, living or deleted. Users are looked at only where there are several.
+//! A run that the owner of the folder of logs declared, living or deleted, is his: he could replace what all
+//! others wrote. Else the store says who owns it ([`OwnerOf`]); where it names nobody, the oldest declaration of
+//! the run does. Users are looked at only where there are several.
 //!
 //! Invariants:
 //! * the tables follow from commits, decisions and owners, whatever came first. Where an owner turns out to
@@ -32,8 +33,14 @@ pub(super) const UNKNOWN: User = -1;
 /// Who owns a run, by what the store's logs hold; `None` where they name nobody.
 pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<u32> + Send + Sync>;
 
-/// A declaration of a run: its place, and whose it is.
-pub(super) type First = (Place, User);
+/// A declaration of a run: the least one says whose the run is, where nobody else does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct First {
+    /// Whether it is not of the user who owns the folder of logs: what that one declared is his.
+    guest: bool,
+    place: Place,
+    pub user: User,
+}
 
 /// Whose records of a run were applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +64,8 @@ impl Actors {
 #[derive(Debug, Clone, Copy)]
 struct Owned {
     owner: Option<User>,
-    /// Whether the store names the owner; else the oldest declaration does.
-    by_store: bool,
+    /// Whom the store names.
+    by_store: Option<User>,
     first: Option<First>,
     /// Whether its owner alone annotates it.
     closed: bool,
@@ -74,6 +81,8 @@ struct Owned {
 pub(super) struct Owners {
     /// `None`: all is of one user.
     of: Option<OwnerOf>,
+    /// Who owns the folder of logs.
+    folder: Option<User>,
     runs: HashMap<RunId, Owned>,
     /// Oldest declarations of this transaction.
     firsts: HashMap<RunId, First>,
@@ -111,10 +120,21 @@ const AFRESH: &str = "2";
 
 impl Index {
     /// Says who owns runs, before [`Index::begin_apply`] and [`Index::overlay`]; `None` where all commits
-    /// are of one user, and nobody else ever claimed something.
-    pub fn set_owners(&mut self, of: Option<OwnerOf>) {
+    /// are of one user. `folder`: who owns the folder of logs.
+    pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
         self.owners.of = of;
+        self.owners.folder = folder.map(User::from);
         self.owners.seeds.clear();
+    }
+
+    /// Forgets who says who owns runs: it is of one state of the store.
+    pub fn forget_owners(&mut self) {
+        self.owners.of = None;
+        self.owners.seeds.clear();
+    }
+
+    fn first_of(&self, (place, user): (Place, User)) -> First {
+        First { guest: self.owners.folder != Some(user), place, user }
     }
 
     /// Begins to look at users, with a transaction of the database that writes. Owners may be others than
@@ -186,17 +206,17 @@ impl Index {
 
     /// Empties contested tables, as [`Index::clear`] does, but for who declared runs first.
     pub fn clear_contested(&mut self) -> Result<()> {
-        let mut seeds = HashMap::new();
+        let mut seeds: Vec<(RunName, (Place, User))> = Vec::new();
         if self.contest_of()?.is_none_or(|how| how != AFRESH) {
             let sql = "SELECT project, name, first FROM run WHERE first IS NOT NULL";
             self.db.query(sql, &[], &mut |row| {
                 let run = RunName { project: row[0].text()?.to_owned(), name: row[1].text()?.to_owned() };
-                seeds.insert(run, read_first(row[2].bytes()?)?);
+                seeds.push((run, read_first(row[2].bytes()?)?));
                 Ok(Flow::More)
             })?;
         }
         self.clear()?;
-        self.owners.seeds = seeds;
+        self.owners.seeds = seeds.into_iter().map(|(run, first)| (run, self.first_of(first))).collect();
         Ok(())
     }
 
@@ -222,9 +242,10 @@ impl Index {
             Ok(Flow::Stop)
         })?;
         let news = [self.owners.firsts.get(&run), self.owners.seeds.get(&name)];
-        let first = first.into_iter().chain(news.into_iter().flatten().copied()).min();
+        let stored_first = first.map(|first| self.first_of(first));
+        let first = stored_first.into_iter().chain(news.into_iter().flatten().copied()).min();
         let by_store = self.owners.of.as_ref().and_then(|of| of(&name)).map(User::from);
-        let owner = by_store.or(first.map(|(_, user)| user));
+        let owner = owner_of(by_store, first);
         let actors = match self.names.sole {
             _ if self.names.is_new(run) => Actors::Nobody,
             Some((user, runs)) if known == 0 && run <= runs => Actors::One(user),
@@ -233,8 +254,7 @@ impl Index {
         if owner != stored && !actors.only(owner) {
             self.contest(AGAIN)?;
         }
-        let by_store = by_store.is_some();
-        let changed = known != 1 + i64::from(by_store) || owner != stored;
+        let changed = known != 1 + i64::from(by_store.is_some()) || owner != stored;
         let owned = Owned { owner, by_store, first, closed, shut, actors, changed };
         self.owners.runs.insert(run, owned);
         Ok(owned)
@@ -284,29 +304,31 @@ impl Index {
 
     /// A declaration of the run itself came.
     pub(super) fn declared_by(&mut self, run: RunId, place: Place, user: User) -> Result<()> {
-        let first = self.owners.firsts.entry(run).or_insert((place, user));
-        *first = (*first).min((place, user));
+        let one = self.first_of((place, user));
+        let first = self.owners.firsts.entry(run).or_insert(one);
+        *first = (*first).min(one);
         // Also where it was deleted before it came: it is kept with the run.
         self.dirty.declaration(RUN, run, 0);
         if !self.has_users() {
             return Ok(());
         }
         let owned = self.load_owner(run)?;
-        let first = owned.first.map_or((place, user), |first| first.min((place, user)));
-        let owner = if owned.by_store { owned.owner } else { Some(first.1) };
+        let first = Some(owned.first.map_or(one, |first| first.min(one)));
+        let owner = owner_of(owned.by_store, first);
         if owner != owned.owner && !owned.actors.only(owner) {
             self.contest(AGAIN)?;
         }
         let changed = owned.changed || owner != owned.owner;
-        self.owners.runs.insert(run, Owned { owner, first: Some(first), changed, ..owned });
+        self.owners.runs.insert(run, Owned { owner, first, changed, ..owned });
         Ok(())
     }
 
     /// A declaration of a run at this record is taken back.
     pub(super) fn undeclared(&mut self, run: RunId, writer: Id, sequence: u64, record: i64) -> Result<()> {
         let first = self.first(run)?;
-        let hit =
-            |(place, _): &First| (place.writer, place.sequence, place.call) == (writer, sequence, record);
+        let hit = |First { place, .. }: &First| {
+            (place.writer, place.sequence, place.call) == (writer, sequence, record)
+        };
         if !first.as_ref().is_some_and(hit) {
             return Ok(());
         }
@@ -319,8 +341,13 @@ impl Index {
         self.db.execute(sql, &[Cell::Int(run)]).map(|_| ())
     }
 
-    /// The oldest declaration of a run that was ever visible.
-    pub(super) fn first(&mut self, run: RunId) -> Result<Option<First>> {
+    /// The least of these declarations of a run and those that were visible before.
+    pub(super) fn first_among(&mut self, run: RunId, kept: &[(Place, User)]) -> Result<Option<First>> {
+        let known = self.first(run)?;
+        Ok(kept.iter().map(|one| self.first_of(*one)).chain(known).min())
+    }
+
+    fn first(&mut self, run: RunId) -> Result<Option<First>> {
         let new = self.owners.firsts.get(&run).copied();
         if self.names.is_new(run) {
             return Ok(new);
@@ -330,7 +357,7 @@ impl Index {
             stored = stored_first(&row[0])?;
             Ok(Flow::Stop)
         })?;
-        Ok(stored.into_iter().chain(new).min())
+        Ok(stored.map(|first| self.first_of(first)).into_iter().chain(new).min())
     }
 
     /// Whether attributes of `user` count in a run.
@@ -380,7 +407,7 @@ impl Index {
         for (run, owned) in self.owners.runs.iter_mut().filter(|(_, owned)| owned.changed) {
             owned.changed = false;
             let owner = owned.owner.map_or(Cell::Null, Cell::Int);
-            let known = Cell::Int(1 + i64::from(owned.by_store));
+            let known = Cell::Int(1 + i64::from(owned.by_store.is_some()));
             let cells = [Cell::Int(*run), known, owner, Cell::Int(owned.shut.into())];
             let sql = "UPDATE run SET owned = $2, owner = $3, shut = $4 WHERE run = $1";
             self.db.execute(sql, &cells)?;
@@ -470,8 +497,14 @@ impl Index {
     }
 }
 
+/// The owner of a run that the store says is `by_store`'s.
+fn owner_of(by_store: Option<User>, first: Option<First>) -> Option<User> {
+    let declared = first.map(|first| first.user);
+    if first.is_some_and(|first| !first.guest) { declared } else { by_store.or(declared) }
+}
+
 /// A first declaration as bytes.
-pub(super) fn put_first((place, user): &First) -> Vec<u8> {
+pub(super) fn put_first(First { place, user, .. }: &First) -> Vec<u8> {
     let mut bytes = user.to_le_bytes().to_vec();
     bytes.extend(place.stamp.to_le_bytes());
     bytes.extend(place.decider.0);
@@ -483,9 +516,9 @@ pub(super) fn put_first((place, user): &First) -> Vec<u8> {
     bytes
 }
 
-fn read_first(bytes: &[u8]) -> Result<First> {
+fn read_first(bytes: &[u8]) -> Result<(Place, User)> {
     let mut cursor = fieldstone_format::bytes::Cursor::new(bytes);
-    let mut read = || -> Result<First> {
+    let mut read = || -> Result<(Place, User)> {
         let user = cursor.i64()?;
         let place = Place {
             stamp: cursor.u64()?,
@@ -506,7 +539,7 @@ fn read_first(bytes: &[u8]) -> Result<First> {
 }
 
 /// The first declaration in a cell.
-pub(super) fn stored_first(cell: &Cell<'_>) -> Result<Option<First>> {
+pub(super) fn stored_first(cell: &Cell<'_>) -> Result<Option<(Place, User)>> {
     match cell {
         Cell::Null => Ok(None),
         cell => read_first(cell.bytes()?).map(Some),

@@ -268,7 +268,7 @@ pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
     let ids: Vec<RunId> = ids.into_iter().collect();
     for some in ids.chunks(512) {
         let found = list.exec.tables.runs(&RunSelect::Ids(some.to_vec()))?;
-        rows.extend(found.into_iter().map(|row| RunInfo::of(row)));
+        rows.extend(found.into_iter().map(RunInfo::of));
     }
     rows.sort_by(|a, b| a.decl.run.cmp(&b.decl.run));
     for (key, down) in query.order.iter().rev() {

@@ -64,6 +64,8 @@ pub struct History {
     pub turns: BTreeMap<Id, Vec<Turn>>,
     /// Who owns a run by what the store says; nobody may have written.
     pub claims: BTreeMap<RunName, u32>,
+    /// Who owns the folder of logs, if that is known.
+    pub folder: Option<u32>,
 }
 
 fn id(n: u64) -> Id {
@@ -263,23 +265,29 @@ impl History {
                 commit.fields.retain(|key, _| *claims.entry(key.run.clone()).or_insert(user) == user);
             }
         }
-        History { logs, turns, claims }
+        let folder = dice.one_in(2).then(|| dice.roll(users) as u32);
+        History { logs, turns, claims, folder }
     }
 
-    /// The user of the oldest declaration of a run that is visible, living or deleted.
-    fn oldest(&self, run: &RunName) -> Option<u32> {
+    /// The user of the oldest declaration of a run that is visible, living or deleted, those of who owns the
+    /// folder before all others; whether it is of another.
+    fn oldest(&self, run: &RunName) -> Option<(bool, u32)> {
         let declared = self.logs.iter().flatten().filter_map(|commit| {
             let of = |record: &Record| matches!(record, Record::Runs(all) if all[0].run == *run);
             let i = commit.records.iter().position(of)?;
             let (stamp, decider) = self.seen(commit, commit.records[i].kind_bit())?;
-            Some((stamp, decider, commit.stamp, commit.writer, commit.sequence, commit.user))
+            let guest = self.folder != Some(commit.user);
+            Some((guest, stamp, decider, commit.stamp, commit.writer, commit.sequence, commit.user))
         });
-        declared.min().map(|(.., user)| user)
+        declared.min().map(|(guest, .., user)| (guest, user))
     }
 
     /// Who owns a run.
     fn owner(&self, run: &RunName) -> Option<u32> {
-        self.claims.get(run).copied().or_else(|| self.oldest(run))
+        match self.oldest(run) {
+            Some((false, user)) => Some(user),
+            oldest => self.claims.get(run).copied().or(oldest.map(|(_, user)| user)),
+        }
     }
 
     fn decision(&self, transaction: Id, known: usize) -> Option<Decision> {
@@ -313,7 +321,8 @@ impl History {
             many |= there.chain(claims.values().copied()).collect::<BTreeSet<u32>>().len() > 1;
             let owners = claims.clone();
             let of = move |run: &RunName| owners.get(run).copied();
-            index.set_owners(many.then(|| Arc::new(of) as fieldstone_catalog::engine::OwnerOf));
+            let of = many.then(|| Arc::new(of) as fieldstone_catalog::engine::OwnerOf);
+            index.set_owners(of, self.folder);
             assert!(index.begin_apply(Wait::Yes).unwrap());
             for (id, known) in &mut known {
                 let all = self.turns[id].len();

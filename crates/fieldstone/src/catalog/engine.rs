@@ -104,7 +104,7 @@ impl Inner {
             self.follow(index, feed, patience)?;
             let laid_over = match view {
                 View::All(session) => {
-                    index.set_owners(super::owners::of(self, feed, true));
+                    super::owners::set(self, index, feed, true);
                     self.insist(index, patience, &mut |index| index.overlay(session, &own.commits()))?
                 }
                 _ => false,

@@ -37,21 +37,21 @@ pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, patience: Patience)
     if covers(&index.watermarks()?, &heads) {
         return Ok(true);
     }
-    index.set_owners(super::owners::of(inner, feed, false));
+    super::owners::set(inner, index, feed, false);
     let mut report = RebuildReport::default();
     let followed = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false);
-    index.set_owners(None);
+    index.forget_owners();
     followed
 }
 
 /// Makes the tables anew from the first commit on.
 pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
     let heads = feed.heads();
-    index.set_owners(super::owners::of(inner, feed, false));
+    super::owners::set(inner, index, feed, false);
     let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
     let patience = Patience::Full;
     let rebuilt = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true);
-    index.set_owners(None);
+    index.forget_owners();
     rebuilt.map(|_| report)
 }
 

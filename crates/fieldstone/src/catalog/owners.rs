@@ -2,12 +2,12 @@
 //!
 //! A run and the dataset of its fields have one owner, where the schema lets a dataset be named by a run
 //! alone ([`Schema::run_level`](fieldstone_core::schema::Schema::run_level)); else the run has an owner of
-//! its own. Where the store names nobody, the user who declared the run first owns it. What is refused here
-//! with an error does not count in the engine either, whoever wrote it into a log.
+//! its own. Where the store names nobody, the user who declared the run first owns it; one that the owner of the
+//! folder of logs declared is always his. What is refused here with an error does not count in the engine either, whoever wrote it into a log.
 
 use std::sync::Arc;
 
-use fieldstone_catalog::engine::OwnerOf;
+use fieldstone_catalog::engine::{Index, OwnerOf};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -26,14 +26,16 @@ fn level(schema: &Schema, run: &RunName) -> Vec<u8> {
     bytes
 }
 
-/// Who owns runs, for the engine; `None` while there is one user. `own`: what this user has not flushed
-/// is applied, too.
-pub fn of(inner: &Inner, feed: &Feed, own: bool) -> Option<OwnerOf> {
+/// Tells an engine who owns runs, where there are several users. `own`: what this user has not flushed is
+/// applied, too.
+pub fn set(inner: &Inner, index: &mut Index, feed: &Feed, own: bool) {
+    let folder = feed.folder_owner();
     if !feed.is_shared() && (!own || feed.is_of(inner.user())) {
-        return None;
+        return index.set_owners(None, folder);
     }
     let (feed, schema) = (feed.clone(), inner.schema.clone());
-    Some(Arc::new(move |run: &RunName| feed.owner(&level(&schema, run))))
+    let of: OwnerOf = Arc::new(move |run: &RunName| feed.owner(&level(&schema, run)));
+    index.set_owners(Some(of), folder);
 }
 
 impl Inner {
@@ -49,7 +51,11 @@ impl Inner {
 
     /// The owner of a run; `first` is who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        Ok(self.store.owner(&level(&self.schema, run))?.or(first))
+        let feed = self.store.feed()?;
+        if first.is_some() && first == feed.folder_owner() {
+            return Ok(first);
+        }
+        Ok(feed.owner(&level(&self.schema, run)).or(first))
     }
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.

@@ -105,6 +105,8 @@ pub struct Snapshot {
     verdicts: Layers<(Id, u32), Arc<Verdict>>,
     /// Users who own datasets.
     pub owners: Owners,
+    /// Who owns the folder of logs.
+    pub folder_owner: Option<u32>,
     /// What was found wrong.
     pub problems: Vec<Problem>,
     /// Files and slots of a version of the format that is not known here.
@@ -122,6 +124,7 @@ impl Snapshot {
             run_log: Vec::new(),
             verdicts: Layers::default(),
             owners: Owners::One(None),
+            folder_owner: None,
             problems: Vec::new(),
             foreign: Vec::new(),
             losses: Vec::new(),
@@ -146,7 +149,7 @@ impl Snapshot {
             None => verdicts(&logs, &Snapshot::empty()).unwrap_or_default(),
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
-        Ok(Snapshot { logs, runs, run_log, verdicts, owners, ..Snapshot::empty() })
+        Ok(Snapshot { logs, runs, run_log, verdicts, owners, folder_owner, ..Snapshot::empty() })
     }
 
     /// The log that run `index` belongs to.
