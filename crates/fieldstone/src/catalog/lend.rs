@@ -234,7 +234,13 @@ impl Inner {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
                 let place = place::choose(&home, self.settings.engine.as_deref())?;
-                Ok(known.insert(place).clone())
+                // Beside a store that is not made yet nothing can stand: it is asked again once it is.
+                match &home.folder {
+                    Some(folder) if matches!(place, EnginePlace::File(_)) && !folder.exists() => {
+                        Ok(EnginePlace::Memory)
+                    }
+                    _ => Ok(known.insert(place).clone()),
+                }
             }
         }
     }
