@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone_core::env::{Disk, Env};
-use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
-use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
+use fieldstone_format::keys::{EncodedKey, encode_key, level_ends};
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::version::Version;
 use fieldstone_format::{FORMAT_VERSION, marker};
+
+mod ownership;
 
 use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
@@ -25,7 +27,7 @@ use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot, claim_levels};
+use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot};
 use crate::writer::{self, Existence, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
@@ -245,61 +247,6 @@ impl LocalStore {
         StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
     }
 
-    /// Refuses datasets that someone else made.
-    fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
-        let uid = self.env.identity.uid();
-        match snapshot.owner(prefix) {
-            Some(owner) if owner != uid => Err(self.not_owner(prefix, owner)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Claims encoded first levels where others may write into the store; Denied where somebody else did.
-    fn claim_levels(&self, levels: &BTreeSet<Vec<u8>>) -> Result<()> {
-        let state = self.state();
-        let new: Vec<&Vec<u8>> = {
-            let claimed = lock(&state.claimed);
-            levels.iter().filter(|level| !claimed.contains(*level)).collect()
-        };
-        if new.is_empty() {
-            return Ok(());
-        }
-        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
-            Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
-            Ok(false) => {}
-            Err((level, owner)) => {
-                lock(&state.own_datasets).remove(&level);
-                return Err(self.not_owner(&level, owner));
-            }
-        }
-        Ok(())
-    }
-
-    fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
-        let name = self.env.identity.user_name(owner);
-        let dataset = report::dataset_text(prefix);
-        Error::denied(format!("dataset {dataset} is owned by {name}"))
-            .with_hint(format!("ask {name}, or archive under another dataset"))
-    }
-
-    fn check_dataset(&self, key: &FieldKey) -> Result<()> {
-        let mut prefix = Vec::new();
-        encode_level(&key.levels[0], &mut prefix);
-        self.check_prefix(prefix)
-    }
-
-    /// Refuses the dataset with this encoded first level where someone else made it.
-    fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
-        if lock(&self.state().own_datasets).contains(&prefix) {
-            return Ok(());
-        }
-        let snapshot = self.snapshot()?;
-        self.check_versions(&snapshot)?;
-        self.check_owner(&prefix, &snapshot)?;
-        lock(&self.state().own_datasets).insert(prefix);
-        Ok(())
-    }
-
     fn take(&self, value: Prepared<'_>, transaction: Option<Id>) -> Result<()> {
         lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
     }
@@ -342,21 +289,6 @@ impl LocalStore {
             "transaction {transaction} is {verb} already: what comes later is never visible"
         ))
         .with_hint("begin a new transaction"))
-    }
-
-    /// Denied where a transaction holds what other users flushed and nothing of ours: a user decides for his
-    /// own logs.
-    fn check_decider(&self, transaction: Id, covers: &[(Id, u64)], snapshot: &Snapshot) -> Result<()> {
-        let other = snapshot.prepared_by_all(transaction).next();
-        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
-        if lock(&self.state().begun).contains(&transaction) {
-            return Ok(());
-        }
-        let name = self.env.identity.user_name(log.uid);
-        Err(Error::denied(format!(
-            "transaction {transaction} is {name}'s: each user decides for his own logs"
-        ))
-        .with_hint(format!("ask {name} to commit or abort it")))
     }
 
     /// Ends a transaction. `given`: somebody else may have its id.

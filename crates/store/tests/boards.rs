@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
@@ -14,8 +14,8 @@ use fieldstone_store::conformance::put_file;
 const KEY: &str = "run=a,variable=t";
 
 /// Replaces a file by another one with these bytes, as a restore does.
-fn replace(world: &SimWorld, path: &PathBuf, bytes: &[u8]) {
-    put_file(&world.process("a"), path.clone(), Some(bytes)).unwrap();
+fn replace(world: &SimWorld, path: &Path, bytes: &[u8]) {
+    put_file(&world.process("a"), path.to_owned(), Some(bytes)).unwrap();
 }
 
 /// What two open readers (one that refreshes, one that waits), a new one and the writer itself see.
