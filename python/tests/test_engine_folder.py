@@ -9,7 +9,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-import fieldstone as fst
 import pytest
 from conftest import require
 from keys_and_stores import run_python

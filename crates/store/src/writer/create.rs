@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::{Env, read_exact_at, write_all_at};
+use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
@@ -79,7 +79,7 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
         .and_then(|()| match env.disk.link(&temporary, &path) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
-                write_without_links(env, &temporary, &path, &marker)
+                write_without_links(env, &temporary, &path)
             }
             outcome => outcome,
         })
@@ -88,25 +88,27 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     outcome
 }
 
-/// Where there are no links, who makes the name first writes the marker; the name is taken from one who died
-/// before it was whole.
-fn write_without_links(env: &Env, temporary: &Path, path: &Path, marker: &Marker) -> std::io::Result<()> {
-    match env.disk.create_alike(path) {
-        Ok(file) => return write_all_at(&*file, &marker.encode(), 0).and_then(|()| file.sync_data()),
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+/// Where there are no links, who makes a name beside the marker first puts the marker in place; others wait
+/// for that, and do it themselves where the first one died.
+fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Result<()> {
+    let first = path.with_file_name(".new-marker");
+    match env.disk.create_alike(&first) {
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            for _ in 0..TORN / POLL {
+                if env.disk.stat(path).is_ok() {
+                    return Ok(());
+                }
+                env.clock.sleep(POLL);
+            }
+        }
         Err(e) => return Err(e),
     }
-    for _ in 0..TORN / POLL {
-        let there = env.disk.open_plain(path, false).and_then(|file| {
-            let mut bytes = vec![0; file.stat()?.len.min(16 << 20) as usize];
-            read_exact_at(&*file, &mut bytes, 0).map(|()| bytes)
-        });
-        if there.is_ok_and(|bytes| Marker::decode(&bytes).is_ok() || marker::foreign(&bytes).is_some()) {
-            return Ok(());
-        }
-        env.clock.sleep(POLL);
+    if env.disk.stat(path).is_err() {
+        env.disk.rename(temporary, path)?;
     }
-    env.disk.rename(temporary, path)
+    let _ = env.disk.unlink(&first);
+    Ok(())
 }
 
 /// How long a marker may be in the making; how long one that is there may show late on another host; and how

@@ -197,7 +197,10 @@ impl LogFile {
                 Err(_) => board.give_up(),
             }
         }
-        self.board = BoardSlot::claim(env, layout, slot).ok();
+        // Not for a log that ends: another store may stand in its place by now.
+        if !slot.closed {
+            self.board = BoardSlot::claim(env, layout, slot).ok();
+        }
     }
 
     /// Ends the log at its last commit after a failure; `None` where there is no file yet. What a failed
