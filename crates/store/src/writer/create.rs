@@ -89,13 +89,14 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
 }
 
 /// Where there are no links, who makes a name beside the marker first puts the marker in place; others wait
-/// for that, and do it themselves where the first one died.
+/// for that, and do it themselves where the first one died. That name stays: a host to which the marker does
+/// not show yet finds it taken all the same.
 fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Result<()> {
-    let first = path.with_file_name(".new-marker");
-    match env.disk.create_alike(&first) {
+    match env.disk.create_alike(&path.with_file_name(".new-marker")) {
         Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            for _ in 0..TORN / POLL {
+            let patience = if path.parent().is_some_and(|root| env.disk.lags(root)) { LATE } else { TORN };
+            for _ in 0..patience / POLL {
                 if env.disk.stat(path).is_ok() {
                     return Ok(());
                 }
@@ -104,11 +105,7 @@ fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Res
         }
         Err(e) => return Err(e),
     }
-    if env.disk.stat(path).is_err() {
-        env.disk.rename(temporary, path)?;
-    }
-    let _ = env.disk.unlink(&first);
-    Ok(())
+    env.disk.rename(temporary, path)
 }
 
 /// How long a marker may be in the making; how long one that is there may show late on another host; and how
