@@ -67,7 +67,6 @@ def test_an_engine_is_for_its_user_alone(folder):
 def test_a_folder_that_others_could_write_to_is_left_alone(folder):
     engine = folder / "catalog" / "index.sqlite"
     forge(engine)
-    assert answer(folder) == "['evil']", "the forgery is one"
     os.chmod(engine.parent, 0o777)
     before = engine.read_bytes()
     assert answer(folder) == "['good']"

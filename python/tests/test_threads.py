@@ -128,7 +128,9 @@ def test_a_failed_flush_is_told_to_each_thread_that_archived(url):
             assert told.value.message.count("variable=") == 1
             pool.submit(store.archive, sim(1, variable), b"again").result()
             pool.submit(store.flush).result()
-    assert sorted(entry.key["variable"] for entry in store.list()) == ["one", "other"]
+    # A log is gone: what is left is read leniently.
+    left = store.retrieve({}, strict=False)
+    assert sorted(field.key["variable"] for field in left) == ["one", "other"]
     store.close()
 
 
@@ -145,7 +147,8 @@ def test_a_close_tells_what_another_thread_lost(url):
         store.close()
     store.close()
     with fst.open(url, "r") as reader:
-        assert [entry.key["variable"] for entry in reader.list()] == ["rest"]
+        left = reader.retrieve({}, strict=False)
+        assert [field.key["variable"] for field in left] == ["rest"]
 
 
 def test_flushing_by_itself_tells_once(url):
