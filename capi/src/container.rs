@@ -317,11 +317,11 @@ fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: &'static str, error: Error) -> 
     }
 }
 
-/// What this rank refused: in a collective call all ranks learn of it.
+/// What this rank refused: in a collective call all ranks learn of it, and the container goes on.
 fn refused(container: &Container, error: Error, collective: c_int) -> Result<()> {
     match collective {
         0 => Err(error),
-        _ => container.team().agree("access", Err(error)),
+        _ => Err(container.fail(error)),
     }
 }
 

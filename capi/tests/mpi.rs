@@ -75,6 +75,16 @@ fn a_rank_without_memory_keeps_no_other_waiting_and_views_are_no_matter_of_calls
 }
 
 #[test]
+fn what_one_rank_is_refused_fails_on_all_and_the_container_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/refused.c", folder.path()) else { return };
+    for ranks in [1, 2] {
+        let file = folder.path().join(format!("{ranks}.nc"));
+        succeed(&mut mpiexec(ranks, &built, &file));
+    }
+}
+
+#[test]
 fn the_example_writes_a_file_that_ncdump_prints() {
     let folder = tempfile::tempdir().unwrap();
     let Some(built) = compile("examples/container_mpi.c", folder.path()) else { return };

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ._hits import Hits
-from ._native import Store, Table, _Catalog, _Query
+from ._native import Store, Table, _Catalog, _items, _Query
 from ._outside import declare
 from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
@@ -29,13 +29,14 @@ def create_run(
     notes: str | None = None,
     outside: Any = None,
     exist_ok: bool = False,
+    annotate: str = "all",
     txn: str | None = None,
 ) -> Run:
     """See ``Store.create_run``."""
     moment = time.time_ns() if created is None else datetime_ns(created)
     params = dict(params) if params is not None else None
     store._catalog().create_run(
-        (project, _name(name)), params, job, moment, grid, notes, declare(outside), exist_ok, txn
+        (project, _name(name)), params, job, moment, grid, notes, declare(outside), annotate, exist_ok, txn
     )
     return Run(store, name, project, txn)
 
@@ -75,7 +76,7 @@ def create_tags(
     txn: str | None = None,
 ) -> Rows[Tag]:
     """See ``Store.create_tags``."""
-    names = list(names)
+    names = _items(names)
     columns = {"type": type, "unit": unit, "version": version}
     types, units, versions = (_column(of, name, len(names)) for name, of in columns.items())
     rows = [
@@ -89,7 +90,7 @@ def _column(column: Any, name: str, rows: int) -> list[Any]:
     """One value for all rows, or one each."""
     if column is None or isinstance(column, str | int):
         return [column] * rows
-    column = list(column)
+    column = _items(column)
     if len(column) != rows:
         raise Invalid(
             f"{name} has {len(column)} rows, and there are {rows} names", "give one each, or one for all"
@@ -202,7 +203,8 @@ def delete(
             f"{kind} have no fields of their own", "leave out fields=, or remove fields by store.remove"
         )
     query = _Query(where, terms | {"txn": txn})
-    return DeleteReport(*store._catalog().delete(kind, query, fields, doit, txn))
+    counts, done, others = store._catalog().delete(kind, query, fields, doit, txn)
+    return DeleteReport(*counts, done, others)
 
 
 def sql(store: Store, statement: str) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._native import Hit, Store, Table, _Catalog, _HitTable, _Query
+from ._native import Hit, Store, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
 from ._rows import Box, Rows
 from .errors import Invalid, NotFound
@@ -90,7 +90,7 @@ class Hits:
 
     def to_arrow(self) -> Table:
         """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
-        value type start count. pyarrow, polars, DuckDB and others take it.
+        value type start count user. pyarrow, polars, DuckDB and others take it.
 
         ``value`` has the type of the values where all have one; numbers of several types are doubles, other
         mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box.
@@ -115,7 +115,7 @@ class Hits:
 
         `by`: "run", "step", "variable", "tag", or several of these. Values that are no numbers count only.
         """
-        return self._ask.aggregate(self._query, [by] if isinstance(by, str) else list(by))
+        return self._ask.aggregate(self._query, [by] if isinstance(by, str) else _items(by))
 
     def time_series(self) -> Table:
         """Count, least, greatest and mean number per run and step: columns run step time count min max

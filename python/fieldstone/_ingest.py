@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from ._native import Store, _fdb_schema, _ingest, _ingest_fdb, _suggest_schema, open
+from ._native import Store, _fdb_schema, _ingest, _ingest_fdb, _items, _suggest_schema, open
 from .errors import Invalid, NotFound
 from .reports import IngestReport
 
@@ -53,7 +53,7 @@ def ingest(
     `progress`: "auto" shows a bar on a terminal and a line per file elsewhere, on stderr; False shows
     nothing; a function is called with (bytes done, bytes in all).
     """
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    listed = [paths] if isinstance(paths, str | os.PathLike) else _items(paths)
     files = [Path(os.fspath(path)) for path in listed]
     python = os.environ.get("FIELDSTONE_PYTHON") or sys.executable or None
     shown = _shown(progress, sys.stderr)

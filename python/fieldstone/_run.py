@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ._hits import Hits
-from ._native import Store, Test
+from ._native import Store, Test, _items
 from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
 from ._values import Uniform
@@ -83,6 +83,11 @@ class Run:
         return self._info["declared"]
 
     @property
+    def annotators(self) -> str:
+        """Who may annotate it: "all", each under the own name, or its "owner" alone."""
+        return self._info["annotate"]
+
+    @property
     def _pair(self) -> tuple[str | None, str]:
         return self.project, self.name
 
@@ -127,7 +132,7 @@ class Run:
         find: Any = None,
     ) -> None:
         """Declares many variables; every other argument is one for all, or a list with one each."""
-        names = list(names)
+        names = _items(names)
         columns = [dtype, shape, dims, version, attrs, coords, decomposition, find]
         each = [_each(column, names) for column in columns]
         rows = [_variable(name, *row) for name, *row in zip(names, *each, strict=True)]
@@ -375,7 +380,7 @@ def _variable(
     """A variable as the native catalog takes it."""
     if not isinstance(name, str):
         raise Invalid(f"{name!r} is no name of a variable", "names are text")
-    dims = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
+    dims = [dims] if isinstance(dims, str) else None if dims is None else _items(dims)
     placed = []
     for dim, coordinate in (coords or {}).items():
         if isinstance(dim, str) and dim not in (dims or ()):
@@ -383,7 +388,7 @@ def _variable(
             raise Invalid(f"coords of {dim!r}, which is no dimension of {name}", f"its dimensions are {have}")
         exact = isinstance(coordinate, str | Uniform)
         placed.append(
-            (dims.index(dim) if isinstance(dim, str) else dim, coordinate if exact else list(coordinate))
+            (dims.index(dim) if isinstance(dim, str) else dim, coordinate if exact else _items(coordinate))
         )
     attrs = None if attrs is None else dict(attrs)
     return name, version, dtype, shape, dims, attrs, placed, decomposition, find

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal
@@ -13,6 +14,17 @@ from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
 from .errors import Invalid
 from .reports import DeleteReport
+
+_forks = 0
+"""How often this process was forked: a child has all that its parent has, transactions, too."""
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(before=_count_fork)
 
 
 def _kinds(kinds: tuple[str, ...]) -> list[str]:
@@ -28,13 +40,25 @@ class Transaction:
     ``with store.transaction() as tx:`` commits at the end, and an exception aborts. Another process joins
     by ``store.transaction(id=tx.id)``, or by unpickling it; leaving a joined one flushes (durable and
     invisible), and an exception discards what was not flushed. The opener decides for all.
+
+    A failed flush of this store, of another transaction, too, may lose what was archived here and not
+    flushed. Then ``flush`` and ``commit`` raise that from then on: it can only be aborted.
     """
 
     def __init__(self, store: Store, id: str, joined: bool) -> None:
         self.store = store
-        self.id = id
         self.joined = joined
+        self._id = id
+        # Whether another process may know the id: then an abort of nothing is told to it, too.
+        self._given = joined
+        self._forks = _forks
         self._decided: Literal["committed", "aborted"] | None = None
+
+    @property
+    def id(self) -> str:
+        """The text by which other processes join."""
+        self._given = True
+        return self._id
 
     def archive(self, key: Any, data: Any, **options: Any) -> None:
         """As ``store.archive``, within the transaction."""
@@ -50,7 +74,7 @@ class Transaction:
 
     def create_field(self, key: Any, dtype: Any, shape: Any, **options: Any) -> FieldWriter:
         """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
-        return self.store.create_field(key, dtype, shape, txn=self._open(), **options)
+        return self.store.create_field(key, dtype, shape, txn=self._give(), **options)
 
     def remove(self, request: Any) -> int:
         """As ``store.remove``, within the transaction; removes also what was flushed into it."""
@@ -78,11 +102,11 @@ class Transaction:
 
     def create_run(self, name: str, **options: Any) -> Run:
         """As ``store.create_run``, within the transaction; so is what the run writes."""
-        return self.store.create_run(name, txn=self._open(), **options)
+        return self.store.create_run(name, txn=self._give(), **options)
 
     def run(self, name: str, *, project: str | None = None) -> Run:
         """As ``store.run``; what the run writes belongs to the transaction, what it reads sees it."""
-        return self.store.run(name, project=project, txn=self._open())
+        return self.store.run(name, project=project, txn=self._give())
 
     def create_tag(self, name: str, **options: Any) -> Tag:
         """As ``store.create_tag``, within the transaction."""
@@ -106,6 +130,7 @@ class Transaction:
 
     def runs(self, where: Any = None, /, **terms: Any) -> Rows[Run]:
         """As ``store.runs``; sees what belongs to the transaction."""
+        self._given = True
         return self.store.runs(where, txn=self._reading(), **terms)
 
     def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
@@ -130,16 +155,17 @@ class Transaction:
         Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute. The
         transaction stays open.
         """
-        self.store._decide_kinds(self.id, _kinds(kinds), True)
+        self.store._decide_kinds(self._id, _kinds(kinds), True)
 
     def deactivate(self, *kinds: str) -> None:
         """Makes these kinds invisible again, also after the commit; those who name the id still see them."""
-        self.store._decide_kinds(self.id, _kinds(kinds), False)
+        self.store._decide_kinds(self._id, _kinds(kinds), False)
 
     def commit(self) -> None:
         """Flushes, and makes all that was flushed into the transaction visible, from every process.
 
-        Raises Conflict where it was aborted. Committing again does nothing.
+        Raises Conflict where it was aborted, and what was lost where a part of it was. Committing again does
+        nothing.
         """
         self._decide("committed")
 
@@ -151,19 +177,25 @@ class Transaction:
         self._decide("aborted")
 
     def _decide(self, verdict: Literal["committed", "aborted"]) -> None:
-        self.store._decide(self.id, verdict == "committed")
+        given = self._given or self._forks != _forks
+        self.store._decide(self._id, verdict == "committed", given)
         self._decided = verdict
 
     def _open(self) -> str:
         if self._decided is not None:
             raise Invalid(
-                f"transaction {self.id} is {self._decided}", "begin a new one with store.transaction()"
+                f"transaction {self._id} is {self._decided}", "begin a new one with store.transaction()"
             )
-        return self.id
+        return self._id
+
+    def _give(self) -> str:
+        """The id for what other processes may get, and write with."""
+        self._given = True
+        return self._open()
 
     def _reading(self) -> str | None:
         """After the decision there is nothing hidden left to see."""
-        return self.id if self._decided is None else None
+        return self._id if self._decided is None else None
 
     def __enter__(self) -> Transaction:
         return self
@@ -178,7 +210,7 @@ class Transaction:
         elif kind is None:
             self.flush()
         else:
-            self.store.discard(txn=self.id)
+            self.store.discard(txn=self._id)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Transaction, (self.store, self.id, True)

@@ -199,7 +199,10 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class DeleteReport:
-    """What ``store.delete`` deleted, or would have where it was not ``done``."""
+    """What ``store.delete`` deleted, or would have where it was not ``done``.
+
+    `others`: attributes that stay, because other users wrote them in runs that are not the caller's.
+    """
 
     runs: int
     steps: int
@@ -208,6 +211,7 @@ class DeleteReport:
     attributes: int
     fields: int
     done: bool
+    others: int = 0
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,10 @@ impl Autoflush {
         match &*running {
             Some(own) if own.process == process => {
                 let failed = own.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-                failed.map_or(Ok(()), |error| Err(error.context("flushing by itself")))
+                let Some(error) = failed else { return Ok(()) };
+                // What this thread lost itself says more, and counts as told then.
+                let own = store.check_lost(None).err();
+                Err(own.unwrap_or(error).context("flushing by itself"))
             }
             _ => {
                 // The thread of a parent is not in this process; what it waits on is left as it is.

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 use crate::request::type_name;
 
 const TAKEN: &str = "give bytes-like data, or a numpy array (numpy.asarray makes one)";
@@ -97,7 +97,7 @@ pub fn parse_dtype(argument: &Bound<'_, PyAny>) -> PyResult<DType> {
         return DType::parse(text.to_str()?).or_raise();
     }
     let py = argument.py();
-    let dtype = numpy(py)?.dtype.bind(py).call1((argument,)).map_err(|_| {
+    let dtype = numpy(py)?.dtype.bind(py).call1((argument,)).or_refuse(py, || {
         invalid(format!("{} is no dtype", type_name(argument)), "write it as numpy does, such as 'f4'")
     })?;
     DType::parse(dtype.getattr("str")?.cast::<PyString>()?.to_str()?).or_raise()
@@ -346,10 +346,14 @@ pub fn new_array<'py>(
     Ok(made.done())
 }
 
+/// Numbers that an argument has, at most.
+const DIMENSIONS: usize = 1024;
+
 /// Numbers of an argument, one per dimension; a single number stands for one dimension.
 pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<u64>>> {
     let Some(argument) = argument.filter(|a| !a.is_none()) else { return Ok(None) };
-    if let Ok(number) = argument.extract::<u64>() {
+    let py = argument.py();
+    if let Some(number) = argument.extract::<u64>().if_it_is(py)? {
         return Ok(Some(vec![number]));
     }
     let wrong = || {
@@ -361,8 +365,12 @@ pub fn numbers(what: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Opti
         return Err(wrong());
     }
     let mut numbers = Vec::new();
-    for number in argument.try_iter().map_err(|_| wrong())? {
-        numbers.push(number?.extract::<u64>().map_err(|_| wrong())?);
+    for number in argument.try_iter().or_refuse(py, wrong)? {
+        // No array has so many dimensions: what gives them does not end.
+        if numbers.len() == DIMENSIONS {
+            return Err(wrong());
+        }
+        numbers.push(number?.extract::<u64>().or_refuse(py, wrong)?);
     }
     Ok(Some(numbers))
 }

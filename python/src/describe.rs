@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::data;
 use crate::errors::{Raise, invalid};
 use crate::request::requests;
+use crate::sequence::Several;
 use crate::store::Store;
 
 /// Fields that differ in nothing but some keywords, the axes.
@@ -68,12 +69,13 @@ impl Store {
         &self,
         py: Python<'py>,
         request: Option<&Bound<'py, PyAny>>,
-        by: Option<Vec<String>>,
-        along: Option<Vec<String>>,
+        by: Option<Several<String>>,
+        along: Option<Several<String>>,
     ) -> PyResult<(Vec<Cube>, Bound<'py, PyDict>)> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let names: Vec<&str> = by.iter().chain(&along).flatten().map(String::as_str).collect();
+        let names: Vec<&str> =
+            by.iter().chain(&along).flat_map(|words| &words.0).map(String::as_str).collect();
         let grouping = match (&by, &along) {
             (Some(_), None) => Grouping::By(&names),
             (None, Some(_)) => Grouping::Along(&names),

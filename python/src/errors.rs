@@ -1,6 +1,7 @@
 //! From the errors of Fieldstone to the exceptions of `fieldstone.errors`.
 
 use fieldstone::{Error, ErrorKind};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -29,6 +30,30 @@ pub trait Raise<T> {
 impl<T> Raise<T> for fieldstone::Result<T> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(exception)
+    }
+}
+
+/// What becomes of an error while an argument is read.
+pub trait Refuse<T> {
+    /// The value, or `wrong` in place of an error that the argument caused. What no argument causes passes, as
+    /// Ctrl-C and the end of the interpreter.
+    fn or_refuse(self, py: Python<'_>, wrong: impl FnOnce() -> PyErr) -> PyResult<T>;
+
+    /// The value, or nothing where the argument is something else.
+    fn if_it_is(self, py: Python<'_>) -> PyResult<Option<T>>;
+}
+
+impl<T> Refuse<T> for PyResult<T> {
+    fn or_refuse(self, py: Python<'_>, wrong: impl FnOnce() -> PyErr) -> PyResult<T> {
+        self.if_it_is(py)?.ok_or_else(wrong)
+    }
+
+    fn if_it_is(self, py: Python<'_>) -> PyResult<Option<T>> {
+        match self {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
 use crate::data::{self, Target};
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 use crate::keys::{Interner, Key};
 use crate::listing::time_object;
 use crate::opening::Opening;
@@ -97,7 +97,7 @@ impl PyFields {
         }
         let index = index
             .extract::<isize>()
-            .map_err(|_| PyTypeError::new_err("fields are indexed by whole numbers and slices"))?;
+            .or_refuse(py, || PyTypeError::new_err("fields are indexed by whole numbers and slices"))?;
         let place = if index < 0 { index.checked_add_unsigned(len) } else { Some(index) };
         match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < len) {
             Some(place) => Ok(Bound::new(py, self.at(py, place)?)?.into_any()),

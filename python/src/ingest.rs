@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::Raise;
 use crate::reports;
 use crate::request::KeyText;
+use crate::sequence::Several;
 use crate::store::Store;
 
 /// Takes files; `progress(path, index, files, done, of)` is called as it goes on.
@@ -18,12 +19,13 @@ use crate::store::Store;
 pub fn ingest<'py>(
     py: Python<'py>,
     store: &Bound<'py, Store>,
-    paths: Vec<PathBuf>,
+    paths: Several<PathBuf>,
     key: Option<&Bound<'py, PyAny>>,
     python: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
     copy: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let paths = paths.0;
     let key = key.map(KeyText::new).transpose()?;
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
@@ -61,6 +63,6 @@ pub fn ingest<'py>(
 /// GRIB, "simulation" otherwise.
 #[pyfunction]
 #[pyo3(name = "_suggest_schema")]
-pub fn suggest_schema(py: Python<'_>, paths: Vec<PathBuf>) -> &'static str {
-    py.detach(|| fieldstone::suggest_schema(&paths))
+pub fn suggest_schema(py: Python<'_>, paths: Several<PathBuf>) -> &'static str {
+    py.detach(|| fieldstone::suggest_schema(&paths.0))
 }

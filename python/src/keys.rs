@@ -15,6 +15,8 @@ use pyo3::pyclass::CompareOp;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
+use crate::sequence::Several;
+
 /// The keywords that a key has, shared by the keys that have the same ones.
 pub struct Shape {
     names: Vec<Py<PyString>>,
@@ -206,14 +208,14 @@ impl Key {
     fn _restore(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
-        levels: Vec<Vec<(String, Bound<'_, PyAny>)>>,
-        kinds: Vec<String>,
+        levels: Several<Several<(String, Bound<'_, PyAny>)>>,
+        kinds: Several<String>,
     ) -> PyResult<Key> {
         let wrong = || PyValueError::new_err("not a pickled key");
-        let depth = levels.len();
-        let mut parts = levels.into_iter().map(|level| -> PyResult<Arc<Level>> {
+        let depth = levels.0.len();
+        let mut parts = levels.0.into_iter().map(|level| -> PyResult<Arc<Level>> {
             let (names, values): (Vec<Arc<str>>, Vec<_>) =
-                level.into_iter().map(|(name, value)| (name.into(), value)).unzip();
+                level.0.into_iter().map(|(name, value)| (name.into(), value)).unzip();
             let values = values.iter().map(restore_value).collect::<PyResult<_>>()?;
             Ok(Arc::new(Level { names: names.into(), values }))
         });
@@ -225,7 +227,7 @@ impl Key {
         if parts.next().is_some() {
             return Err(wrong());
         }
-        let kinds: Option<Vec<_>> = kinds.iter().map(|kind| KeywordType::parse(kind)).collect();
+        let kinds: Option<Vec<_>> = kinds.0.iter().map(|kind| KeywordType::parse(kind)).collect();
         let mut interner = Interner::new(None);
         let mut key = interner.key(py, key?, depth)?;
         let kinds = kinds.filter(|kinds| kinds.len() == key.values.len()).ok_or_else(wrong)?;

@@ -28,6 +28,7 @@ mod registry;
 mod remove;
 mod reports;
 mod request;
+mod sequence;
 mod store;
 mod table;
 mod transfer;
@@ -76,6 +77,8 @@ mod native {
     use super::registry::finish;
     #[pymodule_export]
     use super::request::PyRequest;
+    #[pymodule_export]
+    use super::sequence::items;
     #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]

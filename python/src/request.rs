@@ -7,12 +7,12 @@ use fieldstone::{Item, Request, Values};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyRange, PySlice, PyString,
-    PyTuple, PyType,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyRange, PySlice, PyString, PyTuple, PyType,
 };
 
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 use crate::keys::Key;
+use crate::sequence::{self, each, is_mapping, pairs};
 
 const REQUESTS: &str =
     "a request is MARS text, a mapping of keywords to values, a Request, or a list of these";
@@ -36,7 +36,7 @@ impl PyRequest {
             Some(request) => one_request(request)?.ok_or_else(|| wrong_request(request))?,
             None => Request::new(),
         };
-        for (keyword, values) in from_mapping(keywords.map(|k| k.as_mapping()))?.iter() {
+        for (keyword, values) in from_mapping(keywords.map(|k| k.as_any()))?.iter() {
             read.set(keyword, values.clone());
         }
         Ok(PyRequest(read))
@@ -113,9 +113,9 @@ fn one_request(argument: &Bound<'_, PyAny>) -> PyResult<Option<Request>> {
             key.get().pairs().map(|(keyword, value)| (&**keyword, value.text().into_owned())),
         )));
     }
-    match argument.cast::<PyMapping>() {
-        Ok(mapping) => from_mapping(Some(mapping)).map(Some),
-        Err(_) => Ok(None),
+    match is_mapping(argument)? {
+        true => from_mapping(Some(argument)).map(Some),
+        false => Ok(None),
     }
 }
 
@@ -128,17 +128,17 @@ pub fn exactly<'a>(pairs: impl Iterator<Item = (&'a str, String)>) -> Request {
     request
 }
 
-fn from_mapping(mapping: Option<&Bound<'_, PyMapping>>) -> PyResult<Request> {
+fn from_mapping(mapping: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
     let mut request = Request::new();
     let Some(mapping) = mapping else { return Ok(request) };
-    for pair in mapping.items()? {
-        let (keyword, values) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+    pairs(mapping, |keyword, values| {
         let keyword = keyword_of(&keyword)?;
         let keyword = keyword.to_str()?;
         if let Some(values) = values_of(keyword, &values)? {
             request.set(keyword, values);
         }
-    }
+        Ok(())
+    })?;
     Ok(request)
 }
 
@@ -166,23 +166,24 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
         return Ok(Some(Values::list([text])));
     }
     let mut items = Vec::new();
-    let iterable = !values.is_instance_of::<PyMapping>() && !is_bytes(values);
-    let Some(elements) = values.try_iter().ok().filter(|_| iterable) else {
+    let iterable = !is_mapping(values)? && !is_bytes(values);
+    if !iterable {
         return Err(wrong_value(keyword, values));
-    };
-    for element in elements {
-        let element = element?;
+    }
+    let elements = values.try_iter().or_refuse(values.py(), || wrong_value(keyword, values))?;
+    each(elements.as_any(), |element| {
         if let Ok(range) = element.cast::<PyRange>() {
             if let Some(Values::List(more)) = values_of(keyword, range.as_any())? {
                 items.extend(more);
             }
-            continue;
+            return Ok(());
         }
         items.push(Item::One(match element.cast::<PyString>() {
             Ok(text) => text.to_str()?.to_owned(),
             Err(_) => scalar(keyword, &element)?.ok_or_else(|| wrong_value(keyword, &element))?,
         }));
-    }
+        Ok(())
+    })?;
     if items.is_empty() {
         return Err(invalid(
             format!("{keyword} has an empty list of values"),
@@ -217,7 +218,7 @@ fn sliced(keyword: &str, slice: &Bound<'_, PySlice>) -> PyResult<Values> {
         if bound.is_none() {
             return Ok(None);
         }
-        let number = as_index(&bound).filter(|_| !bound.is_instance_of::<PyBool>());
+        let number = as_index(&bound)?.filter(|_| !bound.is_instance_of::<PyBool>());
         number.map(Some).ok_or_else(|| {
             invalid(
                 format!("{keyword} has a slice of {}: slices are for integers, and half-open", type_name(&bound)),
@@ -275,8 +276,8 @@ fn is_bytes(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>()
 }
 
-fn as_index(value: &Bound<'_, PyAny>) -> Option<i64> {
-    value.extract::<i64>().ok()
+fn as_index(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    value.extract::<i64>().if_it_is(value.py())
 }
 
 /// The text of a value that is no text; `None` where it is not one value.
@@ -400,11 +401,8 @@ impl<'py> KeyText<'py> {
                 .pairs()
                 .map(|(k, v)| (Text::Rust(k.to_string()), Text::Rust(v.text().into_owned())));
             pairs.extend(own);
-        } else if let Ok(mapping) = key.cast::<PyMapping>() {
-            for pair in mapping.items()? {
-                let (keyword, value) = pair.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-                add_pair(&mut pairs, &keyword, value)?;
-            }
+        } else if is_mapping(key)? {
+            sequence::pairs(key, |keyword, value| add_pair(&mut pairs, &keyword, value))?;
         } else {
             let request =
                 one_request(key)?.ok_or_else(|| invalid(format!("{} is no key", type_name(key)), KEYS))?;

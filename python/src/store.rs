@@ -19,6 +19,7 @@ use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
+use crate::sequence::{Several, each};
 use crate::{registry, reports};
 
 /// A store of fields. Made by ``fieldstone.open``.
@@ -276,8 +277,8 @@ impl Store {
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
-        let keys = keys.try_iter()?.map(|key| KeyText::new(&key?)).collect::<PyResult<Vec<_>>>()?;
-        let datas = datas.try_iter()?.map(|data| Data::new(&data?)).collect::<PyResult<Vec<_>>>()?;
+        let keys = each(keys, |key| KeyText::new(&key))?;
+        let datas = each(datas, |data| Data::new(&data))?;
         if keys.len() != datas.len() {
             return Err(invalid(
                 format!("there are {} keys and {} values", keys.len(), datas.len()),
@@ -341,6 +342,10 @@ impl Store {
 
     /// Makes everything that this process archived here durable, indexed and visible, all or nothing.
     /// With `txn`: what was archived into that transaction becomes durable and stays invisible.
+    ///
+    /// Raises Unavailable where that fails, with the keys that are lost; also where the log or the store has been
+    /// removed or replaced meanwhile. Another thread whose fields were lost with them gets the same from its own
+    /// next flush or close, once; that call flushes nothing. A transaction that lost a part so refuses to commit.
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
@@ -584,18 +589,21 @@ impl Store {
         class.call1((slf, id.0, id.1))
     }
 
-    /// Decides a transaction; Transaction calls it.
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+    /// Decides a transaction; Transaction calls it. `given`: somebody else may have the id.
+    #[pyo3(signature = (id, commit, given=true))]
+    fn _decide(&self, py: Python<'_>, id: &str, commit: bool, given: bool) -> PyResult<()> {
         let handle = self.handle()?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        py.detach(|| handle.decide(id, commit)).or_raise()
+        py.detach(|| if commit || given { handle.decide(id, commit) } else { handle.abandon(id) }).or_raise()
     }
 
     /// Decides a transaction for kinds of what it holds; Transaction calls it.
-    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Vec<String>, on: bool) -> PyResult<()> {
+    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Several<String>, on: bool) -> PyResult<()> {
         let handle = self.handle()?;
-        let mask =
-            kinds.iter().try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
+        let mask = kinds
+            .0
+            .iter()
+            .try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
         let (on, off) = if on { (mask, 0) } else { (0, mask) };
         py.detach(|| handle.decide_kinds(id, on, off)).or_raise()

@@ -67,6 +67,21 @@ def test_a_run_is_created_once(store, run):
         store.create_run("astro3d-42", params={"nx": 128}, exist_ok=True)
 
 
+def test_a_run_says_who_annotates_it(store, run):
+    assert run.annotators == "all"
+    own = store.create_run("own", annotate="owner")
+    assert own.annotators == store.run("own").annotators == "owner"
+    own.annotate("q", 1.5)
+    store.create_run("own", exist_ok=True)
+    with store.transaction() as tx:
+        assert tx.create_run("tx", annotate="owner").annotators == "owner"
+    with pytest.raises(fst.Conflict, match="who annotates it"):
+        store.create_run(run.name, exist_ok=True, annotate="owner")
+    with pytest.raises(fst.Invalid, match="annotate"):
+        store.create_run("other", annotate="me")
+    assert store.delete(run="own", doit=True).others == 0
+
+
 def test_a_name_is_unique_within_its_project(store):
     store.create_run("a", project="p", params={"n": 1})
     store.create_run("a", project="q", params={"n": 2})

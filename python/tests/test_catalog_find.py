@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import pickle
+import pwd
 
 import fieldstone as fst
 import numpy as np
@@ -181,6 +184,19 @@ def test_reading_a_hit_reads_only_blocks_that_its_box_touches(tmp_path):
         assert used < 4 * 8 * 32 * 32 * 8 < 64 * 256 * 64 * 8 / 20
 
 
+def test_a_hit_says_who_annotated(store):
+    me = pwd.getpwuid(os.getuid()).pw_name
+    hits = store.attributes(run="astro-1")
+    names = {h.user for h in hits} | set(hits.to_pandas()["user"])
+    assert names == {me}
+    kept = hits.collect()
+    again = pickle.loads(pickle.dumps(kept._table))
+    assert again.hit(store, None, 0).user == me
+    assert again.table(False).values("user")[0] == me
+    uid = store.sql("select distinct uid from attributes")
+    assert list(uid.values("uid")) == [os.getuid()]
+
+
 def test_arrow_columns_are_as_documented(store):
     table = store.attributes(run="astro-1", order="step").to_arrow()
     assert dict(table.types) == {
@@ -197,6 +213,7 @@ def test_arrow_columns_are_as_documented(store):
         "type": "string",
         "start": "list<int64>",
         "count": "list<int64>",
+        "user": "string",
     }
     assert len(table) == 8 and table.nbytes > 0
     rows = dict(zip(table.values("tag"), table.values("value"), strict=True))

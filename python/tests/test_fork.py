@@ -90,3 +90,60 @@ def test_a_retrieve_made_before_a_fork_is_read_by_both(url):
     assert os.waitpid(child, 0)[1] == 7 << 8
     """
     run_python(code, url)
+
+
+def test_a_child_queries_while_threads_of_its_parent_do(url):
+    """A thread may be anywhere in SQLite at the fork: its mutexes must be free in the child."""
+    code = f"""{HEAD}
+    import signal, threading, time
+    run = store.create_run("a", exist_ok=True)
+    store.create_tag("q", type="int")
+    run.annotate("q", 0); store.flush(); list(store.attributes())
+    stop = False
+    def work():
+        n = 0
+        while not stop:
+            n += 1
+            run.annotate("q", n); store.flush(); list(store.attributes(tag="q"))
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads: thread.start()
+    for k in range(25):
+        time.sleep(0.003 * (k % 7))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(40)
+            before = [hit.value for hit in store.attributes(tag="q")]
+            run.annotate("q", -1 - k); store.flush()
+            after = [hit.value for hit in store.attributes(tag="q")]
+            os._exit(0 if len(before) == len(after) == 1 else 3)
+        status = os.waitpid(child, 0)[1]
+        assert status == 0, (k, status)
+    stop = True
+    for thread in threads: thread.join()
+    assert store.verify().ok
+    """
+    run_python(code, url)
+
+
+def test_a_child_of_a_process_that_streams_is_told_and_asks_again(url):
+    code = f"""{HEAD}
+    run = store.create_run("a", exist_ok=True)
+    store.create_tag("q", type="int")
+    run.annotate_many("q", np.arange(5000), step=np.arange(5000)); store.flush()
+    hits = iter(store.attributes(tag="q"))
+    first = next(hits)
+    child = os.fork()
+    if child == 0:
+        import signal
+        signal.alarm(40)
+        try:
+            rest = sum(1 for _ in hits)
+            told = rest == 4999
+        except fst.Unavailable as error:
+            told = "forked" in str(error)
+        again = len(store.attributes(tag="q"))
+        os._exit(0 if told and again == 5000 else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    assert sum(1 for _ in hits) == 4999
+    """
+    run_python(code, url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -100,3 +101,66 @@ def test_blocking_calls_let_other_threads_run(url, call, request):
         counter.join()
     during = sum(start + 0.001 < tick < end - 0.001 for tick in ticks for start, end in spans)
     assert during >= 3, f"{during} ticks in {sum(end - start for start, end in spans):.3f} s of calls"
+
+
+def remove_logs(url: str) -> None:
+    for log in (pathlib.Path(url) / "logs").iterdir():
+        log.unlink()
+
+
+def test_a_failed_flush_is_told_to_each_thread_that_archived(url):
+    store = fst.open(url)
+    store.archive(sim(0), b"before")
+    store.flush()
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other, ThreadPoolExecutor(1) as none:
+        one.submit(store.archive, sim(1, "one"), b"x").result()
+        other.submit(store.archive, sim(2, "other"), b"x").result()
+        store.archive(sim(3, "main"), b"x")
+        remove_logs(url)
+        with pytest.raises(fst.Unavailable, match=r"variable=main.*is gone") as told:
+            store.flush()
+        assert "variable=one" in told.value.message and "variable=other" in told.value.message
+        none.submit(store.flush).result()
+        store.flush()
+        for pool, variable in ((one, "one"), (other, "other")):
+            with pytest.raises(fst.Unavailable, match=f"variable={variable}") as told:
+                pool.submit(store.flush).result()
+            assert told.value.message.count("variable=") == 1
+            pool.submit(store.archive, sim(1, variable), b"again").result()
+            pool.submit(store.flush).result()
+    # A log is gone: what is left is read leniently.
+    left = store.retrieve({}, strict=False)
+    assert sorted(field.key["variable"] for field in left) == ["one", "other"]
+    store.close()
+
+
+def test_a_close_tells_what_another_thread_lost(url):
+    store = fst.open(url)
+    store.archive(sim(0), b"before")
+    store.flush()
+    store.archive(sim(1, "main"), b"x")
+    remove_logs(url)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(fst.Unavailable):
+        pool.submit(store.flush).result()
+    store.archive(sim(2, "rest"), b"x")
+    with pytest.raises(fst.Unavailable, match="variable=main"):
+        store.close()
+    store.close()
+    with fst.open(url, "r") as reader:
+        left = reader.retrieve({}, strict=False)
+        assert [field.key["variable"] for field in left] == ["rest"]
+
+
+def test_flushing_by_itself_tells_once(url):
+    store = fst.open(url, autoflush=0.2)
+    store.archive(sim(0), b"before")
+    store.flush()
+    remove_logs(url)
+    store.archive(sim(1, "lost"), b"x")
+    end = time.monotonic() + 30
+    with pytest.raises(fst.Unavailable, match=r"flushing by itself.*variable=lost"):
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            store.refresh()
+    store.flush()
+    store.close()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pathlib
+import pickle
+
 import fieldstone as fst
 import numpy as np
 import pytest
@@ -120,3 +124,84 @@ def test_wrong_ids_are_refused(store):
             store.transaction(id=wrong)
         with pytest.raises(fst.Invalid, match="txn"):
             store.list(txn=wrong)
+
+
+def remove_logs(url):
+    for log in (pathlib.Path(url) / "logs").iterdir():
+        log.unlink()
+
+
+def test_a_transaction_that_was_robbed_can_only_be_aborted(store, url):
+    large = np.random.default_rng(0).bytes(2 << 20)
+    with pytest.raises(fst.Unavailable, match=r"cannot be committed.*step=7"), store.transaction() as tx:
+        small = store.transaction()
+        small.archive(sim(5), b"kept")
+        tx.archive(sim(7), large)
+        store.archive(sim(8), b"x")
+        remove_logs(url)
+        with pytest.raises(fst.Unavailable, match="step=8"):
+            store.flush()
+        for call in (tx.flush, tx.commit, tx.commit):
+            with pytest.raises(fst.Unavailable, match=f"{tx.id}.*step=7") as told:
+                call()
+            assert "abort" in told.value.hint
+    tx.abort()
+    small.commit()
+    left = store.retrieve({}, strict=False)
+    assert [field.key["step"] for field in left] == ["5"], "what was in memory went into the next log"
+
+
+def test_a_store_that_is_gone_is_not_made_again(store, url):
+    moved = url + ".moved"
+    pathlib.Path(url).rename(moved)
+    for _ in range(3):
+        store.archive(sim(1), b"x")
+        with pytest.raises(fst.Unavailable, match="is gone"):
+            store.flush()
+    assert not pathlib.Path(url).exists()
+    pathlib.Path(moved).rename(url)
+    store.archive(sim(1), b"x")
+    store.flush()
+    assert steps(store) == ["0", "1"]
+
+
+def test_an_abort_of_nothing_is_told_to_those_who_joined(store, url):
+    tx = store.transaction()
+    with fst.open(url) as other:
+        joined = other.transaction(id=tx.id)
+        joined.archive(sim(1), b"late")
+        tx.abort()
+        with pytest.raises(fst.Conflict, match="aborted"):
+            joined.flush()
+        other.discard(txn=tx.id)
+    assert steps(store) == ["0"]
+
+
+def give_by_fork(tx):
+    child = multiprocessing.get_context("fork").Process(target=str)
+    child.start()
+    child.join()
+
+
+@pytest.mark.parametrize(
+    ("give", "written"),
+    [
+        (lambda tx: None, False),
+        (lambda tx: tx.archive(sim(1), b"x"), False),
+        (lambda tx: tx.id, True),
+        (lambda tx: pickle.dumps(tx), True),
+        (lambda tx: tx.create_field(sim(1), "f4", (1,)), True),
+        (lambda tx: tx.create_run("r"), True),
+        (give_by_fork, True),
+        (lambda tx: (tx.archive(sim(1), b"x"), tx.flush()), True),
+    ],
+    ids=["nothing", "archive", "id", "pickle", "writer", "run", "fork", "flush"],
+)
+def test_an_abort_is_written_where_somebody_may_have_the_id(store, give, written):
+    before = sum(writer.commits for writer in store.status().writers)
+    tx = store.transaction()
+    give(tx)
+    flushed = sum(writer.commits for writer in store.status().writers) - before
+    tx.abort()
+    after = sum(writer.commits for writer in store.status().writers)
+    assert after - before - flushed == int(written)

@@ -134,12 +134,21 @@ class Cursor(reader.Cursor):
         return name, version, TYPES[kind - 1], unit
 
 
-def runs(c: Cursor) -> Iterator[tuple]:
+def runs(c: Cursor, flags: bool = False) -> Iterator[tuple]:
     for _ in range(c.one("v")):
         run, job, params, created = c.run(), c.optional(lambda: c.one("t")), c.named(), c.take(8)
         grid, notes, outside = c.optional(c.value), c.optional(lambda: c.one("t")), c.optional(c.value)
         facts = {"job": job, "params": params, "grid": grid, "notes": notes, "outside": outside}
-        yield "run", run, facts | {"created": int.from_bytes(created, "little", signed=True)}
+        facts["created"] = int.from_bytes(created, "little", signed=True)
+        if flags:
+            flag = c.one("B")
+            check(flag <= 1, f"run with flags {flag}")
+            facts["annotate"] = ("all", "owner")[flag]
+        yield "run", run, facts
+
+
+def runs_with_flags(c: Cursor) -> Iterator[tuple]:
+    yield from runs(c, flags=True)
 
 
 def steps(c: Cursor) -> Iterator[tuple]:
@@ -226,7 +235,7 @@ def removals(c: Cursor) -> Iterator[tuple]:
             yield "remove", kind, (run, below)
 
 
-BODIES = dict(enumerate([runs, steps, variables, tags, attributes, removals], 0x0100))
+BODIES = dict(enumerate([runs, steps, variables, tags, attributes, removals, runs_with_flags], 0x0100))
 RUN, STEP, VARIABLE, TAG = 2, 4, 8, 16
 
 

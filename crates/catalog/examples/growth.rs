@@ -137,6 +137,7 @@ impl Log {
         let writer = Id([9; 16]);
         index.apply_commit(&CommitRef {
             writer,
+            user: 0,
             sequence: self.sequence,
             stamp: self.sequence,
             transaction: None,
@@ -149,7 +150,7 @@ impl Log {
 fn declare(run: &str) -> Record {
     let run = RunName { project: String::new(), name: run.to_owned() };
     let params = vec![("nx".to_owned(), Value::Int(100))];
-    Record::Runs(vec![RunDecl { run, job: None, params, created: 1, grid: None, notes: None, outside: None }])
+    Record::Runs(vec![RunDecl { params, created: 1, ..RunDecl::named(run) }])
 }
 
 fn size(path: &Path) -> Outcome<i64> {

@@ -66,11 +66,12 @@ fn declaration() -> Record {
         grid: None,
         notes: None,
         outside: None,
+        annotate: Default::default(),
     }])
 }
 
 fn commit<'a>(sequence: u64, side: &'a [SideRecord], transaction: Option<Id>) -> CommitRef<'a> {
-    CommitRef { writer: WRITER, sequence, stamp: sequence, transaction, side }
+    CommitRef { writer: WRITER, user: 0, sequence, stamp: sequence, transaction, side }
 }
 
 fn apply(index: &mut Index, sequence: u64, records: &[Record]) {
@@ -294,6 +295,7 @@ fn views_say_names_and_only_reading_is_taken() {
 fn field(step: i64, removal: bool, transaction: Option<Id>) -> FieldRow {
     let shape = (!removal).then(|| vec![4, 5]);
     FieldRow {
+        user: 0,
         run: run(),
         variable: Some(variable()),
         step: Some(step),
@@ -357,13 +359,13 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
 #[test]
 fn fields_of_a_transaction_wait_for_its_decision() {
     let mut index = index();
-    let decide = |kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (9 + u64::from(kinds), WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+    let decide = |kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (9 + u64::from(kinds), WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
+        )
     };
     let prepared = [field(0, false, Some(TRANSACTION))];
     index.begin_apply(Wait::Yes).unwrap();
@@ -498,7 +500,9 @@ fn a_correction_reads_its_own_place_alone() {
 fn apply_of(index: &mut Index, writer: u8, stamp: u64, transaction: Option<Id>, record: &Record) {
     let (writer, side) = (Id([writer; 16]), [record.encode()]);
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    index.apply_commit(&CommitRef { writer, sequence: stamp, stamp, transaction, side: &side }).unwrap();
+    index
+        .apply_commit(&CommitRef { writer, user: 0, sequence: stamp, stamp, transaction, side: &side })
+        .unwrap();
     index.set_watermark(writer, stamp).unwrap();
     index.end_apply().unwrap();
 }
@@ -525,13 +529,13 @@ fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
 #[test]
 fn what_a_transaction_kept_out_comes_back_by_replay() {
     let mut index = index();
-    let decide = |stamp: u64, kinds: u32| Decision {
-        transaction: TRANSACTION,
-        committed: true,
-        closed: false,
-        kinds,
-        order: (stamp, WRITER),
-        visible: Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+    let decide = |stamp: u64, kinds: u32| {
+        Decision::of_one_user(
+            TRANSACTION,
+            (true, false, kinds),
+            (stamp, WRITER),
+            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
+        )
     };
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     index.begin_apply(Wait::Yes).unwrap();

@@ -118,6 +118,38 @@ fn a_dimension_that_no_variable_has_is_refused_and_names_those_there_are() {
 }
 
 #[test]
+fn an_expression_that_is_too_large_is_refused_by_every_call() {
+    let run = || Expr::Term(Term::Run(NameTest::Is("a".into())));
+    let deep = (0..1_000_000).fold(run(), |inner, n| match n % 2 {
+        0 => Expr::Not(Box::new(inner)),
+        _ => Expr::All(vec![run(), inner]),
+    });
+    let wide = Expr::Term(Term::Step(vec![(0, 0); 1_000_001]));
+    for expr in [deep, wide] {
+        let query = Query { expr, ..Query::all() };
+        let mut world = empress::world();
+        world.seal();
+        let mut memory = Memory::new(&world);
+        let told = [
+            query::collect(&mut memory, &query).map(drop),
+            query::count(&mut memory, &query).map(drop),
+            query::aggregate(&mut memory, &query, &[]).map(drop),
+            query::explain(&mut memory, &query).map(drop),
+            query::runs(&mut memory, &query).map(drop),
+            query::steps(&mut memory, &query).map(drop),
+            query::variables(&mut memory, &query).map(drop),
+            query::tags(&mut memory, &query).map(drop),
+            query::boxes(&mut memory, &query).map(drop),
+        ];
+        for told in told {
+            let error = told.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.hint().unwrap().contains("ask for less"), "{error:?}");
+        }
+    }
+}
+
+#[test]
 fn coordinates_on_another_grid_are_refused_by_its_name() {
     let mut world = empress::world();
     for variable in &mut world.variables {

@@ -234,6 +234,33 @@ fn errors_point_at_the_character() {
 }
 
 #[test]
+fn what_is_nested_too_deeply_is_refused_shown_in_part_and_dropped() {
+    const DEEP: usize = 1_000_000;
+    let run = || Expr::Term(Term::Run(name("a")));
+    let test = || (0..DEEP).fold(Test::Exists, |inner, _| Test::Not(Box::new(inner)));
+    for deep in [
+        (0..DEEP).fold(run(), |inner, _| Expr::Not(Box::new(inner))),
+        (0..DEEP).fold(run(), |inner, _| Expr::All(vec![run(), inner])),
+        (0..DEEP).fold(run(), |inner, _| Expr::Any(vec![inner])),
+        (0..DEEP).fold(run(), |inner, _| Expr::Related(Where::SameRun, Box::new(inner))),
+        Expr::Term(Term::Value(test())),
+        Expr::Not(Box::new(Expr::Term(Term::Param("nx".into(), test())))),
+    ] {
+        let told = deep.size().check().unwrap_err();
+        assert!(told.to_string().contains("more than 100 levels"), "{told}");
+        assert!(deep.to_string().contains('…'));
+    }
+    // Text may say as much and no more, also where it needs no brackets for it.
+    let related = |levels: usize| {
+        let (before, after) = ("not with same run (run=a and ".repeat(levels), ")".repeat(levels));
+        parse(&format!("{before}run=b{after}"))
+    };
+    let most = related(33).unwrap();
+    assert_eq!(parse(&most.to_string()).unwrap().to_string(), most.to_string());
+    assert!(related(34).unwrap_err().message().contains("more than 100 levels"));
+}
+
+#[test]
 fn values_are_read_alone() {
     for (text, value) in [
         ("9000", Value::Int(9000)),

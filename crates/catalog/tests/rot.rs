@@ -62,7 +62,8 @@ fn open(path: &Path) -> Result<Index> {
 fn apply(index: &mut Index, sequence: u64, record: &Record) -> Result<()> {
     let side = [record.encode()];
     assert!(index.begin_apply(Wait::Yes)?);
-    let commit = CommitRef { writer: WRITER, sequence, stamp: sequence, transaction: None, side: &side };
+    let commit =
+        CommitRef { writer: WRITER, user: 0, sequence, stamp: sequence, transaction: None, side: &side };
     let applied = index.apply_commit(&commit).and_then(|()| index.set_watermark(WRITER, sequence));
     match applied.and_then(|()| index.end_apply()) {
         Err(e) => {
@@ -298,8 +299,14 @@ fn what_is_not_damaged_is_not_taken_for_it() {
         for step in 0..rng.within(1, 12) as u64 {
             let sequence = round * 100 + step + 1;
             let side = [record(&mut rng).encode()];
-            let commit =
-                CommitRef { writer: WRITER, sequence, stamp: sequence, transaction: None, side: &side };
+            let commit = CommitRef {
+                writer: WRITER,
+                user: 0,
+                sequence,
+                stamp: sequence,
+                transaction: None,
+                side: &side,
+            };
             one.apply_commit(&commit).unwrap();
             one.set_watermark(WRITER, sequence).unwrap();
         }

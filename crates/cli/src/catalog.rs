@@ -1,6 +1,9 @@
 //! What the verbs of the catalog share: queries as words, the opened catalog, cells and JSON of values,
 //! boxes and hits.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::Args;
@@ -172,7 +175,7 @@ pub fn named(pairs: &[(String, Value)]) -> Json {
 }
 
 /// A hit in JSON.
-pub fn hit(hit: &Hit) -> Json {
+pub fn hit(hit: &Hit, users: &Users) -> Json {
     let mut object = Map::new();
     object.insert("project".into(), (!hit.project.is_empty()).then(|| hit.project.to_string()).into());
     object.insert("run".into(), hit.run.as_ref().into());
@@ -188,7 +191,27 @@ pub fn hit(hit: &Hit) -> Json {
     let (start, count) = hit.region.clone().map_or((None, None), |(start, count)| (Some(start), Some(count)));
     object.insert("start".into(), start.into());
     object.insert("count".into(), count.into());
+    object.insert("user".into(), users.name(hit.user).as_ref().into());
     Json::Object(object)
+}
+
+/// Names of users, each asked for once.
+pub struct Users<'a> {
+    catalog: &'a Catalog,
+    names: RefCell<HashMap<u32, Rc<str>>>,
+}
+
+impl<'a> Users<'a> {
+    /// The users of a store.
+    pub fn of(catalog: &'a Catalog) -> Users<'a> {
+        Users { catalog, names: RefCell::default() }
+    }
+
+    /// The name of one.
+    pub fn name(&self, user: u32) -> Rc<str> {
+        let name = || self.catalog.user_name(user).into();
+        self.names.borrow_mut().entry(user).or_insert_with(name).clone()
+    }
 }
 
 /// The project in JSON; null for none.
@@ -203,7 +226,8 @@ pub fn parse_box(text: &str) -> Result<(Vec<i64>, Vec<i64>)> {
         Error::invalid(format!("'{text}' is no box"))
             .with_hint("write FROM:TO for each dimension, half-open: 75:81,60:81,200:226")
     };
-    let Expr::Term(Term::Region(parts, _)) = parse_expr(&format!("box={text}"))? else { return Err(wrong()) };
+    let expr = parse_expr(&format!("box={text}"))?;
+    let Expr::Term(Term::Region(parts, _)) = &expr else { return Err(wrong()) };
     let mut ends = (Vec::new(), Vec::new());
     for (i, part) in parts.iter().enumerate() {
         match part {

@@ -64,6 +64,22 @@ fn attributes_are_found_as_they_were_given() {
 }
 
 #[test]
+fn who_annotated_is_told_on_demand() {
+    let t = tagged();
+    let json = t.run(["find", "store", "tag=vortex", "--json"]).ok().json();
+    let user = json["attributes"][0]["user"].as_str().unwrap().to_owned();
+    assert!(!user.is_empty());
+    let line = format!("a\t6\t-\tvortex\ttrue\t-\t-\t{user}\n");
+    assert_eq!(t.run(["find", "store", "tag=vortex", "--user"]).ok().out(), line);
+    let own = ["annotate", "store", "quality", "good", "--run", "own", "--annotate", "owner"];
+    t.run(own).code(2);
+    t.run(own.into_iter().chain(["--create"])).ok();
+    assert_eq!(t.run(["find", "store", "run=own", "--count"]).ok().out(), "1\n");
+    let report = t.run(["delete", "store", "attributes", "run=own", "--doit", "--json"]).ok().json();
+    assert_eq!((report["attributes"].as_u64(), report["others"].as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
 fn a_second_value_corrects_the_first() {
     let t = tagged();
     t.run(["annotate", "store", "vortex", "false", "--run", "a", "--step", "6"]).ok();

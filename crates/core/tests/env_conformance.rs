@@ -253,10 +253,56 @@ fn the_real_disk_resolves_links_and_knows_read_only_files() {
     let mut kinds = disk.list_dir(&root).unwrap();
     kinds.sort_by(|a, b| a.0.cmp(&b.0));
     let kinds: Vec<_> = kinds.into_iter().map(|(_, k)| k).collect();
-    assert_eq!(kinds, [FileKind::Other, FileKind::Directory, FileKind::Directory]);
+    assert_eq!(kinds, [FileKind::Other, FileKind::Other, FileKind::Directory]);
     // The superuser may write everywhere.
     if Env::real().identity.uid() != 0 {
         assert!(!disk.stat(Path::new("/etc/passwd")).unwrap().writable);
+    }
+}
+
+#[test]
+fn the_real_disk_opens_plain_files_alone_where_others_may_put_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, at) = (Env::real().disk, |name: &str| folder.path().join(name));
+    put(&disk, &at("file"), b"x");
+    std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+    std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    assert!(disk.open_plain(&at("file"), false).is_ok() && disk.open_plain(&at("file"), true).is_ok());
+    for name in ["link", "dangling", "pipe"] {
+        for write in [false, true] {
+            assert_eq!(kind_of(disk.open_plain(&at(name), write)), ErrorKind::InvalidInput, "{name} {write}");
+        }
+        assert_eq!(kind_of(disk.open_append(&at(name))), ErrorKind::InvalidInput, "{name}");
+        let listed = disk.list_dir(folder.path()).unwrap();
+        assert!(listed.contains(&(name.to_owned(), FileKind::Other)), "{listed:?}");
+    }
+    assert!(!at("nowhere").exists());
+    assert_eq!(kind_of(disk.open_plain(&at("absent"), false)), ErrorKind::NotFound);
+    assert_ne!(kind_of(disk.open_plain(folder.path(), false)), ErrorKind::NotFound);
+}
+
+#[test]
+fn what_is_made_alike_takes_its_folders_mode() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    // The strictest; what other tests of this process make is their owner's in any case.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Env::real().disk;
+    for (mode, file_mode) in [(0o1777, 0o644), (0o755, 0o644), (0o2750, 0o640), (0o700, 0o600)] {
+        let above = folder.path().join(format!("{mode:o}"));
+        std::fs::create_dir(&above).unwrap();
+        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(mode)).unwrap();
+        disk.create_dir_alike(&above.join("inner")).unwrap();
+        disk.create_dir_alike(&above.join("inner")).unwrap();
+        let of = |name: &str| std::fs::metadata(above.join(name)).unwrap().mode() & 0o7777;
+        assert_eq!(of("inner"), mode);
+        disk.create_alike(&above.join("file")).unwrap();
+        assert_eq!(kind_of(disk.create_alike(&above.join("file"))), ErrorKind::AlreadyExists);
+        disk.open_append(&above.join("board")).unwrap();
+        assert_eq!((of("file"), of("board")), (file_mode, file_mode));
+        assert_eq!(disk.stat(&above).unwrap().mode, mode);
+        assert_eq!(disk.stat(&above).unwrap().is_shared(), mode == 0o1777);
     }
 }
 

@@ -89,6 +89,38 @@ fn schemas_without_roles_and_wrong_roles_say_so() {
     }
 }
 
+#[test]
+fn the_level_of_a_run_is_that_of_its_fields() {
+    let simulation = Schema::builtin("simulation").unwrap();
+    let mars = Schema::builtin("mars").unwrap();
+    let oper = "class=od,expver=1,stream=oper,date=20240229,time=12,type=fc,levtype=pl,step=6,param=130";
+    for (schema, text) in [
+        (&simulation, "run=a,variable=t,step=6"),
+        (&simulation, "project=p,run=a,variable=t"),
+        (&mars, oper),
+        (&mars, "centre=edzw,date=20240229,time=12,param=130"),
+        (
+            &Schema::parse("catalog run = r; variable = v; [ k=x, r [ v [ s ]]] [ r, m? [ v [ s ]]]")
+                .unwrap(),
+            "r=1,v=2,s=3",
+        ),
+    ] {
+        let key = key(schema, text);
+        let (project, name) = schema.run_of(&key).unwrap();
+        let level = schema.run_level(&project, &name);
+        assert_eq!((&level.names, &level.values), (&key.levels[0].names, &key.levels[0].values), "{text}");
+    }
+    // Fields of another domain, and of a schema that asks for more, stand apart from their run.
+    let limited = key(&mars, &format!("{oper},domain=m"));
+    let (project, name) = mars.run_of(&limited).unwrap();
+    assert!(mars.run_level(&project, &name).values != limited.levels[0].values);
+    let more = Schema::parse("catalog run = r; variable = v; [ r, model [ v [ s ]]]").unwrap();
+    assert_eq!(more.run_level("", "a").names.iter().map(|name| &**name).collect::<Vec<_>>(), ["r"]);
+    // A name that no key has is a run all the same.
+    let (a, b) = (mars.run_level("", "a"), mars.run_level("", "b"));
+    assert!(a.names == b.names && a.values != b.values);
+}
+
 proptest! {
     #[test]
     fn a_name_and_its_key_lead_to_each_other(

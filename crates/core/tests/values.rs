@@ -281,3 +281,34 @@ fn what_cannot_be_stored_is_refused() {
     assert_eq!(list(vec![Value::Int((1 << 53) + 1), Value::Float(0.5)]).map(|_| ()), None);
     assert_eq!(list(vec![Value::Int(1), Value::Bool(true)]).map(|_| ()), None);
 }
+
+/// Levels far beyond what a stack holds.
+const DEEP: usize = 1_000_000;
+
+#[test]
+fn a_test_is_measured_and_dropped_however_deep_it_is() {
+    use fieldstone_core::value::Size;
+    let one = || Test::Above(Value::Int(1));
+    let not = (0..DEEP).fold(one(), |inner, _| Test::Not(Box::new(inner)));
+    let lists = (0..DEEP).fold(one(), |inner, n| match n % 2 {
+        0 => Test::All(vec![one(), inner]),
+        _ => Test::Any(vec![inner]),
+    });
+    for deep in [not, lists] {
+        let told = deep.size().check().unwrap_err();
+        assert!(told.to_string().contains("more than 100 levels within one another"), "{told}");
+        assert!(told.hint().unwrap().contains("ask for less"), "{told:?}");
+    }
+    let most = (0..Size::MOST.levels).fold(one(), |inner, _| Test::Not(Box::new(inner)));
+    most.size().check().unwrap();
+    assert!(Test::Not(Box::new(most)).size().check().is_err());
+    // What stands beside one another is no level, but counts.
+    assert_eq!(Test::All(vec![one(), Test::Exists]).size(), Size { parts: 4, levels: 1 });
+    let values = |n: usize| Test::IsIn(vec![Value::Bool(true); n]);
+    values(Size::MOST.parts - 1).size().check().unwrap();
+    let told = values(Size::MOST.parts).size().check().unwrap_err();
+    assert!(told.to_string().contains("more than 1000000 terms, tests and values"), "{told}");
+    // Values in a test count as deep as they are.
+    let list = (0..101).fold(Value::Null, |inner, _| Value::List(vec![inner]));
+    assert!(Test::Equal(list).size().check().is_err());
+}

@@ -37,6 +37,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         grid: None,
         notes: None,
         outside: None,
+        annotate: Default::default(),
     };
     catalog.create_run(declared, true, None)?;
     let declared = VariableDecl {

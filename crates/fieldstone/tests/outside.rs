@@ -36,6 +36,7 @@ fn run() -> RunDecl {
         grid: None,
         notes: None,
         outside: None,
+        annotate: Default::default(),
     }
 }
 

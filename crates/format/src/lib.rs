@@ -11,6 +11,7 @@
 //! | [`block`] | blocks and block tables |
 //! | [`keys`] | keys as bytes whose order is the typed order |
 //! | [`board`] | `boards/*.board`: one slot per writer |
+//! | [`claim`] | `logs/<hash>.claim`: who owns a dataset, in a store of several users |
 //! | [`version`] | the text that names a snapshot |
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
@@ -24,6 +25,7 @@ pub mod block;
 pub mod board;
 pub mod bytes;
 pub mod catalog;
+pub mod claim;
 pub mod data;
 pub mod entry;
 pub mod grib;

@@ -5,8 +5,10 @@
 //! ```text
 //! version = "v" base64url(without padding) of
 //!           n: varint  { prefix: 8 bytes of the writer's id, sequence: varint }  crc: u32
+//!         | "w" the same with all 16 bytes of each id, where the first 8 bytes of two ids are equal
 //! ```
-//! in the order of the ids. A writer that is not named has no commit in the snapshot.
+//! in the order of the ids. A writer that is not named has no commit in the snapshot. Ids are random: two
+//! that begin alike were made so, and where one of them was made after the text, the text means both.
 
 use fieldstone_core::{Error, Result};
 
@@ -18,31 +20,66 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// The commits that a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Version {
-    /// First eight bytes of each writer's id, and the sequence of its last commit; sorted.
-    pub writers: Vec<([u8; 8], u64)>,
+    /// Each writer's id, and the sequence of its last commit; sorted. Of a text with prefixes, the other
+    /// bytes are zero.
+    writers: Vec<(Id, u64)>,
+    /// Whether the ids are whole.
+    whole: bool,
 }
 
+/// Bytes of an id that name it where no other id begins with them.
+const PREFIX: usize = 8;
+
 impl Version {
+    /// The version that holds of each writer the commits up to a sequence.
+    pub fn new(mut writers: Vec<(Id, u64)>) -> Version {
+        writers.sort_unstable();
+        let whole = Version::has_twins(&writers);
+        if !whole {
+            writers.iter_mut().for_each(|(id, _)| id.0[PREFIX..].fill(0));
+        }
+        Version { writers, whole }
+    }
+
+    fn prefix(&self) -> usize {
+        if self.whole { 16 } else { PREFIX }
+    }
+
     /// The sequence up to which `writer` belongs to the snapshot; 0 for none.
     pub fn sequence(&self, writer: Id) -> u64 {
-        let prefix = &writer.0[..8];
-        match self.writers.binary_search_by(|(p, _)| p[..].cmp(prefix)) {
+        let prefix = self.prefix();
+        match self.writers.binary_search_by(|(id, _)| id.0[..prefix].cmp(&writer.0[..prefix])) {
             Ok(i) => self.writers[i].1,
             Err(_) => 0,
         }
+    }
+
+    /// Whether each writer named has one among these logs, given in the order of their ids with their last
+    /// sequences, that reaches its commit.
+    pub fn is_reached(&self, logs: &[(Id, u64)]) -> bool {
+        let prefix = self.prefix();
+        self.writers.iter().all(|(id, sequence)| {
+            let first = logs.partition_point(|(log, _)| log.0[..prefix] < id.0[..prefix]);
+            let alike = logs[first..].iter().take_while(|(log, _)| log.0[..prefix] == id.0[..prefix]);
+            alike.into_iter().any(|(_, head)| head >= sequence)
+        })
+    }
+
+    fn has_twins(writers: &[(Id, u64)]) -> bool {
+        writers.windows(2).any(|pair| pair[0].0.0[..PREFIX] == pair[1].0.0[..PREFIX])
     }
 
     /// The text.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         bytes.put_varint(self.writers.len() as u64);
-        for (prefix, sequence) in &self.writers {
-            bytes.extend_from_slice(prefix);
+        for (id, sequence) in &self.writers {
+            bytes.extend_from_slice(&id.0[..self.prefix()]);
             bytes.put_varint(*sequence);
         }
         let sum = crc(&bytes);
         bytes.put_u32(sum);
-        let mut text = String::from("v");
+        let mut text = String::from(if self.whole { "w" } else { "v" });
         for group in bytes.chunks(3) {
             let bits =
                 group.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - group.len()));
@@ -59,7 +96,8 @@ impl Version {
             Error::invalid(format!("'{text}' is not a version of a store"))
                 .with_hint("take the text that store.version gave")
         };
-        let digits = text.strip_prefix('v').ok_or_else(bad)?.as_bytes();
+        let whole = text.starts_with('w');
+        let digits = text.strip_prefix(if whole { 'w' } else { 'v' }).ok_or_else(bad)?.as_bytes();
         let mut bytes = Vec::with_capacity(digits.len());
         for group in digits.chunks(4) {
             let mut bits = 0u32;
@@ -76,13 +114,18 @@ impl Version {
         let mut cursor = Cursor::new(body);
         let mut writers = Vec::new();
         for _ in 0..cursor.count(9).map_err(|_| bad())? {
-            let prefix = cursor.array::<8>().map_err(|_| bad())?;
-            writers.push((prefix, cursor.varint().map_err(|_| bad())?));
+            let mut id = Id::NONE;
+            match whole {
+                true => id = cursor.id().map_err(|_| bad())?,
+                false => id.0[..PREFIX].copy_from_slice(&cursor.array::<PREFIX>().map_err(|_| bad())?),
+            }
+            writers.push((id, cursor.varint().map_err(|_| bad())?));
         }
-        if !cursor.is_empty() || !writers.is_sorted_by(|a, b| a.0 < b.0) {
+        let in_order = writers.is_sorted_by(|a, b| a.0 < b.0) && Version::has_twins(&writers) == whole;
+        if !cursor.is_empty() || !in_order {
             return Err(bad());
         }
-        let version = Version { writers };
+        let version = Version { writers, whole };
         // Base64 has spare bits and varints have long forms: one version has one text.
         if version.encode() == text { Ok(version) } else { Err(bad()) }
     }

@@ -1,13 +1,13 @@
 //! Records of the catalog: they come back, damage is named, and they are as short as promised.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers outside #[test] functions, too
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl, RunName,
-    StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
+    Annotate, AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl,
+    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
 };
 use fieldstone_format::log::SideRecord;
 use proptest::collection::vec;
@@ -147,8 +147,9 @@ fn record() -> impl Strategy<Value = Record> {
         proptest::option::of(any_value()),
         proptest::option::of(".{0,9}"),
         proptest::option::of(any_value()),
+        proptest::bool::ANY,
     )
-        .prop_map(|(run, job, params, created, grid, notes, outside)| RunDecl {
+        .prop_map(|(run, job, params, created, grid, notes, outside, all)| RunDecl {
             run,
             job,
             params,
@@ -156,6 +157,7 @@ fn record() -> impl Strategy<Value = Record> {
             grid,
             notes,
             outside,
+            annotate: if all { Annotate::All } else { Annotate::Owner },
         });
     let step = (i64::MIN + 1..=i64::MAX, proptest::option::of(any::<f64>()))
         .prop_map(|(number, time)| StepDecl { number, time });
@@ -231,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(kind in 0x0100u16..0x0106, mut bytes in vec(any::<u8>(), 0..200)) {
+    fn noise_is_refused(kind in 0x0100u16..0x0107, mut bytes in vec(any::<u8>(), 0..200)) {
         if let Some(first) = bytes.first_mut() {
             *first %= 2;
         }
@@ -387,6 +389,24 @@ fn kinds_are_told_apart() {
     assert_eq!(Removal::Attributes(Vec::new()).kind_bit(), attributes);
     let later = Record::decode(&SideRecord { kind: 0x01fe, bytes: vec![0].into() }).unwrap_err();
     assert_eq!(later.kind(), ErrorKind::Conflict);
+}
+
+/// Runs without flags keep the form that every release reads.
+#[test]
+fn only_runs_with_flags_have_the_form_with_flags() {
+    let plain = RunDecl::named(RunName { project: String::new(), name: "r".into() });
+    let closed = RunDecl { annotate: Annotate::Owner, ..plain.clone() };
+    let body = |flags: &[u8]| [&[1, 0, 1, b'r', 0, 0][..], &[0; 8], &[0; 3], flags].concat();
+    let side = |kind: u16, body: Vec<u8>| SideRecord { kind, bytes: [vec![0], body].concat().into() };
+    assert_eq!(Record::Runs(vec![plain.clone()]).encode(), side(0x0100, body(&[])));
+    assert_eq!(Record::Runs(vec![closed.clone()]).encode(), side(0x0106, body(&[1])));
+    let both = Record::decode(&Record::Runs(vec![plain, closed]).encode()).unwrap();
+    let Record::Runs(runs) = both else { panic!("{both:?}") };
+    assert_eq!([runs[0].annotate, runs[1].annotate], [Annotate::All, Annotate::Owner]);
+    for (flags, part) in [(&[2][..], "unknown flags"), (&[], "kind 0x0106"), (&[1, 0], "longer")] {
+        let error = Record::decode(&side(0x0106, body(flags))).unwrap_err();
+        assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains(part), "{error}");
+    }
 }
 
 /// A few bytes must not ask for much memory.

@@ -106,8 +106,15 @@ fn slot() -> impl Strategy<Value = Slot> {
 }
 
 fn version() -> impl Strategy<Value = Version> {
-    proptest::collection::btree_map(any::<[u8; 8]>(), number(), 0..5)
-        .prop_map(|writers| Version { writers: writers.into_iter().collect() })
+    // Ids of two prefixes, so that some begin alike.
+    proptest::collection::btree_map((0..4u8, any::<[u8; 8]>()), number(), 0..5).prop_map(|writers| {
+        let id = |(first, last): (u8, [u8; 8])| {
+            let mut id = Id([first; 16]);
+            id.0[8..].copy_from_slice(&last);
+            id
+        };
+        Version::new(writers.into_iter().map(|(writer, sequence)| (id(writer), sequence)).collect())
+    })
 }
 
 /// Reads a frame as a reader does: head, record, foot, body.

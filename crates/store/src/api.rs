@@ -429,6 +429,12 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     /// Removes these very versions of fields. One that is not the newest any more when this becomes
     /// visible, whoever wrote the newer one and whenever, stays untouched.
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()>;
+    /// The user who owns what stands under an encoded first level of keys, a dataset or a run of the
+    /// catalog; `None` where nobody does yet.
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>>;
+    /// Makes what stands under an encoded first level ours, from the session's next flush on. Denied where
+    /// another user owns it. Archiving a field claims its dataset by itself.
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()>;
     /// Carries catalog and graph changes with the next flush.
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()>;
     /// Side records that this handle took for a session and did not flush yet, in their order.
@@ -436,9 +442,22 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
     fn feed(&self) -> Result<Feed>;
     /// Makes what was archived durable and visible; under a transaction: durable and prepared.
+    ///
+    /// Where it fails, what was archived and not flushed is lost, and the error names it; the store goes on.
+    /// Unavailable also where a file that was written to, or the store, has been removed or replaced: each
+    /// time, as long as the store is gone, which is not made anew.
+    ///
+    /// A failure may take more than the caller's own: what other threads archived, and what waits for other
+    /// flushes of this handle and stood in the same files. Each thread that archived some of it gets the same
+    /// kind of error, with its own keys, from its next flush or close, once; that call then flushes nothing. A
+    /// transaction that lost a part so refuses every flush and commit from then on (decided by this handle, it
+    /// can only be aborted).
     fn flush(&self, transaction: Option<Id>) -> Result<()>;
     /// Forgets what was archived and not flushed.
     fn discard(&self, transaction: Option<Id>) -> Result<()>;
+    /// Raises what a flush would raise of earlier failures that took what this thread archived, and nothing
+    /// else; it counts as told then.
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()>;
     /// Fields archived and not yet flushed.
     fn unflushed(&self) -> u64;
     /// Looks for newer commits now (every read does so by itself).
@@ -465,8 +484,12 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     fn dump(&self, request: &Request) -> Result<Vec<String>>;
     /// Opens a transaction that this handle will decide.
     fn begin(&self) -> Result<Id>;
-    /// Decides a transaction: visible for all, or never.
+    /// Decides a transaction: visible for all, or never. Written also where nothing was flushed into it, so
+    /// that who joins it later is told.
     fn decide(&self, transaction: Id, commit: bool) -> Result<()>;
+    /// Aborts a transaction of which nobody but this handle has the id: where nothing was flushed into it,
+    /// nothing is written.
+    fn abandon(&self, transaction: Id) -> Result<()>;
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), given as bits
     /// (see [`fieldstone_format::catalog::kinds`]); `on` flushes first. What is prepared by now counts;
     /// the transaction stays open for more until it is decided, and a committed one stays committed.

@@ -54,7 +54,8 @@ impl Checkpoint<'_> {
     pub fn write(&mut self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         let begun = self.target.clock.monotonic();
         self.check(options)?;
-        writer::create_store(&self.target, &self.layout, self.identity.clone())?;
+        let new = writer::Existence::default();
+        writer::create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
         let mut report =
             CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
         let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();
@@ -126,7 +127,7 @@ impl Checkpoint<'_> {
     fn open(&self, writer: Id, number: u32, length: u64) -> Result<(Arc<dyn DiskFile>, u64, bool)> {
         let disk: &dyn Disk = &*self.target.disk;
         let path = self.layout.file(writer, number);
-        match disk.create_new(&path) {
+        match disk.create_alike(&path) {
             Ok(file) => return Ok((file, 0, true)),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Error::io("create", &path, e)),

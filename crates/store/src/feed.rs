@@ -12,6 +12,7 @@
 //! for decision in feed.decisions()                  what of the prepared ones is visible
 //! ```
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::dtype::DType;
@@ -33,6 +34,8 @@ use crate::snapshot::{LogView, Order, Owners, Problem, Snapshot, Verdict};
 pub struct Commit {
     /// The log.
     pub writer: Id,
+    /// The user who owns the log.
+    pub owner: u32,
     /// Its number in the log.
     pub sequence: u64,
     /// Its stamp.
@@ -50,6 +53,8 @@ pub struct Commit {
 pub struct EntryChange {
     /// The key.
     pub key: FieldKey,
+    /// The user who owns the log.
+    pub owner: u32,
     /// Number of its commit in the log.
     pub sequence: u64,
     /// Stamp of its commit.
@@ -64,29 +69,81 @@ pub struct EntryChange {
     pub shape: Option<Vec<u64>>,
 }
 
-/// What is decided about a transaction.
+/// What is decided about a transaction, by each user for the logs of his own.
 #[derive(Debug, Clone)]
 pub struct DecisionState {
     /// The transaction.
     pub transaction: Id,
-    /// Whether it is not aborted: what it covers is visible by kind.
+    /// Whether not all of it is aborted: what it covers is visible by kind.
     pub committed: bool,
-    /// Whether it has ended; else more may be prepared under it and covered by later decisions.
+    /// Whether all of it has ended; else more may be prepared under it and covered by later decisions.
     pub closed: bool,
-    /// The kinds that are visible, as bits.
+    /// The kinds that are visible of all that is not aborted, as bits.
     pub kinds: u32,
-    /// The place of the decision in force.
+    /// The greatest place of a decision in force.
     pub order: Order,
     /// What is covered, by writer: up to which sequence.
     pub covers: Vec<(Id, u64)>,
-    verdict: Arc<Verdict>,
+    /// By user, in the order of their numbers.
+    by_user: Vec<(u32, Arc<Verdict>)>,
+    snapshot: Arc<Snapshot>,
 }
 
 impl DecisionState {
+    /// `joined` are users whose logs have prepared something under the transaction.
+    fn new(
+        snapshot: &Arc<Snapshot>,
+        transaction: Id,
+        by_user: Vec<(u32, Arc<Verdict>)>,
+        joined: &[u32],
+    ) -> DecisionState {
+        let decided = |user: &u32| by_user.iter().any(|(of, _)| of == user);
+        let closed = by_user.iter().all(|(_, verdict)| verdict.closed()) && joined.iter().all(decided);
+        let live = || by_user.iter().map(|(_, verdict)| verdict).filter(|verdict| !verdict.aborted());
+        let own = |(user, verdict): &(u32, Arc<Verdict>)| {
+            let covers = verdict.covers().iter().copied();
+            let theirs = |writer: Id| snapshot.log(writer).is_none_or(|log| log.uid == *user);
+            covers.filter(|(writer, _)| theirs(*writer)).collect::<Vec<_>>()
+        };
+        DecisionState {
+            transaction,
+            committed: live().next().is_some(),
+            closed,
+            kinds: live().map(|verdict| verdict.kinds()).reduce(|all, kinds| all & kinds).unwrap_or(0),
+            order: by_user.iter().map(|(_, verdict)| verdict.order()).max().unwrap_or((0, Id::NONE)),
+            covers: by_user.iter().flat_map(own).collect(),
+            by_user,
+            snapshot: snapshot.clone(),
+        }
+    }
+
+    fn verdict(&self, writer: Id) -> Option<&Arc<Verdict>> {
+        let user = self.snapshot.log(writer)?.uid;
+        self.by_user.iter().find(|(of, _)| *of == user).map(|(_, verdict)| verdict)
+    }
+
     /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
     /// that made them visible last. `None` where they are not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
-        self.verdict.visible(bits, writer, sequence)
+        self.verdict(writer)?.visible(bits, writer, sequence)
+    }
+
+    /// Whether what a commit holds may become visible later, or is seen by those who name the transaction.
+    pub fn is_open_for(&self, writer: Id, sequence: u64) -> bool {
+        self.verdict(writer).is_none_or(|verdict| verdict.is_open_for(writer, sequence))
+    }
+
+    /// Bytes that differ between any two states of decisions on a transaction.
+    pub fn print(&self) -> Vec<u8> {
+        let mut print = Vec::new();
+        for (_, verdict) in &self.by_user {
+            let (stamp, writer) = verdict.order();
+            print.extend(stamp.to_le_bytes());
+            print.extend(writer.0);
+            print.extend(verdict.kinds().to_le_bytes());
+            print.extend([u8::from(!verdict.aborted()), u8::from(verdict.closed())]);
+        }
+        print
     }
 }
 
@@ -106,12 +163,32 @@ impl Feed {
 
     /// The logs, each with its last commit.
     pub fn heads(&self) -> Vec<(Id, u64)> {
-        self.snapshot.logs.iter().map(|log| (log.writer, log.record.sequence)).collect()
+        self.snapshot.heads()
     }
 
     /// The text that names the snapshot.
     pub fn version(&self) -> String {
         self.snapshot.version().encode()
+    }
+
+    /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
+    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+        self.snapshot.owner(level)
+    }
+
+    /// Who owns the folder of logs, and could replace what others wrote into it.
+    pub fn folder_owner(&self) -> Option<u32> {
+        self.snapshot.folder_owner
+    }
+
+    /// Whether logs are of several users.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.snapshot.owners, Owners::Many(..))
+    }
+
+    /// Whether all logs are of this user.
+    pub fn is_of(&self, user: u32) -> bool {
+        self.snapshot.logs.iter().all(|log| log.uid == user)
     }
 
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
@@ -149,16 +226,22 @@ impl Feed {
 
     /// What is decided about transactions.
     pub fn decisions(&self) -> Vec<DecisionState> {
-        let state = |(id, verdict): (&Id, &Arc<Verdict>)| DecisionState {
-            transaction: *id,
-            committed: !verdict.aborted(),
-            closed: verdict.closed(),
-            kinds: verdict.kinds(),
-            order: verdict.order(),
-            covers: verdict.covers().to_vec(),
-            verdict: verdict.clone(),
+        let mut by_user: HashMap<Id, Vec<(u32, Arc<Verdict>)>> = HashMap::new();
+        for (transaction, user, verdict) in self.snapshot.verdicts() {
+            by_user.entry(transaction).or_default().push((user, verdict.clone()));
+        }
+        let mut joined: HashMap<Id, Vec<u32>> = HashMap::new();
+        for log in &self.snapshot.logs {
+            for prepared in &log.record.prepared {
+                joined.entry(prepared.transaction).or_default().push(log.uid);
+            }
+        }
+        let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<Verdict>)>)| {
+            by_user.sort_unstable_by_key(|(user, _)| *user);
+            let joined = joined.get(&transaction).map_or(&[][..], Vec::as_slice);
+            DecisionState::new(&self.snapshot, transaction, by_user, joined)
         };
-        let mut all: Vec<DecisionState> = self.snapshot.verdicts.iter().map(state).collect();
+        let mut all: Vec<DecisionState> = by_user.into_iter().map(state).collect();
         all.sort_by_key(|decision| decision.order);
         all
     }
@@ -255,6 +338,7 @@ impl Feed {
         }
         Ok(Commit {
             writer: log.writer,
+            owner: log.uid,
             sequence: record.sequence,
             stamp: record.stamp,
             time: record.time,
@@ -335,7 +419,7 @@ impl Entries {
         if commit.sequence <= self.after || !asked {
             return Ok(None);
         }
-        if let Owners::Many(_) = snapshot.owners {
+        if let Owners::Many(..) = snapshot.owners {
             let end = level_ends(cursor.key())?[0];
             if !snapshot.owners.counts(&cursor.key()[..end], snapshot.log_of(cursor.index).uid) {
                 return Ok(None);
@@ -346,6 +430,7 @@ impl Entries {
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {
             key: self.decoder.decode(cursor.key())?,
+            owner: snapshot.log_of(cursor.index).uid,
             sequence: commit.sequence,
             stamp: commit.stamp,
             transaction: commit.transaction,

@@ -45,7 +45,7 @@ impl Files {
             return Ok(file.clone());
         }
         let path = self.layout.file(writer, number);
-        let file = self.disk.open_read(&path).map_err(|e| {
+        let file = self.disk.open_plain(&path, false).map_err(|e| {
             let error = Error::io("open", &path, e);
             match error.kind() {
                 // The index names the file, so its absence is damage.
@@ -91,6 +91,11 @@ impl Files {
             }
             outcome => outcome,
         }
+    }
+
+    /// Closes what is open of a writer: another file has taken the name of its log.
+    pub fn forget(&self, writer: Id) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != writer);
     }
 
     /// The file opened anew. A network file system may show a handle an old length, and asks its server

@@ -1,44 +1,197 @@
 //! State that belongs to one process: after a fork the child gets its own, and never touches the
 //! parent's locks, buffers or log.
+//!
+//! Invariants:
+//! * looking for a process's value takes no lock: one that another thread held at a fork would never be
+//!   released in the child;
+//! * values are added at the head and stay until all of them are dropped, so a reference to one lasts as
+//!   long as the whole.
 
-use std::sync::{Arc, OnceLock};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use fieldstone_core::env::Identity;
 
-/// A value per process. The parent's value stays reachable only through older links of the chain,
-/// which the child passes over.
+/// A value per process. The parent's value stays behind the child's, which passes it over.
 pub struct PerProcess<T> {
     identity: Arc<dyn Identity>,
-    first: Node<T>,
+    /// The newest process's value; owned, and never removed before `self` is dropped.
+    newest: AtomicPtr<Node<T>>,
 }
 
 struct Node<T> {
     process: u32,
     value: T,
-    next: OnceLock<Box<Node<T>>>,
+    /// The one that was there before, or null.
+    before: *mut Node<T>,
 }
+
+// SAFETY: the nodes are owned like values of a `Vec<T>` and go to another thread with the whole.
+unsafe impl<T: Send> Send for PerProcess<T> {}
+// SAFETY: `get` gives `&T` to any thread and takes a `T` from it, as a lock-free stack that is never
+// popped: the first needs `T: Sync`, the second `T: Send`.
+unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 
 impl<T> PerProcess<T> {
     /// A value of the process that `identity` names now.
     pub fn new(identity: Arc<dyn Identity>, value: T) -> PerProcess<T> {
-        let process = identity.process();
-        PerProcess { identity, first: Node { process, value, next: OnceLock::new() } }
+        let node = Node { process: identity.process(), value, before: ptr::null_mut() };
+        PerProcess { identity, newest: AtomicPtr::new(Box::into_raw(Box::new(node))) }
     }
 
-    /// This process's value, made by `fresh` at its first use after a fork.
+    /// This process's value, made by `fresh` at its first use after a fork. Of several threads that make
+    /// one at once, one's is kept.
     pub fn get(&self, fresh: impl Fn() -> T) -> &T {
         let process = self.identity.process();
-        let mut node = &self.first;
-        while node.process != process {
-            node =
-                node.next.get_or_init(|| Box::new(Node { process, value: fresh(), next: OnceLock::new() }));
+        let mut head = self.newest.load(Ordering::Acquire);
+        if let Some(node) = find(head, process) {
+            return &node.value;
         }
-        &node.value
+        let mine = Box::into_raw(Box::new(Node { process, value: fresh(), before: head }));
+        loop {
+            // SAFETY: `mine` came from a box and is not shared before the exchange succeeds.
+            unsafe { (*mine).before = head };
+            match self.newest.compare_exchange(head, mine, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    // SAFETY: it is in the list now, where it stays until `self` is dropped.
+                    return unsafe { &(*mine).value };
+                }
+                Err(newer) => head = newer,
+            }
+            if let Some(node) = find(head, process) {
+                // SAFETY: it came from a box above, and no exchange has put it into the list.
+                drop(unsafe { Box::from_raw(mine) });
+                return &node.value;
+            }
+        }
+    }
+}
+
+/// A process's node in the list that begins here. The lifetime is that of the list's owner.
+fn find<'a, T>(mut at: *mut Node<T>, process: u32) -> Option<&'a Node<T>> {
+    // SAFETY: every pointer of the list came from a box, is changed by nobody once it is in the list, and
+    // stays until the owner is dropped.
+    while let Some(node) = unsafe { at.as_ref() } {
+        if node.process == process {
+            return Some(node);
+        }
+        at = node.before;
+    }
+    None
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let mut at = *self.newest.get_mut();
+        while !at.is_null() {
+            // SAFETY: nobody else has `self` any more; each node came from a box and is freed once.
+            let node = unsafe { Box::from_raw(at) };
+            at = node.before;
+        }
     }
 }
 
 impl<T> std::fmt::Debug for PerProcess<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PerProcess({})", self.first.process)
+        write!(f, "PerProcess({})", self.identity.process())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// A machine whose process number the test sets.
+    #[derive(Debug)]
+    struct Numbered(AtomicU32);
+
+    impl Identity for Numbered {
+        fn host(&self) -> String {
+            "h".into()
+        }
+        fn process(&self) -> u32 {
+            self.0.load(Ordering::SeqCst)
+        }
+        fn uid(&self) -> u32 {
+            0
+        }
+        fn user_name(&self, _: u32) -> String {
+            "u".into()
+        }
+        fn alive(&self, _: u32) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn each_process_has_its_own_and_threads_share_one() {
+        let identity = Arc::new(Numbered(AtomicU32::new(1)));
+        let dropped = Arc::new(AtomicU32::new(0));
+        struct Counted(u32, Arc<AtomicU32>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.1.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let values = PerProcess::new(identity.clone(), Counted(1, dropped.clone()));
+        for process in [1, 2, 3, 2, 1] {
+            identity.0.store(process, Ordering::SeqCst);
+            assert_eq!(values.get(|| Counted(process, dropped.clone())).0, process);
+        }
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        identity.0.store(4, Ordering::SeqCst);
+        let made = AtomicU32::new(0);
+        let barrier = std::sync::Barrier::new(8);
+        let found: Vec<usize> = std::thread::scope(|scope| {
+            let ask = || {
+                barrier.wait();
+                let fresh = || {
+                    made.fetch_add(1, Ordering::SeqCst);
+                    Counted(4, dropped.clone())
+                };
+                ptr::from_ref(values.get(fresh)) as usize
+            };
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            all.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        assert!(found.len() == 8 && found.iter().all(|value| *value == found[0]), "{found:?}");
+        assert_eq!(dropped.load(Ordering::SeqCst), made.load(Ordering::SeqCst) - 1, "those not kept");
+        drop(values);
+        assert_eq!(dropped.load(Ordering::SeqCst), made.load(Ordering::SeqCst) + 3, "each once");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_was_left_behind() {
+        let identity = Arc::new(Numbered(AtomicU32::new(1)));
+        let values = Arc::new(PerProcess::new(identity.clone(), 1));
+        identity.0.store(2, Ordering::SeqCst);
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let wait = std::sync::Mutex::new(wait);
+        let slow = std::thread::spawn({
+            let values = values.clone();
+            move || {
+                let fresh = || {
+                    let _ = begun.send(());
+                    let _ = wait.lock().map(|wait| wait.recv());
+                    2
+                };
+                *values.get(fresh)
+            }
+        });
+        assert!(has_begun.recv().is_ok());
+        // As in a child that was forked while the other thread was at it.
+        identity.0.store(3, Ordering::SeqCst);
+        let (done, answer) = std::sync::mpsc::channel();
+        let child = std::thread::spawn({
+            let values = values.clone();
+            move || done.send(*values.get(|| 3)).is_ok()
+        });
+        assert_eq!(answer.recv_timeout(std::time::Duration::from_secs(20)), Ok(3));
+        assert!(child.join().is_ok() && go_on.send(()).is_ok());
+        assert_eq!(slow.join().ok(), Some(2));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
@@ -29,14 +30,36 @@ pub struct Home {
 }
 
 /// Side records of somebody else that go with a handle's flushes. The calls come without a lock of the
-/// store held.
+/// store held, but for [`lost`](Self::lost).
 pub trait SideSource: Send + Sync + fmt::Debug {
     /// Gives up all records of a session, in their order: they are about to be flushed or looked at.
     fn drain(&self, session: Option<Id>) -> Result<Vec<SideRecord>>;
     /// The session's records are discarded, those that were given up too.
     fn discarded(&self, session: Option<Id>);
+    /// A failure took the session's records, those that were given up too. Forgets them, and what they
+    /// declared; returns those not given up, so that who waits for them is told. The call comes with the
+    /// writer locked and must not call the store.
+    fn lost(&self, session: Option<Id>) -> Vec<SideRecord>;
     /// The session was flushed.
     fn flushed(&self, session: Option<Id>);
     /// The handle is closed: it flushes no more.
     fn closed(&self);
+}
+
+/// Who has side records for a handle's flushes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sources(Arc<Mutex<Vec<Weak<dyn SideSource>>>>);
+
+impl Sources {
+    /// Remembers one for as long as it lives.
+    pub fn attach(&self, source: Weak<dyn SideSource>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+    }
+
+    /// Those who still live.
+    pub fn alive(&self) -> Vec<Arc<dyn SideSource>> {
+        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.retain(|source| source.strong_count() > 0);
+        sources.iter().filter_map(Weak::upgrade).collect()
+    }
 }

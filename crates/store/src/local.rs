@@ -5,27 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone_core::env::{Disk, Env};
-use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
-use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
+use fieldstone_format::keys::{EncodedKey, encode_key, level_ends};
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_format::version::Version;
 use fieldstone_format::{FORMAT_VERSION, marker};
+
+mod ownership;
 
 use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
 use crate::files::Files;
 use crate::fork::PerProcess;
+use crate::join::Sources;
 use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
-use crate::snapshot::{ALL_KINDS, Refresher, Snapshot};
-use crate::writer::{self, Horizon, Prepared, StoreIdentity, Writer};
+use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot};
+use crate::writer::{self, Existence, Horizon, Prepared, StoreIdentity, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -64,6 +67,8 @@ pub struct LocalStore {
     id: Id,
     /// Version of the marker, where it is not ours.
     marker_version: Option<String>,
+    /// Whether the store was there when it was opened, or was made since.
+    existence: Arc<Existence>,
     pinned: Option<Arc<Snapshot>>,
     process: PerProcess<State>,
 }
@@ -74,10 +79,14 @@ struct State {
     files: Arc<Files>,
     refresher: Mutex<Refresher>,
     writer: Mutex<Writer>,
+    /// Encoded first levels that are claimed, or need no claim.
+    claimed: Mutex<HashSet<Vec<u8>>>,
+    /// Transactions that this process opened.
+    begun: Mutex<HashSet<Id>>,
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
     /// Who has side records for our flushes.
-    sources: Mutex<Vec<Weak<dyn SideSource>>>,
+    sources: Sources,
     /// What checkpoints of this process left in which folder.
     checkpoints: Mutex<HashMap<PathBuf, Durable>>,
     /// The field of many pieces that was asked for last: the hits of a query follow one another in it.
@@ -97,9 +106,11 @@ struct LastField {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout, options: &LocalOptions) -> State {
+    fn new(env: &Env, layout: &Layout, options: &LocalOptions, existence: &Arc<Existence>) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
+        let sources = Sources::default();
+        let writer = Writer::new(env.clone(), layout.clone(), sources.clone(), existence.clone());
         State {
             refresher: Mutex::new(Refresher::new(
                 env.clone(),
@@ -107,9 +118,11 @@ impl State {
                 Arc::new(BlockCache::default()),
             )),
             files,
-            writer: Mutex::new(Writer::new(env.clone(), layout.clone())),
+            writer: Mutex::new(writer),
+            claimed: Mutex::default(),
+            begun: Mutex::default(),
             own_datasets: Mutex::default(),
-            sources: Mutex::default(),
+            sources,
             checkpoints: Mutex::default(),
             last: Mutex::default(),
         }
@@ -131,8 +144,12 @@ impl LocalStore {
         }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
-        let state = State::new(&env, &layout, &options);
+        let existence = Arc::new(Existence::default());
+        let state = State::new(&env, &layout, &options, &existence);
         let found = find_identity(&env, &layout, &state)?;
+        if let Some(found) = &found {
+            existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
+        }
         let marker_version = writer::foreign_marker(&env, &layout)?;
         match &found {
             None if options.must_exist => {
@@ -168,6 +185,7 @@ impl LocalStore {
             schema,
             id,
             marker_version,
+            existence,
             pinned: None,
         };
         if let Some(text) = &store.options.at {
@@ -184,18 +202,18 @@ impl LocalStore {
     pub fn create(&self) -> Result<()> {
         self.check_writable()?;
         self.check_versions(&*self.snapshot()?)?;
-        writer::create_store(&self.env, &self.layout, self.identity()).map(drop)
+        writer::create_store(&self.env, &self.layout, self.identity(), &self.existence).map(drop)
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options, &self.existence))
     }
 
     /// The snapshot that a read of now sees.
     fn snapshot(&self) -> Result<Arc<Snapshot>> {
         match &self.pinned {
             Some(pinned) => Ok(pinned.clone()),
-            None => lock(&self.state().refresher).refresh(),
+            None => lock(&self.state().refresher).refresh(Look::Hints),
         }
     }
 
@@ -229,55 +247,16 @@ impl LocalStore {
         StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
     }
 
-    /// Refuses datasets that someone else made.
-    fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
-        let uid = self.env.identity.uid();
-        match snapshot.owners.of(prefix, || snapshot.has_dataset(prefix)) {
-            Some(owner) if owner != uid => {
-                let name = self.env.identity.user_name(owner);
-                let dataset = report::dataset_text(prefix);
-                Err(Error::denied(format!("dataset {dataset} is owned by {name}"))
-                    .with_hint(format!("ask {name}, or archive under another dataset")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_dataset(&self, key: &FieldKey) -> Result<()> {
-        let mut prefix = Vec::new();
-        encode_level(&key.levels[0], &mut prefix);
-        self.check_prefix(prefix)
-    }
-
-    /// Refuses the dataset with this encoded first level where someone else made it.
-    fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
-        if lock(&self.state().own_datasets).contains(&prefix) {
-            return Ok(());
-        }
-        let snapshot = self.snapshot()?;
-        self.check_versions(&snapshot)?;
-        self.check_owner(&prefix, &snapshot)?;
-        lock(&self.state().own_datasets).insert(prefix);
-        Ok(())
-    }
-
     fn take(&self, value: Prepared<'_>, transaction: Option<Id>) -> Result<()> {
         lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
     }
 
-    /// Those who have side records for our flushes and still live.
-    fn sources(&self) -> Vec<Arc<dyn SideSource>> {
-        let mut sources = lock(&self.state().sources);
-        sources.retain(|source| source.strong_count() > 0);
-        sources.iter().filter_map(Weak::upgrade).collect()
-    }
-
     /// Takes what others have for a session's next flush.
     fn drain(&self, session: Option<Id>) -> Result<()> {
-        for source in self.sources() {
+        for source in self.state().sources.alive() {
             let records = source.drain(session)?;
             if !records.is_empty() {
-                lock(&self.state().writer).take_side(session, records);
+                lock(&self.state().writer).take_drained(session, records);
             }
         }
         Ok(())
@@ -298,7 +277,8 @@ impl LocalStore {
         flushed: Option<writer::Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) else {
+        let verdict = snapshot.verdict(transaction, self.env.identity.uid());
+        let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
             return Ok(());
         };
         if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
@@ -311,12 +291,43 @@ impl LocalStore {
         .with_hint("begin a new transaction"))
     }
 
+    /// Ends a transaction. `given`: somebody else may have its id.
+    fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
+        self.check_writable()?;
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.discard(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
+            if verdict.aborted() == commit {
+                self.check_open(transaction, None, &snapshot)?;
+            }
+        } else {
+            let covers = snapshot.prepared(transaction, user);
+            self.check_decider(transaction, &covers, &snapshot)?;
+            // The end is written even of nothing, for those who have joined and not flushed yet.
+            if given || !covers.is_empty() || verdict.is_some() {
+                let kinds = ALL_KINDS;
+                self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
+            }
+        }
+        let state = self.state();
+        lock(&state.writer).end(transaction);
+        lock(&state.begun).remove(&transaction);
+        Ok(())
+    }
+
     /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
     fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
         let covers = decision.covers.clone();
-        lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        let written = lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        lock(&self.state().refresher).wrote(written.slot);
         if !ends {
             return Ok(());
         }
@@ -324,7 +335,7 @@ impl LocalStore {
         // told here, because one of us always sees the other.
         let late: Vec<String> = self
             .snapshot()?
-            .prepared(transaction)
+            .prepared(transaction, self.env.identity.uid())
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())
@@ -371,10 +382,9 @@ impl LocalStore {
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let mut refresher = lock(&self.state().refresher);
-        let snapshot = refresher.refresh()?;
+        let snapshot = refresher.refresh(Look::Hints)?;
         self.check_versions(&snapshot)?;
-        let slots = refresher.slots().values().map(|slot| slot.stamp).max().unwrap_or(0);
-        let horizon = Horizon { max_stamp: snapshot.max_stamp.max(slots), snapshot: Some(snapshot.clone()) };
+        let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
 }
@@ -385,7 +395,7 @@ fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<Sto
     if let Some(Ok(marker)) = marker {
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }
-    let snapshot = lock(&state.refresher).refresh()?;
+    let snapshot = lock(&state.refresher).refresh(Look::All)?;
     let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
     match (told, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
@@ -496,6 +506,17 @@ impl FieldStore for LocalStore {
         Ok(lock(&self.state().writer).side(transaction))
     }
 
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        Ok(self.snapshot()?.owner(level))
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        self.check_prefix(level.clone())?;
+        lock(&self.state().writer).take_claim(transaction, level);
+        Ok(())
+    }
+
     fn feed(&self) -> Result<Feed> {
         Ok(Feed::new(self.snapshot()?, self.state().files.clone()))
     }
@@ -504,8 +525,12 @@ impl FieldStore for LocalStore {
         self.check_writable()?;
         self.drain(transaction)?;
         let state = self.state();
-        if !lock(&state.writer).has_work(transaction) {
-            return Ok(());
+        {
+            let mut writer = lock(&state.writer);
+            writer.check(transaction)?;
+            if !writer.has_work(transaction) {
+                return Ok(());
+            }
         }
         let (horizon, snapshot) = self.horizon()?;
         if let Some(id) = transaction {
@@ -518,20 +543,28 @@ impl FieldStore for LocalStore {
                     lock(&state.own_datasets).remove(&prefix);
                 })?;
             }
-            writer.flush(transaction, horizon, &|| Ok(self.identity()))?
+            let claim = |levels: &BTreeSet<Vec<u8>>| self.claim_levels(levels);
+            writer.flush(transaction, horizon, &claim, &|| Ok(self.identity()))?
         };
+        if let Some(flushed) = &flushed {
+            lock(&state.refresher).wrote(flushed.slot);
+        }
         if let (Some(id), Some(_)) = (transaction, flushed) {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_open(id, flushed, &*self.snapshot()?)?;
         }
-        self.sources().iter().for_each(|source| source.flushed(transaction));
+        state.sources.alive().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
 
     fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.sources().iter().for_each(|source| source.discarded(transaction));
+        self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
         lock(&self.state().writer).discard(transaction);
         Ok(())
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).check(transaction)
     }
 
     fn unflushed(&self) -> u64 {
@@ -539,7 +572,10 @@ impl FieldStore for LocalStore {
     }
 
     fn refresh(&self) -> Result<()> {
-        self.snapshot().map(drop)
+        if self.pinned.is_none() {
+            lock(&self.state().refresher).refresh(Look::All)?;
+        }
+        Ok(())
     }
 
     fn version(&self) -> Result<String> {
@@ -563,7 +599,11 @@ impl FieldStore for LocalStore {
         let exact = self.schema.resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.snapshot()?;
-            let key = encode_key(key).bytes;
+            let key = encode_key(key);
+            if let Some(loss) = snapshot.loss(&key.bytes[..key.ends[0]]) {
+                return Err(loss.error());
+            }
+            let key = key.bytes;
             let state = self.state();
             let same = |last: &&LastField| {
                 Arc::ptr_eq(&last.snapshot, &snapshot) && last.key == key && last.own == options.transaction
@@ -582,7 +622,13 @@ impl FieldStore for LocalStore {
                 return Ok(field);
             }
         }
-        get_by_request(self, key, options)
+        let found = get_by_request(self, key, options);
+        let snapshot = self.snapshot()?;
+        let loss = match &found {
+            Ok(field) => snapshot.loss(&field.encoded_key()[..level_ends(field.encoded_key())?[0]]),
+            Err(_) => snapshot.losses.first(),
+        };
+        loss.map_or(found, |loss| Err(loss.error()))
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
@@ -597,7 +643,7 @@ impl FieldStore for LocalStore {
         let state = self.state();
         let snapshot = self.snapshot()?;
         let refresher = lock(&state.refresher);
-        let mut status = report::status(&self.env, &self.layout, &snapshot, refresher.slots())?;
+        let mut status = report::status(&self.env, &self.layout, &snapshot, &refresher)?;
         status.url = self.options.url.clone();
         status.schema = self.schema.name().unwrap_or("custom").to_owned();
         status.unflushed = lock(&state.writer).unflushed();
@@ -621,29 +667,17 @@ impl FieldStore for LocalStore {
 
     fn begin(&self) -> Result<Id> {
         self.check_writable()?;
-        Ok(writer::random_id(&self.env))
+        let id = writer::random_id(&self.env);
+        lock(&self.state().begun).insert(id);
+        Ok(id)
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.check_writable()?;
-        if commit {
-            self.flush(Some(transaction))?;
-        } else {
-            self.discard(Some(transaction))?;
-        }
-        let (horizon, snapshot) = self.horizon()?;
-        if let Some(verdict) = snapshot.verdicts.get(&transaction).filter(|verdict| verdict.closed()) {
-            if verdict.aborted() != commit {
-                return Ok(());
-            }
-            return self.check_open(transaction, None, &snapshot);
-        }
-        let covers = snapshot.prepared(transaction);
-        // A commit is written even of nothing, for those who have joined and not flushed yet.
-        if covers.is_empty() && !commit && snapshot.verdicts.get(&transaction).is_none() {
-            return Ok(());
-        }
-        self.write_decision(Decision { transaction, committed: commit, kinds: ALL_KINDS, covers }, horizon)
+        self.end(transaction, commit, true)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.end(transaction, false, false)
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
@@ -655,15 +689,17 @@ impl FieldStore for LocalStore {
             self.flush(Some(transaction))?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        let verdict = snapshot.verdicts.get(&transaction);
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
         if verdict.is_some_and(|verdict| verdict.aborted()) {
             return self.check_open(transaction, None, &snapshot);
         }
+        self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
         let before = verdict.map_or(0, |verdict| verdict.kinds());
         let kinds = (before | on) & !off;
         let covers = match verdict {
             Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
-            _ => snapshot.prepared(transaction),
+            _ => snapshot.prepared(transaction, user),
         };
         let covered = |(writer, sequence): &(Id, u64)| {
             verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))
@@ -701,10 +737,15 @@ impl FieldStore for LocalStore {
     }
 
     fn close(&self) -> Result<()> {
+        // What was lost before does not keep the rest from being flushed: there is no later call.
+        let lost = self.check_lost(None);
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         lock(&self.state().writer).close();
-        self.sources().iter().for_each(|source| source.closed());
-        flushed
+        self.state().sources.alive().iter().for_each(|source| source.closed());
+        match (lost, flushed) {
+            (Err(lost), Err(e)) => Err(e.context(lost.message())),
+            (lost, flushed) => lost.and(flushed),
+        }
     }
 
     fn home(&self) -> Home {
@@ -721,6 +762,6 @@ impl FieldStore for LocalStore {
     }
 
     fn attach(&self, source: Weak<dyn SideSource>) {
-        lock(&self.state().sources).push(source);
+        self.state().sources.attach(source);
     }
 }

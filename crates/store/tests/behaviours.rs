@@ -47,7 +47,7 @@ fn b02_killed_before_the_flush() {
 }
 
 #[test]
-fn b32_a_torn_log_keeps_its_earlier_fields() {
+fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
     for step in 0..4 {
@@ -57,18 +57,57 @@ fn b32_a_torn_log_keeps_its_earlier_fields() {
     let length = world.read(&log).unwrap().len() as u64;
     world.truncate(&log, length - 300).unwrap();
     let reader = open(&world, "b");
-    assert_eq!(listed(&reader).len(), 3);
-    for step in 0..3 {
-        assert_eq!(get(&reader, &format!("run=a,variable=t,step={step}")).unwrap(), pattern(400, step));
+    let all = Request::parse("run=a").unwrap();
+    let lost = |error: fieldstone_core::Error| {
+        assert!(log.ends_with(error.message().split(':').next().unwrap()), "{error}");
+        assert!(error.hint().unwrap().contains("strict=False"), "{error}");
+    };
+    // The board knows that there was more: what is left comes, and then the damage.
+    let mut list = reader.list(&all, &ListOptions::default()).unwrap();
+    assert_eq!(list.by_ref().take(3).filter(|entry| entry.is_ok()).count(), 3);
+    lost(error(list.next().unwrap(), ErrorKind::Corrupt));
+    // An older version must not pass for the newest.
+    for step in 0..5 {
+        lost(error(get(&reader, &format!("run=a,variable=t,step={step}")), ErrorKind::Corrupt));
     }
-    // The board knows that there was more.
+    lost(error(get(&reader, "run=b,variable=t"), ErrorKind::Corrupt));
+    lost(error(reader.axes(&all, &ReadOptions::default()), ErrorKind::Corrupt));
+    lost(error(reader.retrieve(&all, &RetrieveOptions::default()), ErrorKind::Corrupt));
+    let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+    let left = |reader: &Store| reader.retrieve(&all, &lenient).unwrap();
+    for (step, field) in left(&reader).iter().enumerate() {
+        assert_eq!(field.unwrap().read().unwrap(), pattern(400, step as u64));
+    }
     let report = reader.verify(&Request::new()).unwrap();
     assert!(!report.ok());
     assert!(report.damaged.iter().any(|d| log.ends_with(&d.file)), "{:?}", report.damaged);
     // Others write on.
     let other = open(&world, "a");
     flush_one(&other, "run=a,variable=t,step=3", b"again");
-    assert_eq!(listed(&reader).len(), 4);
+    assert_eq!(left(&reader).len(), 4);
+    // The loss is accepted by removing what tells of it.
+    for board in files(&world, "boards") {
+        world.process("a").disk.unlink(&board).unwrap();
+    }
+    assert_eq!(listed(&open(&world, "b")).len(), 4);
+}
+
+#[test]
+fn b32_a_log_that_is_gone_is_corrupt_for_new_and_for_open_readers() {
+    let world = SimWorld::new(1);
+    let (writer, other) = (open(&world, "a"), open(&world, "a"));
+    flush_one(&writer, "run=a,variable=t", b"x");
+    let log = files(&world, "logs").remove(0);
+    flush_one(&other, "run=b,variable=t", b"y");
+    let reader = open(&world, "b");
+    assert_eq!(listed(&reader).len(), 2);
+    world.process("a").disk.unlink(&log).unwrap();
+    reader.refresh().unwrap();
+    for reader in [&reader, &open(&world, "c")] {
+        let lost = error(get(reader, "run=b,variable=t"), ErrorKind::Corrupt);
+        assert!(lost.message().contains("missing"), "{lost}");
+        assert!(!reader.verify(&Request::new()).unwrap().ok());
+    }
 }
 
 #[test]

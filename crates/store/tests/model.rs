@@ -307,8 +307,6 @@ impl Run {
             }
             Some(decided) if decided != commit => drop(error(outcome, ErrorKind::Conflict)),
             Some(_) => outcome.unwrap(),
-            // An abort of what nobody flushed leaves no word of it.
-            None if !commit && transaction.prepared.is_empty() => outcome.unwrap(),
             None => {
                 outcome.unwrap();
                 transaction.decided = Some(commit);

@@ -99,7 +99,7 @@ fn a_foreign_log_does_not_count_in_anothers_dataset() {
     assert!(owners.iter().any(|o| o.contains("run=forger") && o.contains("user666")), "{owners:?}");
 }
 
-/// A transaction of another user cannot be decided into visibility in one's dataset.
+/// Of a transaction that two users joined, each decides for his own logs.
 #[test]
 fn a_joined_transaction_keeps_owners() {
     let world = world();
@@ -111,7 +111,12 @@ fn a_joined_transaction_keeps_owners() {
     put_in(&bob, "run=b,variable=u", b"bob", id).unwrap();
     bob.flush(Some(id)).unwrap();
     alice.decide(id, true).unwrap();
-    assert_eq!(listed(&bob).len(), 3);
+    let alices = ["{run=a}{variable=t}{}", "{run=a}{variable=u}{}"];
+    assert_eq!(listed(&bob), alices);
+    let waiting = bob.status().unwrap().transactions;
+    assert!(waiting.len() == 1 && waiting[0].owners[0].starts_with("user502"), "{waiting:?}");
+    bob.decide(id, true).unwrap();
+    assert_eq!(listed(&alice).len(), 3);
 }
 
 /// Nobody removes another's fields, nor takes files into another's dataset.

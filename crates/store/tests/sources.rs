@@ -32,6 +32,11 @@ impl SideSource for Source {
         self.told.lock().unwrap().push(("discarded", session));
     }
 
+    fn lost(&self, session: Option<Id>) -> Vec<SideRecord> {
+        self.told.lock().unwrap().push(("lost", session));
+        self.drain(session).unwrap()
+    }
+
     fn flushed(&self, session: Option<Id>) {
         self.told.lock().unwrap().push(("flushed", session));
     }

@@ -166,3 +166,41 @@ fn a_failed_prepared_flush_is_no_part_of_its_transaction() {
         assert_eq!(listed(&reader), ["{run=a}{variable=kept}{}", "{run=a}{variable=next}{}"]);
     }
 }
+
+/// An abort before anybody flushed is told to those who join, or have joined, and flush later.
+#[test]
+fn an_abort_of_nothing_is_told_to_those_who_flush_later() {
+    let world = SimWorld::new(1);
+    let (opener, joined) = (open(&world, "a"), open(&world, "b"));
+    let id = opener.begin().unwrap();
+    put_in(&joined, "run=a,variable=t", b"x", id).unwrap();
+    opener.decide(id, false).unwrap();
+    for _ in 0..2 {
+        let told = error(joined.flush(Some(id)), ErrorKind::Conflict);
+        assert!(told.message().contains("aborted"), "{told}");
+    }
+    error(joined.decide(id, true), ErrorKind::Conflict);
+    opener.decide(id, false).unwrap();
+    let late = open(&world, "c");
+    put_in(&late, "run=a,variable=t", b"x", id).unwrap();
+    error(late.flush(Some(id)), ErrorKind::Conflict);
+    assert_eq!(listed(&open(&world, "c")).len(), 0);
+    assert_eq!(opener.status().unwrap().transactions.len(), 0);
+}
+
+/// One that never left its handle leaves no word where nothing was flushed into it.
+#[test]
+fn a_transaction_that_nobody_else_knows_is_abandoned_without_a_trace() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let id = store.begin().unwrap();
+    put_in(&store, "run=a,variable=t", b"x", id).unwrap();
+    store.abandon(id).unwrap();
+    assert_eq!((world.files().len(), store.unflushed()), (0, 0));
+    let id = store.begin().unwrap();
+    put_in(&store, "run=a,variable=t", b"x", id).unwrap();
+    store.flush(Some(id)).unwrap();
+    store.abandon(id).unwrap();
+    error(store.decide(id, true), ErrorKind::Conflict);
+    assert_eq!(open(&world, "b").status().unwrap().transactions.len(), 0);
+}

@@ -142,7 +142,7 @@ class Container:
         nothing is defined.
         """
         held = _attributes(attrs, name)
-        dims = [dims] if isinstance(dims, str) else list(dims)
+        dims = [dims] if isinstance(dims, str) else _native._items(dims)
         made = self._native.def_var(name, _values.type_of(dtype, f"variable {name!r}"), dims, held)
         return Variable(self, made)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
 from ..errors import Invalid
 from . import _values
 from ._attributes import Attributes
@@ -222,7 +223,8 @@ def _again(file: Container, name: str) -> Variable:
 def _numbers(given: _Numbers) -> list[int] | None:
     if given is None:
         return None
-    found = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    one = getattr(given, "ndim", None) == 0 or not hasattr(given, "__iter__")
+    found = [given] if one else _native._items(given)  # type: ignore[list-item, arg-type]
     numbers = []
     for number in found:
         whole = not isinstance(number, bool) and hasattr(number, "__index__")

@@ -6,11 +6,12 @@
 use fieldstone::catalog::query::{Dim, Expr, Range, Relation, Term};
 use fieldstone::catalog::value::{Test, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyMapping, PyRange, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 
 use super::tests::PyTest;
-use crate::errors::invalid;
+use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::{is_mapping, pairs};
 
 const TAKEN: &str = "give {\"z\": slice(50, 100)}, slices in the order of the dimensions, or fst.between(a, b) \
                      in place of a slice for coordinates";
@@ -77,8 +78,8 @@ pub fn dim(object: &Bound<'_, PyAny>) -> PyResult<Dim> {
     if let Ok(name) = object.cast::<PyString>() {
         return Ok(Dim::Name(name.to_str()?.to_owned()));
     }
-    match object.extract::<usize>() {
-        Ok(index) if !object.is_instance_of::<PyBool>() => Ok(Dim::Index(index)),
+    match object.extract::<usize>().if_it_is(object.py())? {
+        Some(index) if !object.is_instance_of::<PyBool>() => Ok(Dim::Index(index)),
         _ => Err(invalid(format!("{} is no dimension", type_name(object)), "give its name or its index")),
     }
 }
@@ -88,15 +89,15 @@ pub fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Dim, Range)>> {
     if let Ok(text) = object.cast::<PyString>() {
         return text.to_str()?.split(',').map(|part| from_text(part.trim())).collect();
     }
-    if let Ok(mapping) = object.cast::<PyMapping>() {
+    if is_mapping(object)? {
         let mut ranges = Vec::new();
-        for pair in mapping.items()? {
-            let (name, along) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        pairs(object, |name, along| {
             let named = dim(&name)?;
             if let Some(along) = range(&along, &name.to_string())? {
                 ranges.push((named, along));
             }
-        }
+            Ok(())
+        })?;
         return Ok(ranges);
     }
     let all: Vec<Bound<'_, PyAny>> = match object.cast::<PyTuple>() {
@@ -156,7 +157,7 @@ fn range(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Range>> {
                     "give fst.between(a, b) for coordinates, both ends included",
                 )
             };
-            if end.is_none() { Ok(None) } else { end.extract().map(Some).map_err(|_| whole()) }
+            if end.is_none() { Ok(None) } else { end.extract().map(Some).or_refuse(object.py(), whole) }
         };
         if end("step")?.is_some_and(|step| step != 1) {
             return Err(invalid(
@@ -167,10 +168,10 @@ fn range(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Range>> {
         return index(end("start")?, end("stop")?, name).map(Some);
     }
     if let Ok(test) = object.cast::<PyTest>() {
-        return physical(&test.get().0).map(Some).ok_or_else(wrong);
+        return physical(&test.get().test()).map(Some).ok_or_else(wrong);
     }
-    match object.extract::<i64>() {
-        Ok(at) if !object.is_instance_of::<PyBool>() && object.hasattr("__index__")? => {
+    match object.extract::<i64>().if_it_is(object.py())? {
+        Some(at) if !object.is_instance_of::<PyBool>() && object.hasattr("__index__")? => {
             index(Some(at), at.checked_add(1), name).map(Some)
         }
         _ if object.is_instance_of::<PyInt>() => Err(wrong()),

@@ -11,8 +11,9 @@ use pyo3::types::{
 
 use super::values;
 use crate::data::{self, Data};
-use crate::errors::invalid;
+use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::each;
 
 /// What a column holds, by type.
 pub enum Cells {
@@ -116,25 +117,26 @@ fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     if object.hasattr("__array__")? {
         return from_numpy(&values::asarray(object)?, what);
     }
-    match object.try_iter() {
-        Ok(_) => objects(object, what),
-        Err(_) => Err(invalid(
+    let items = object.try_iter().or_refuse(object.py(), || {
+        invalid(
             format!("{what} is {}, which is no column", type_name(object)),
             "give one value, a numpy or Arrow array, a pandas Series or a list",
-        )),
-    }
+        )
+    })?;
+    objects(items.as_any(), what)
 }
 
 /// A list of objects, each by its own type.
 fn objects(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
-    let cells = object.try_iter()?.enumerate().map(|(i, item)| {
-        let item = item?;
+    let mut row = 0;
+    let cells = each(object, |item| {
+        row += 1;
         match item.is_none() {
-            true => Err(absent(what, i)),
+            true => Err(absent(what, row - 1)),
             false => values::infer(&item, what),
         }
     });
-    Ok(narrow(cells.collect::<PyResult<_>>()?))
+    Ok(narrow(cells?))
 }
 
 /// A column of one type where all values have it, so that it is stored as such.

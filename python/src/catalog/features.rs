@@ -31,17 +31,18 @@ pub fn declared(find: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 fn take(one: &Bound<'_, PyAny>, finders: &mut Vec<Finder>) -> PyResult<()> {
     if let Ok(test) = one.cast::<PyTest>() {
-        finders.push(Finder::region(test.get().0.clone()).or_raise()?);
+        finders.push(Finder::region(test.get().test()).or_raise()?);
     } else if let Ok(word) = one.cast::<PyString>() {
         finders.extend(Finder::parse(&Value::Text(word.to_str()?.to_owned())).or_raise()?);
     } else if let Ok(named) = one.cast::<PyDict>() {
-        for (tag, test) in named.iter() {
+        for pair in named.items() {
+            let (tag, test) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let Ok(test) = test.cast::<PyTest>() else {
                 // As it is declared: what `variables()` says can be given again.
                 finders.extend(Finder::parse(&values::infer(one, "find")?).or_raise()?);
                 return Ok(());
             };
-            finders.push(Finder::named(test.get().0.clone(), tag.extract()?).or_raise()?);
+            finders.push(Finder::named(test.get().test(), tag.extract()?).or_raise()?);
         }
     } else {
         let hint = "give \"min\", \"max\", \"mean\", fst.above(9000), or {\"hot\": fst.above(9000)}";

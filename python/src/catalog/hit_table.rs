@@ -1,6 +1,6 @@
 //! All hits of a query in columns: for Arrow, for other ranks of a job, and one by one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone::catalog::query::Coded;
@@ -11,9 +11,10 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-use super::hits::{PyHit, Source};
+use super::hits::{PyHit, Source, Users};
 use super::values;
 use crate::errors::invalid;
+use crate::sequence::Several;
 use crate::store::Store;
 use crate::table::{Column, Table, ValueColumn};
 
@@ -21,6 +22,7 @@ use crate::table::{Column, Table, ValueColumn};
 #[pyclass(frozen, name = "_HitTable", module = "fieldstone._native")]
 pub struct PyHitTable {
     pub table: Arc<HitTable>,
+    pub users: Arc<Users>,
 }
 
 /// The texts of a column, absent ones for empty words where `empty_is_none`.
@@ -61,6 +63,12 @@ impl PyHitTable {
         (all, places)
     }
 
+    /// Names of the users who annotated.
+    fn names(&self) -> BTreeMap<u32, String> {
+        let users: BTreeSet<u32> = self.table.user.iter().copied().collect();
+        users.into_iter().map(|user| (user, self.users.name(user).to_string())).collect()
+    }
+
     fn row(&self, row: usize) -> Hit {
         let table = &*self.table;
         let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
@@ -77,6 +85,7 @@ impl PyHitTable {
             unit: word(&table.unit, row).unwrap_or_default(),
             value: table.value[row].clone(),
             region: (!ends.is_empty()).then(region),
+            user: table.user[row],
             id: table.id[row],
         }
     }
@@ -98,15 +107,18 @@ impl PyHitTable {
     fn hit(slf: &Bound<'_, Self>, store: Py<Store>, txn: Option<String>, row: usize) -> PyResult<PyHit> {
         let own = slf.get();
         match row < own.table.step.len() {
-            true => Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn }) }),
+            true => {
+                let users = own.users.clone();
+                Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn, users }) })
+            }
             false => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
         }
     }
 
     /// All of them as a Table.
     fn table(&self, py: Python<'_>, truncated: bool) -> Table {
-        let table = self.table.clone();
-        py.detach(move || arrow(&table).truncated_to(truncated))
+        let (table, users) = (self.table.clone(), self.users.clone());
+        py.detach(move || arrow(&table, &users).truncated_to(truncated))
     }
 
     /// The distinct variables that hits stand on: project, run, name, version; no name for the others.
@@ -116,19 +128,19 @@ impl PyHitTable {
 
     /// Those that have an element in common with the box of their variable, by the order of `variables`:
     /// first element and end along dimensions. No box: none of the hits.
-    fn touching(&self, boxes: Vec<Option<Vec<(usize, i64, i64)>>>) -> PyHitTable {
+    fn touching(&self, boxes: Several<Option<Several<(usize, i64, i64)>>>) -> PyHitTable {
         let (table, (_, places)) = (&*self.table, self.grouped());
         let touches = |row: usize| {
-            let Some(Some(along)) = boxes.get(places[row]) else { return false };
+            let Some(Some(along)) = boxes.0.get(places[row]) else { return false };
             let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
             let (start, count) = (&table.start[ends.clone()], &table.count[ends]);
-            along.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
+            along.0.iter().all(|(dim, low, high)| match (start.get(*dim), count.get(*dim)) {
                 (Some(first), Some(extent)) => first < high && first.saturating_add(*extent) > *low,
                 _ => low < high,
             })
         };
         let rows: Vec<usize> = (0..table.step.len()).filter(|row| touches(*row)).collect();
-        PyHitTable { table: Arc::new(chosen(table, &rows)) }
+        PyHitTable { table: Arc::new(chosen(table, &rows)), users: self.users.clone() }
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -146,6 +158,7 @@ impl PyHitTable {
             (table.variable_version.clone(), table.tag_version.clone()),
             table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
             (table.offsets.clone(), table.start.clone(), table.count.clone()),
+            (table.user.clone(), self.names()),
         );
         let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
         Ok((restore, state.into_pyobject(py)?))
@@ -154,41 +167,44 @@ impl PyHitTable {
     #[classmethod]
     fn _restore(
         _class: &Bound<'_, PyType>,
-        names: Vec<(Vec<u32>, Vec<String>)>,
-        when: (Vec<Option<i64>>, Vec<Option<f64>>),
-        versions: (Vec<i64>, Vec<i64>),
-        values: Vec<(u8, Bound<'_, PyAny>)>,
-        boxes: (Vec<u64>, Vec<i64>, Vec<i64>),
+        names: Several<(Several<u32>, Several<String>)>,
+        when: (Several<Option<i64>>, Several<Option<f64>>),
+        versions: (Several<i64>, Several<i64>),
+        values: Several<(u8, Bound<'_, PyAny>)>,
+        boxes: (Several<u64>, Several<i64>, Several<i64>),
+        users: (Several<u32>, BTreeMap<u32, String>),
     ) -> PyResult<PyHitTable> {
-        let coded = |(codes, words): (Vec<u32>, Vec<String>)| Coded {
+        let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
             codes,
             words: words.into_iter().map(Arc::from).collect(),
         };
-        let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names) else {
+        let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names.0) else {
             return Err(invalid("hits that were pickled by something else", "pickle them again"));
         };
-        let values = values.iter().map(|(kind, object)| {
+        let values = values.0.iter().map(|(kind, object)| {
             values::of_kind(object, ValueType::from_u8(*kind).unwrap_or(ValueType::Json), "a value")
         });
-        let rows = when.0.len();
+        let rows = when.0.0.len();
         let table = HitTable {
             project: coded(project),
             run: coded(run),
-            step: when.0,
-            time: when.1,
+            step: when.0.0,
+            time: when.1.0,
             variable: coded(variable),
-            variable_version: versions.0,
+            variable_version: versions.0.0,
             tag: coded(tag),
-            tag_version: versions.1,
+            tag_version: versions.1.0,
             unit: coded(unit),
             value: values.collect::<PyResult<_>>()?,
-            offsets: boxes.0,
-            start: boxes.1,
-            count: boxes.2,
+            offsets: boxes.0.0,
+            start: boxes.1.0,
+            count: boxes.2.0,
+            user: users.0.0,
             id: vec![nobody(); rows],
             visited: 0,
         };
-        Ok(PyHitTable { table: Arc::new(table) })
+        let names = users.1.into_iter().map(|(user, name)| (user, name.into()));
+        Ok(PyHitTable { table: Arc::new(table), users: Users::named(names.collect()) })
     }
 }
 
@@ -217,6 +233,7 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
         offsets: vec![0],
         start: Vec::new(),
         count: Vec::new(),
+        user: at(&table.user, rows),
         id: at(&table.id, rows),
         visited: table.visited,
     };
@@ -230,7 +247,7 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
 }
 
 /// The columns that the guide documents.
-fn arrow(table: &HitTable) -> Table {
+fn arrow(table: &HitTable, users: &Users) -> Table {
     let rows = table.step.len();
     let kinds: Vec<&str> = table.value.iter().map(|value| value.kind().name()).collect();
     let mut words: Vec<&str> = kinds.clone();
@@ -240,6 +257,14 @@ fn arrow(table: &HitTable) -> Table {
     let kind = Column::Text {
         codes: kinds.iter().map(place).collect(),
         distinct: words.iter().map(|word| Some(Arc::from(*word))).collect(),
+    };
+    let mut known: Vec<u32> = table.user.clone();
+    known.sort_unstable();
+    known.dedup();
+    let place = |user: &u32| known.binary_search(user).unwrap_or_default() as u32;
+    let user = Column::Text {
+        codes: table.user.iter().map(place).collect(),
+        distinct: known.iter().map(|user| Some(users.name(*user))).collect(),
     };
     let has_variable = |row: &usize| word(&table.variable, *row).is_some();
     let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));
@@ -258,6 +283,7 @@ fn arrow(table: &HitTable) -> Table {
         ("type", kind),
         ("start", boxes(&table.start)),
         ("count", boxes(&table.count)),
+        ("user", user),
     ];
     Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(), rows)
 }

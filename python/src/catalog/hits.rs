@@ -1,9 +1,10 @@
 //! Attributes that were found: one, and a stream of them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::catalog::Hit;
 use fieldstone::catalog::records::RunName;
+use fieldstone::catalog::{Catalog, Hit};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -21,6 +22,34 @@ const LAST_BATCH: usize = 1024;
 pub struct Source {
     pub store: Py<Store>,
     pub txn: Option<String>,
+    pub users: Arc<Users>,
+}
+
+/// Names of users, each asked for once.
+pub struct Users {
+    /// `None`: hits of another process bring all names.
+    catalog: Option<Catalog>,
+    names: Mutex<BTreeMap<u32, Arc<str>>>,
+}
+
+impl Users {
+    pub fn of(catalog: &Catalog) -> Arc<Users> {
+        Arc::new(Users { catalog: Some(catalog.clone()), names: Mutex::default() })
+    }
+
+    pub fn named(names: BTreeMap<u32, Arc<str>>) -> Arc<Users> {
+        Arc::new(Users { catalog: None, names: Mutex::new(names) })
+    }
+
+    /// The name of a user.
+    pub fn name(&self, user: u32) -> Arc<str> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = || match &self.catalog {
+            Some(catalog) => catalog.user_name(user).into(),
+            None => user.to_string().into(),
+        };
+        names.entry(user).or_insert_with(name).clone()
+    }
 }
 
 /// An attribute that was found: a typed value on a run, a step, or a box of a variable.
@@ -91,6 +120,12 @@ impl PyHit {
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         values::object(py, &self.hit.value)
+    }
+
+    /// The user who annotated.
+    #[getter]
+    fn user(&self) -> String {
+        self.source.users.name(self.hit.user).to_string()
     }
 
     /// First element of the box, per dimension; None for the whole variable, step or run.

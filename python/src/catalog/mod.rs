@@ -1,11 +1,12 @@
 //! The catalog for Python: terms and values converted, hits and rows given back.
 //!
-//! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model; `values`, `columns`,
+//! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
 //! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
 //! which `fieldstone._catalog` is a thin layer over; `hits`, `hit_table` and `rows` are what comes back.
 
 mod arrow;
 mod boxes;
+mod chain;
 mod columns;
 mod features;
 mod hit_table;

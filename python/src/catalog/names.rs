@@ -7,8 +7,9 @@ use pyo3::types::{PyBytes, PyDict, PySlice, PyString, PyTuple};
 
 use super::terms::one;
 use super::tests::{PyTest, no_slice};
-use crate::errors::invalid;
+use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::{Room, each};
 
 /// The condition on names. A plain text with `*`, `?` or `[` is a pattern; `more` adds what an object says
 /// beside its name.
@@ -18,12 +19,24 @@ pub fn named(
     term: fn(NameTest) -> Term,
     more: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Expr>> + Copy,
 ) -> PyResult<Expr> {
+    nested(value, (what, term, more), 0, &mut Room::new())
+}
+
+/// As [`named`], `depth` lists deep.
+fn nested(
+    value: &Bound<'_, PyAny>,
+    asked: (&str, fn(NameTest) -> Term, impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Expr>> + Copy),
+    depth: usize,
+    room: &mut Room,
+) -> PyResult<Expr> {
+    let (what, term, more) = asked;
+    room.take(depth, what)?;
     let is = |test: NameTest| Expr::Term(term(test));
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(is(plain(text.to_str()?)));
     }
     if let Ok(test) = value.cast::<PyTest>() {
-        return of_test(&test.get().0, what, term);
+        return of_test(&test.get().test(), what, term);
     }
     if value.is_instance_of::<PySlice>() {
         return Err(no_slice(what));
@@ -51,8 +64,8 @@ pub fn named(
     if value.is_instance_of::<PyDict>() || value.is_instance_of::<PyBytes>() {
         return Err(wrong());
     }
-    let items = value.try_iter().map_err(|_| wrong())?;
-    let all = items.map(|item| named(&item?, what, term, more)).collect::<PyResult<Vec<_>>>()?;
+    let items = value.try_iter().or_refuse(value.py(), wrong)?;
+    let all = each(items.as_any(), |item| nested(&item, asked, depth + 1, room))?;
     // Plain names together are one term, which an index answers at once.
     let names = all.iter().map(|expr| match expr {
         Expr::Term(

@@ -9,8 +9,9 @@ use pyo3::types::PyBool;
 
 use super::columns::{self, Cells, cells, from_numpy};
 use super::values;
-use crate::errors::invalid;
+use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::Several;
 
 /// Whole numbers: one, or one a row.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> {
@@ -24,7 +25,7 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> 
         return Err(wrong());
     }
     match cells(object, what)? {
-        None => object.extract().map(Column::One).map_err(|_| wrong()),
+        None => object.extract().map(Column::One).or_refuse(object.py(), wrong),
         Some(Cells::Int(cells)) => Ok(Column::Each(cells)),
         Some(Cells::UInt(cells)) => {
             let cells = cells.into_iter().map(i64::try_from).collect::<Result<_, _>>();
@@ -52,7 +53,7 @@ pub fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Co
     let wrong =
         || invalid(format!("{what} is {}, no text", type_name(object)), "give names, one or one a row");
     match cells(object, what)? {
-        None => Ok((vec![object.extract().map_err(|_| wrong())?], Column::One(0))),
+        None => Ok((vec![object.extract().or_refuse(object.py(), wrong)?], Column::One(0))),
         Some(Cells::Coded(codes, words)) => Ok((words, Column::Each(codes))),
         Some(Cells::Text(texts)) => {
             let mut known: HashMap<String, u32> = HashMap::new();
@@ -87,7 +88,7 @@ fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, boo
             "give one whole number per dimension, such as (0, 64), or an array with a row of these per attribute",
         )
     };
-    if let Ok(numbers) = object.extract::<Vec<i64>>()
+    if let Some(Several(numbers)) = object.extract().if_it_is(object.py())?
         && !values::is_array(object)?
     {
         return Ok((numbers.len(), numbers, false));

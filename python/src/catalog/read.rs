@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::hit_table::PyHitTable;
-use super::hits::{HitStream, Source, key_of};
+use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
+use crate::sequence::Several;
 use crate::store::transaction;
 use crate::table::{Column, Table, ValueColumn};
 
@@ -67,13 +68,20 @@ impl PyCatalog {
     fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
         let query = &query.get().query;
         let table = py.detach(|| self.catalog.attributes(query)).or_raise()?;
-        Ok(PyHitTable { table: Arc::new(table) })
+        Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.catalog) })
     }
 
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
         let query = query.get();
         let hits = py.detach(|| self.catalog.stream(&query.query)).or_raise()?;
-        Ok(HitStream::new(hits, Arc::new(Source { store: self.store.clone_ref(py), txn: query.txn() })))
+        Ok(HitStream::new(
+            hits,
+            Arc::new(Source {
+                store: self.store.clone_ref(py),
+                txn: query.txn(),
+                users: Users::of(&self.catalog),
+            }),
+        ))
     }
 
     fn count(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<u64> {
@@ -81,8 +89,8 @@ impl PyCatalog {
         py.detach(|| self.catalog.count(query)).or_raise()
     }
 
-    fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Vec<String>) -> PyResult<Table> {
-        let groups = by.iter().map(|word| match &**word {
+    fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Several<String>) -> PyResult<Table> {
+        let groups = by.0.iter().map(|word| match &**word {
             "run" => Ok(By::Run),
             "step" => Ok(By::Step),
             "variable" => Ok(By::Variable),
@@ -197,15 +205,15 @@ impl PyCatalog {
 
     /// A table of columns of values; None is absent.
     #[staticmethod]
-    fn table(names: Vec<String>, columns: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Table> {
-        let rows = columns.first().map_or(0, Vec::len);
-        let columns = columns.iter().map(|column| {
-            let cells = column.iter().map(|cell| match cell.is_none() {
+    fn table(names: Several<String>, columns: Several<Several<Bound<'_, PyAny>>>) -> PyResult<Table> {
+        let rows = columns.0.first().map_or(0, |column| column.0.len());
+        let columns = columns.0.iter().map(|column| {
+            let cells = column.0.iter().map(|cell| match cell.is_none() {
                 true => Ok(Value::Null),
                 false => values::infer(cell, "a cell"),
             });
             Ok(Column::Value(ValueColumn::new(cells.collect::<PyResult<_>>()?)))
         });
-        Ok(Table::new(names.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
+        Ok(Table::new(names.0.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
     }
 }

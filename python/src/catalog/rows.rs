@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone::catalog::records::{Coordinate, RunName};
+use fieldstone::catalog::records::{Annotate, Coordinate, RunName};
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
 use pyo3::prelude::*;
@@ -63,6 +63,7 @@ pub fn run<'py>(py: Python<'py>, run: &RunInfo) -> PyResult<Bound<'py, PyDict>> 
     dict.set_item("notes", &decl.notes)?;
     dict.set_item("outside", optional(py, &decl.outside)?)?;
     dict.set_item("declared", run.declared)?;
+    dict.set_item("annotate", if decl.annotate == Annotate::Owner { "owner" } else { "all" })?;
     Ok(dict)
 }
 

@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyRange, PySlice, PyString};
 
 use super::tests::PyTest;
-use crate::errors::invalid;
+use crate::errors::{Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::{Room, each};
 
 /// Steps that a stride may name one by one.
 const MANY: i64 = 1_000_000;
@@ -22,12 +23,15 @@ fn wrong(given: &str) -> PyErr {
 /// The condition on steps.
 pub fn expr(object: &Bound<'_, PyAny>) -> PyResult<Expr> {
     if let Ok(test) = object.cast::<PyTest>() {
-        return of_test(&test.get().0);
+        return of_test(&test.get().test());
     }
-    ranges(object).map(|ranges| Expr::Term(Term::Step(ranges)))
+    ranges(object, 0, &mut Room::new()).map(|ranges| Expr::Term(Term::Step(ranges)))
 }
 
-fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(i64, i64)>> {
+/// The steps that an object names, which stands `depth` lists deep.
+fn ranges(object: &Bound<'_, PyAny>, depth: usize, room: &mut Room) -> PyResult<Vec<(i64, i64)>> {
+    room.take(depth, "step")?;
+    let py = object.py();
     if let Ok(text) = object.cast::<PyString>() {
         return from_text(text.to_str()?);
     }
@@ -37,7 +41,7 @@ fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(i64, i64)>> {
             if part.is_none() {
                 return Ok(None);
             }
-            part.extract().map(Some).map_err(|_| {
+            part.extract().map(Some).or_refuse(py, || {
                 invalid(
                     format!("step={object}: slices are for integers only"),
                     "steps are integers; give time=fst.between(a, b) for times, both ends included",
@@ -58,16 +62,13 @@ fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(i64, i64)>> {
         };
     }
     if !object.is_instance_of::<PyBool>()
-        && let Ok(step) = object.extract::<i64>()
+        && let Some(step) = object.extract::<i64>().if_it_is(py)?
     {
         return Ok(vec![(step, step)]);
     }
-    let items = object.try_iter().map_err(|_| wrong(&type_name(object)))?;
-    let mut all = Vec::new();
-    for item in items {
-        all.extend(ranges(&item?)?);
-    }
-    Ok(merged(all))
+    let items = object.try_iter().or_refuse(py, || wrong(&type_name(object)))?;
+    let all = each(items.as_any(), |item| ranges(&item, depth + 1, room))?;
+    Ok(merged(all.concat()))
 }
 
 /// Every `stride`-th from `start`, before `stop`.

@@ -26,8 +26,10 @@ impl Store {
     /// `params` is a dict of values; `job` the name that the batch system gave; `created` a datetime (now
     /// if absent); `grid` and `notes` are free; `outside` says where the run's data lie, if not in the
     /// store; `txn` is the id of a transaction to belong to. Conflict where the run is declared already,
-    /// unless ``exist_ok=True`` and it says the same. Visible to this process at once, to all at flush.
-    #[pyo3(signature = (*args, **options), text_signature = "($self, name, *, params=None, project=None, job=None, created=None, grid=None, notes=None, outside=None, exist_ok=False, txn=None)")]
+    /// unless ``exist_ok=True`` and it says the same; Denied where its fields are another user's. Visible to
+    /// this process at once, to all at flush. The run is its maker's: others annotate it under their own
+    /// names and no more; with ``annotate="owner"`` not even that.
+    #[pyo3(signature = (*args, **options), text_signature = "($self, name, *, params=None, project=None, job=None, created=None, grid=None, notes=None, outside=None, exist_ok=False, annotate='all', txn=None)")]
     fn create_run<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
@@ -158,6 +160,10 @@ impl Store {
     /// step; with `variable` the variable; of `tag` alone the tag with its attributes in all runs; of `tag`
     /// with others, of `variable` with `step`, and with `where`, the attributes for which they hold. ``fields=True`` removes the
     /// fields of deleted runs, steps and variables, too. Older versions of the store still have all of it.
+    ///
+    /// Runs, steps and variables of other users are Denied, and a tag that others declared or use in their
+    /// runs. Of attributes, those go that this user wrote, and all in his own runs; ``others`` of the report
+    /// counts the rest, and where there is nothing else it is Denied.
     #[pyo3(signature = (*args, **options), text_signature = "($self, *, run=None, variable=None, tag=None, step=None, where=None, project=None, fields=False, doit=False, txn=None)")]
     fn delete<'py>(
         slf: &Bound<'py, Self>,

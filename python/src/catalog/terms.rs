@@ -1,14 +1,18 @@
 //! Keywords of a query, turned into the query model.
 
+use std::fmt::{self, Write};
+
 use fieldstone::catalog::query::{Expr, Key, Pick, Query, Scope, Term, Where, text};
 use fieldstone::catalog::value::{Test, Value};
 use fieldstone::nearest;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
+use super::chain::{Chain, Joint};
 use super::{boxes, names, steps, tests, values};
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 use crate::request::type_name;
+use crate::sequence::{Room, Several, each, pairs};
 
 /// Terms that say what must hold.
 const FILTERS: [&str; 20] = [
@@ -39,7 +43,7 @@ const SHOWN: [&str; 4] = ["txn", "order", "limit", "pick"];
 /// An expression over terms. Made by ``fieldstone.where(…)``; ``a & b``, ``a | b`` and ``~a`` combine them.
 #[pyclass(frozen, name = "Where", module = "fieldstone")]
 #[derive(Clone)]
-pub struct PyWhere(pub Expr);
+pub struct PyWhere(Chain<Expr>);
 
 #[pymethods]
 impl PyWhere {
@@ -47,7 +51,7 @@ impl PyWhere {
     #[pyo3(signature = (r#where=None, /, **terms))]
     fn new(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict>>) -> PyResult<PyWhere> {
         let mut all = Vec::new();
-        extend(&mut all, r#where)?;
+        extend(&mut all, r#where, 0, &mut Room::new())?;
         for (name, value) in terms.into_iter().flat_map(|terms| terms.iter()) {
             let name = name.cast::<PyString>()?.to_str()?.to_owned();
             if SHOWN.contains(&&*name) {
@@ -58,23 +62,23 @@ impl PyWhere {
                 all.push(filter(&name, &value)?);
             }
         }
-        Ok(PyWhere(one(all)))
+        Chain::all(all).map(PyWhere)
     }
 
-    fn __and__(&self, other: &Bound<'_, PyWhere>) -> PyWhere {
-        PyWhere(Expr::All(vec![self.0.clone(), other.get().0.clone()]))
+    fn __and__(&self, other: &Bound<'_, PyWhere>) -> PyResult<PyWhere> {
+        self.0.joined(Joint::All, &other.get().0).map(PyWhere)
     }
 
-    fn __or__(&self, other: &Bound<'_, PyWhere>) -> PyWhere {
-        PyWhere(Expr::Any(vec![self.0.clone(), other.get().0.clone()]))
+    fn __or__(&self, other: &Bound<'_, PyWhere>) -> PyResult<PyWhere> {
+        self.0.joined(Joint::Any, &other.get().0).map(PyWhere)
     }
 
-    fn __invert__(&self) -> PyWhere {
-        PyWhere(Expr::Not(Box::new(self.0.clone())))
+    fn __invert__(&self) -> PyResult<PyWhere> {
+        self.0.not().map(PyWhere)
     }
 
     fn __repr__(&self) -> String {
-        format!("<fieldstone.Where {}>", shown(&self.0))
+        format!("<fieldstone.Where {}>", shown(&self.0.made()))
     }
 }
 
@@ -96,7 +100,9 @@ impl PyRelated {
                 return Err(invalid(format!("{other:?} is no place of a related attribute"), hint));
             }
         };
-        Ok(PyRelated(Expr::Related(place, Box::new(r#where.get().0.clone()))))
+        let related = Expr::Related(place, Box::new(r#where.get().0.made()));
+        related.size().check().or_raise()?;
+        Ok(PyRelated(related))
     }
 
     fn __repr__(&self) -> String {
@@ -106,10 +112,30 @@ impl PyRelated {
 
 /// An expression as text, cut where it is long.
 fn shown(expr: &Expr) -> String {
-    let text = expr.to_string();
-    match text.char_indices().nth(200) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text,
+    let mut text = Cut(String::new());
+    match write!(text, "{expr}") {
+        Ok(()) => text.0,
+        Err(_) => text.0 + "…",
+    }
+}
+
+/// Text that takes no more than is shown.
+struct Cut(String);
+
+impl fmt::Write for Cut {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        const SHOWN: usize = 200;
+        let room = SHOWN.saturating_sub(self.0.chars().count());
+        match more.char_indices().nth(room) {
+            Some((cut, _)) => {
+                self.0.push_str(&more[..cut]);
+                Err(fmt::Error)
+            }
+            None => {
+                self.0.push_str(more);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -125,16 +151,23 @@ pub fn one(mut all: Vec<Expr>) -> Expr {
     }
 }
 
-/// Takes what `where=` holds: expressions of ours, text, or a list of these, all of which must hold.
-fn extend(all: &mut Vec<Expr>, r#where: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+/// Takes what `where=` holds: expressions of ours, text, or a list of these, all of which must hold. Lists may
+/// stand in lists, `depth` deep.
+fn extend(
+    all: &mut Vec<Chain<Expr>>,
+    r#where: Option<&Bound<'_, PyAny>>,
+    depth: usize,
+    room: &mut Room,
+) -> PyResult<()> {
+    room.take(depth, "where")?;
     let Some(given) = r#where.filter(|given| !given.is_none()) else { return Ok(()) };
     if let Ok(expr) = given.cast::<PyWhere>() {
         all.push(expr.get().0.clone());
     } else if let Ok(text) = given.cast::<PyString>() {
-        all.push(text::parse_expr(text.to_str()?).or_raise()?);
-    } else if given.is_instance_of::<PyList>() {
-        for item in given.try_iter()? {
-            extend(all, Some(&item?))?;
+        all.push(Chain::of(text::parse_expr(text.to_str()?).or_raise()?)?);
+    } else if let Ok(list) = given.cast::<PyList>() {
+        for item in list.iter() {
+            extend(all, Some(&item), depth + 1, room)?;
         }
     } else {
         let hint = "give fst.where(…), text as store.find takes it, or a list of these";
@@ -147,7 +180,7 @@ fn extend(all: &mut Vec<Expr>, r#where: Option<&Bound<'_, PyAny>>) -> PyResult<(
 pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
     let mut all = Vec::new();
     let mut query = Query::all();
-    extend(&mut all, r#where)?;
+    extend(&mut all, r#where, 0, &mut Room::new())?;
     for (name, value) in terms.into_iter().flat_map(|terms| terms.iter()) {
         if value.is_none() {
             continue;
@@ -157,14 +190,14 @@ pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict
             "txn" => query.transaction = crate::store::transaction(Some(value.extract()?))?,
             "order" => query.order = order(&value)?,
             "limit" => {
-                let wrong = |_| invalid(format!("limit={value}"), "give a whole number from 0 on");
-                query.limit = Some(value.extract().map_err(wrong)?);
+                let wrong = || invalid(format!("limit={value}"), "give a whole number from 0 on");
+                query.limit = Some(value.extract().or_refuse(value.py(), wrong)?);
             }
             "pick" => query.pick = Some(pick(&value)?),
             name => all.push(filter(name, &value)?),
         }
     }
-    query.expr = one(all);
+    query.expr = Chain::all(all)?.made();
     Ok(query)
 }
 
@@ -190,7 +223,7 @@ fn order(given: &Bound<'_, PyAny>) -> PyResult<Vec<(Key, bool)>> {
     };
     match given.is_instance_of::<PyString>() {
         true => Ok(vec![key(given)?]),
-        false => given.try_iter()?.map(|text| key(&text?)).collect(),
+        false => each(given, |text| key(&text)),
     }
 }
 
@@ -220,7 +253,16 @@ fn unknown(name: &str) -> PyErr {
 }
 
 /// The condition of one keyword.
-fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Chain<Expr>> {
+    if name == "where" {
+        let mut all = Vec::new();
+        extend(&mut all, Some(value), 0, &mut Room::new())?;
+        return Chain::all(all);
+    }
+    Chain::of(term(name, value)?)
+}
+
+fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     match name {
         "run" => names::named(value, name, Term::Run, names::project_of),
         "project" => names::named(value, name, Term::Project, names::nothing_more),
@@ -234,14 +276,14 @@ fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             let params = value.cast::<PyDict>().map_err(|_| {
                 invalid(format!("params={}", type_name(value)), "give a dict: {\"nx\": fst.above(100)}")
             })?;
-            let tests = params.iter().map(|(key, test)| {
+            let tests = pairs(params.as_any(), |key, test| {
                 let key: String = key.extract()?;
                 let test = tests::test(&test, &format!("params[{key:?}]"))?;
                 Ok(Expr::Term(Term::Param(key, test)))
             });
-            Ok(one(tests.collect::<PyResult<_>>()?))
+            tests.map(one)
         }
-        "created" => Ok(Expr::Term(Term::Created(moments(created(value)?)?))),
+        "created" => Ok(Expr::Term(Term::Created(moments(&created(value)?)?))),
         "step" => steps::expr(value),
         "time" => Ok(Expr::Term(Term::Time(tests::test(value, name)?))),
         "version" => Ok(Expr::Term(Term::VariableVersion(numbers(value, name)?))),
@@ -258,20 +300,15 @@ fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             let extents = value.cast::<PyDict>().map_err(|_| {
                 invalid(format!("extent={}", type_name(value)), "give a dict: {\"z\": fst.above(5)}")
             })?;
-            let tests = extents.iter().map(|(dim, test)| {
+            let tests = pairs(extents.as_any(), |dim, test| {
                 Ok(Expr::Term(Term::Extent(boxes::dim(&dim)?, tests::test(&test, "an extent")?)))
             });
-            Ok(one(tests.collect::<PyResult<_>>()?))
+            tests.map(one)
         }
         "volume" => Ok(Expr::Term(Term::Volume(tests::test(value, name)?))),
         "also" => related(value).map(one),
         "without" => {
             Ok(one(related(value)?.into_iter().map(|related| Expr::Not(Box::new(related))).collect()))
-        }
-        "where" => {
-            let mut all = Vec::new();
-            extend(&mut all, Some(value))?;
-            Ok(one(all))
         }
         name => Err(unknown(name)),
     }
@@ -288,18 +325,16 @@ fn related(value: &Bound<'_, PyAny>) -> PyResult<Vec<Expr>> {
     if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
         return Err(wrong());
     }
-    let all = value
-        .try_iter()?
-        .map(|item| item?.cast::<PyRelated>().map(|related| related.get().0.clone()).map_err(|_| wrong()));
-    all.collect()
+    each(value, |item| item.cast::<PyRelated>().map(|related| related.get().0.clone()).map_err(|_| wrong()))
 }
 
 /// Whole numbers: one, or several.
 fn numbers(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<i64>> {
-    let wrong = |_| invalid(format!("{name}={value}"), "give a whole number, or a list of these");
-    match value.extract::<i64>() {
-        Ok(number) if !value.is_instance_of::<PyBool>() => Ok(vec![number]),
-        _ => value.extract::<Vec<i64>>().map_err(wrong),
+    let (py, wrong) =
+        (value.py(), || invalid(format!("{name}={value}"), "give a whole number, or a list of these"));
+    match value.extract::<i64>().if_it_is(py)? {
+        Some(number) if !value.is_instance_of::<PyBool>() => Ok(vec![number]),
+        _ => value.extract::<Several<i64>>().or_refuse(py, wrong).map(|several| several.0),
     }
 }
 
@@ -309,11 +344,11 @@ fn created(value: &Bound<'_, PyAny>) -> PyResult<Test> {
 }
 
 /// A test of moments: texts are read as ISO 8601 has them.
-fn moments(test: Test) -> PyResult<Test> {
-    let moment = |value: Value| -> PyResult<Value> {
+fn moments(test: &Test) -> PyResult<Test> {
+    let moment = |value: &Value| -> PyResult<Value> {
         match value {
-            Value::DateTime(_) => Ok(value),
-            Value::Text(text) => Python::attach(|py| values::nanoseconds(PyString::new(py, &text).as_any()))
+            Value::DateTime(moment) => Ok(Value::DateTime(*moment)),
+            Value::Text(text) => Python::attach(|py| values::nanoseconds(PyString::new(py, text).as_any()))
                 .map(Value::DateTime),
             other => Err(invalid(
                 format!("created is {other}, which is no moment"),
@@ -321,7 +356,7 @@ fn moments(test: Test) -> PyResult<Test> {
             )),
         }
     };
-    let several = |tests: Vec<Test>| tests.into_iter().map(moments).collect::<PyResult<Vec<_>>>();
+    let several = |tests: &[Test]| tests.iter().map(moments).collect::<PyResult<Vec<_>>>();
     Ok(match test {
         Test::Above(x) => Test::Above(moment(x)?),
         Test::AtLeast(x) => Test::AtLeast(moment(x)?),
@@ -329,10 +364,10 @@ fn moments(test: Test) -> PyResult<Test> {
         Test::AtMost(x) => Test::AtMost(moment(x)?),
         Test::Between(a, b) => Test::Between(moment(a)?, moment(b)?),
         Test::Equal(x) => Test::Equal(moment(x)?),
-        Test::IsIn(xs) => Test::IsIn(xs.into_iter().map(moment).collect::<PyResult<_>>()?),
+        Test::IsIn(xs) => Test::IsIn(xs.iter().map(moment).collect::<PyResult<_>>()?),
         Test::All(tests) => Test::All(several(tests)?),
         Test::Any(tests) => Test::Any(several(tests)?),
-        Test::Not(test) => Test::Not(Box::new(moments(*test)?)),
+        Test::Not(test) => Test::Not(Box::new(moments(test)?)),
         Test::Exists => Test::Exists,
         Test::Contains(_) | Test::Glob(_) => {
             return Err(invalid("created is a moment, not a text", "give fst.between(a, b), above or below"));

@@ -1,11 +1,13 @@
 //! The class `Test`: what `fst.above` and its like make.
 
-use fieldstone::catalog::value::{Test, Value};
+use fieldstone::catalog::value::{Size, Test, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
+use super::chain::{Chain, Joint};
 use super::values;
-use crate::errors::invalid;
+use crate::errors::{Raise, invalid};
+use crate::sequence::each;
 
 /// A test of a value, a name, a time, an extent: what a term of a query asks.
 ///
@@ -14,25 +16,16 @@ use crate::errors::invalid;
 /// ``above(1).below(5)`` is ``above(1) & below(5)``.
 #[pyclass(frozen, name = "Test", module = "fieldstone")]
 #[derive(Clone)]
-pub struct PyTest(pub Test);
+pub struct PyTest(Chain<Test>);
 
 impl PyTest {
-    fn and(&self, test: Test) -> PyTest {
-        let mut tests = match &self.0 {
-            Test::All(tests) => tests.clone(),
-            test => vec![test.clone()],
-        };
-        match (test, tests.is_empty()) {
-            (test, true) => PyTest(test),
-            (Test::All(more), false) => {
-                tests.extend(more);
-                PyTest(Test::All(tests))
-            }
-            (test, false) => {
-                tests.push(test);
-                PyTest(Test::All(tests))
-            }
-        }
+    /// The test that it stands for.
+    pub fn test(&self) -> Test {
+        self.0.made()
+    }
+
+    fn and(&self, test: Test) -> PyResult<PyTest> {
+        self.0.joined(Joint::All, &Chain::of(test)?).map(PyTest)
     }
 }
 
@@ -55,7 +48,7 @@ pub fn no_slice(what: &str) -> PyErr {
 /// The test of an argument: one of ours, a list of values to be equal to, or a value.
 pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
     if let Ok(test) = object.cast::<PyTest>() {
-        return Ok(test.get().0.clone());
+        return Ok(test.get().test());
     }
     match value(object, what)? {
         Value::List(values) => Ok(Test::IsIn(values)),
@@ -67,88 +60,93 @@ pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
 impl PyTest {
     /// A test that every value passes.
     #[new]
-    fn new() -> PyTest {
-        PyTest(Test::All(Vec::new()))
+    fn new() -> PyResult<PyTest> {
+        Chain::of(Test::All(Vec::new())).map(PyTest)
     }
 
     /// And greater than `x`.
     fn above(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::Above(value(x, "x")?)))
+        self.and(Test::Above(value(x, "x")?))
     }
 
     /// And at least `x`.
     fn at_least(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::AtLeast(value(x, "x")?)))
+        self.and(Test::AtLeast(value(x, "x")?))
     }
 
     /// And less than `x`.
     fn below(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::Below(value(x, "x")?)))
+        self.and(Test::Below(value(x, "x")?))
     }
 
     /// And at most `x`.
     fn at_most(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::AtMost(value(x, "x")?)))
+        self.and(Test::AtMost(value(x, "x")?))
     }
 
     /// And from `a` to `b`, both included; of a range: it overlaps them.
     fn between(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::Between(value(a, "a")?, value(b, "b")?)))
+        self.and(Test::Between(value(a, "a")?, value(b, "b")?))
     }
 
     /// And equal to `x`.
     fn equal(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::Equal(value(x, "x")?)))
+        self.and(Test::Equal(value(x, "x")?))
     }
 
     /// And equal to one of `xs`.
     fn isin(&self, xs: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        let xs = xs.try_iter()?.map(|x| value(&x?, "an element of xs"));
-        Ok(self.and(Test::IsIn(xs.collect::<PyResult<_>>()?)))
+        let mut size = Size::default();
+        let xs = each(xs, |x| {
+            size = size.beside(Size::ONE);
+            size.check().or_raise()?;
+            value(&x, "an element of xs")
+        });
+        self.and(Test::IsIn(xs?))
     }
 
     /// And a range that holds `x`, a text with the substring `x`, or an array with the element `x`.
     fn contains(&self, x: &Bound<'_, PyAny>) -> PyResult<PyTest> {
-        Ok(self.and(Test::Contains(value(x, "x")?)))
+        self.and(Test::Contains(value(x, "x")?))
     }
 
     /// And a text that matches `pattern`: ``*``, ``?``, ``[…]``; with case.
-    fn glob(&self, pattern: &str) -> PyTest {
+    fn glob(&self, pattern: &str) -> PyResult<PyTest> {
         self.and(Test::Glob(pattern.to_owned()))
     }
 
     /// And there is a value, whatever it is, NaN too.
-    fn exists(&self) -> PyTest {
+    fn exists(&self) -> PyResult<PyTest> {
         self.and(Test::Exists)
     }
 
-    fn __and__(&self, other: &Bound<'_, PyTest>) -> PyTest {
-        self.and(other.get().0.clone())
+    fn __and__(&self, other: &Bound<'_, PyTest>) -> PyResult<PyTest> {
+        self.0.joined(Joint::All, &other.get().0).map(PyTest)
     }
 
-    fn __or__(&self, other: &Bound<'_, PyTest>) -> PyTest {
-        let mut tests = match &self.0 {
-            Test::Any(tests) => tests.clone(),
-            test => vec![test.clone()],
-        };
-        tests.push(other.get().0.clone());
-        PyTest(Test::Any(tests))
+    fn __or__(&self, other: &Bound<'_, PyTest>) -> PyResult<PyTest> {
+        self.0.joined(Joint::Any, &other.get().0).map(PyTest)
     }
 
-    fn __invert__(&self) -> PyTest {
-        PyTest(Test::Not(Box::new(self.0.clone())))
+    fn __invert__(&self) -> PyResult<PyTest> {
+        self.0.not().map(PyTest)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<fieldstone.Test {}>", text(py, &self.0)?))
+        Ok(format!("<fieldstone.Test {}>", text(py, &self.test())?))
     }
 }
 
-/// A test as it is written in Python, without `fst.`.
+/// A test as it is written in Python, without `fst.`; of many joined ones the first.
 fn text(py: Python<'_>, test: &Test) -> PyResult<String> {
+    const SHOWN: usize = 20;
     let shown = |value: &Value| -> PyResult<String> { Ok(values::object(py, value)?.repr()?.to_string()) };
     let joined = |tests: &[Test], sign: &str| -> PyResult<String> {
-        let texts = tests.iter().map(|test| text(py, test)).collect::<PyResult<Vec<_>>>()?;
+        let shown = tests.iter().take(SHOWN);
+        let mut texts = shown.map(|test| text(py, test)).collect::<PyResult<Vec<_>>>()?;
+        if tests.len() > SHOWN {
+            texts.push("…".to_owned());
+        }
         Ok(format!("({})", texts.join(sign)))
     };
     Ok(match test {

@@ -11,17 +11,19 @@
 //! A tag's type decides where an object can be two things: a pair is a range for a tag of ranges, a list
 //! an array for a tag of arrays.
 
-use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::catalog::value::{DEPTH, Value, ValueType, too_deep};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
 };
 
-use crate::errors::invalid;
+use crate::errors::{Raise, Refuse, invalid};
 use crate::listing::time_object;
 use crate::request::type_name;
+use crate::sequence::{self, Room, each};
 
 /// Classes that values are recognised by; numpy's and the calendar's are looked up once.
 struct Classes {
@@ -62,7 +64,12 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// What a numpy array, or what turns into one, is as an array.
 pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    classes(object.py())?.asarray.bind(object.py()).call1((object,))
+    let made = classes(object.py())?.asarray.bind(object.py()).call1((object,));
+    // Of a class that says it is longer than it is numpy makes no array, for want of memory.
+    made.map_err(|error| match error.is_instance_of::<PyMemoryError>(object.py()) {
+        true => invalid(format!("{} is no array that memory holds", type_name(object)), "give a numpy array"),
+        false => error,
+    })
 }
 
 /// Nanoseconds since 1970 of a moment; text is read as ISO 8601 has it.
@@ -74,7 +81,7 @@ const TAKEN: &str = "give a bool, number, text, bytes, datetime, range, small ar
 
 /// The value that an object is. `what` names it in errors.
 pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
-    match read(object, what)? {
+    match read(object, what, 0, &mut Room::new())? {
         Value::Null => Err(invalid(
             format!("{what} is None"),
             "leave it out; None is a value inside lists and dicts only",
@@ -83,7 +90,10 @@ pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     }
 }
 
-fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+/// The value of an object that stands `depth` deep in another. Nothing is read deeper than [`DEPTH`], so that the
+/// stack suffices, also where an object holds itself.
+fn read(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) -> PyResult<Value> {
+    room.take(depth, what)?;
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -106,7 +116,7 @@ fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return Ok(Value::Bytes(object.call_method0("tobytes")?.extract()?));
     }
     if let Ok(map) = object.cast::<PyDict>() {
-        return pairs(map, what).map(Value::Map);
+        return pairs(map, what, depth, room).map(Value::Map);
     }
     let (py, classes) = (object.py(), classes(object.py())?);
     if object.is_instance(classes.int_range.bind(py))? {
@@ -121,8 +131,7 @@ fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return int_range(object, what);
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        let items = object.try_iter()?.map(|item| read(&item?, what));
-        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+        return each(object, |item| read(&item, what, depth + 1, room)).map(Value::List);
     }
     if object.is_instance(classes.date.bind(py))? || object.is_instance(classes.datetime64.bind(py))? {
         return nanoseconds(object).map(Value::DateTime);
@@ -131,7 +140,7 @@ fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
         return scalar(object, what);
     }
     if object.is_instance(classes.ndarray.bind(py))? {
-        return array(object, what);
+        return array(object, what, depth, room);
     }
     if object.is_instance_of::<PyFloat>() {
         return Ok(Value::Float(object.extract()?));
@@ -169,27 +178,39 @@ fn scalar(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     let size: usize = dtype.getattr("itemsize")?.extract()?;
     match (&*kind, size) {
         ("b" | "i" | "u" | "f" | "U" | "S", ..=8) | ("U" | "S", _) => {
-            read(&object.call_method0("item")?, what)
+            let item = object.call_method0("item")?;
+            match item.is_instance(classes(object.py())?.generic.bind(object.py()))? {
+                true => Err(invalid(format!("{what} is {}, whose item() is none", type_name(object)), TAKEN)),
+                false => infer(&item, what),
+            }
         }
         _ => Err(invalid(format!("{what} has dtype {dtype}, which is no value of metadata"), TAKEN)),
     }
 }
 
-fn array(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+fn array(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) -> PyResult<Value> {
     let dimensions: usize = object.getattr("ndim")?.extract()?;
     match dimensions {
         0 => scalar(&object.get_item(PyTuple::empty(object.py()))?, what),
         1 => {
             let list = object.call_method0("tolist")?;
+            if depth >= DEPTH && !list.is_empty()? {
+                return Err(too_deep(what)).or_raise();
+            }
             let dtype = object.getattr("dtype")?;
             let kind: String = dtype.getattr("kind")?.extract()?;
-            let elements = list.try_iter()?.enumerate().map(|(i, item)| match &*kind {
-                "M" => Ok(Value::DateTime(nanoseconds(&object.get_item(i)?)?)),
-                "u" => Ok(Value::UInt(item?.extract()?)),
-                "b" | "i" | "f" | "U" | "S" | "O" => infer(&item?, what),
-                _ => Err(invalid(format!("{what} is an array of dtype {dtype}"), TAKEN)),
+            let mut place = 0;
+            let elements = each(&list, |item| {
+                place += 1;
+                match &*kind {
+                    "M" => Ok(Value::DateTime(nanoseconds(&object.get_item(place - 1)?)?)),
+                    "u" => Ok(Value::UInt(item.extract()?)),
+                    "b" | "i" | "f" | "U" | "S" => infer(&item, what),
+                    "O" => read(&item, what, depth + 1, room),
+                    _ => Err(invalid(format!("{what} is an array of dtype {dtype}"), TAKEN)),
+                }
             });
-            uniform(elements.collect::<PyResult<_>>()?, what)
+            uniform(elements?, what)
         }
         n => Err(invalid(
             format!("{what} is an array of {n} dimensions"),
@@ -208,22 +229,35 @@ fn uniform(elements: Vec<Value>, what: &str) -> PyResult<Value> {
     })
 }
 
-/// Keys and values of a dict.
-pub fn pairs(map: &Bound<'_, PyDict>, what: &str) -> PyResult<Vec<(String, Value)>> {
-    map.iter()
-        .map(|(key, value)| {
-            let key = key
-                .cast::<PyString>()
-                .map_err(|_| invalid(format!("{what} has {} as a key", type_name(&key)), "keys are text"))?;
-            let key = key.to_str().map_err(|_| not_utf8(what))?;
-            Ok((key.to_owned(), read(&value, &format!("{what}[{key:?}]"))?))
-        })
-        .collect()
+/// Keys and values of a dict that stands `depth` deep.
+fn pairs(
+    map: &Bound<'_, PyDict>,
+    what: &str,
+    depth: usize,
+    room: &mut Room,
+) -> PyResult<Vec<(String, Value)>> {
+    sequence::pairs(map.as_any(), |key, value| {
+        let key = key
+            .cast::<PyString>()
+            .map_err(|_| invalid(format!("{what} has {} as a key", type_name(&key)), "keys are text"))?;
+        let key = key.to_str().map_err(|_| not_utf8(what))?;
+        Ok((key.to_owned(), read(&value, &within(what, key), depth + 1, room)?))
+    })
+}
+
+/// The name of what stands in a dict; of what stands deep, where it begins.
+fn within(what: &str, key: &str) -> String {
+    const LONG: usize = 200;
+    match what.len() + key.len() > LONG {
+        true if what.ends_with('…') => what.to_owned(),
+        true => format!("{what}…"),
+        false => format!("{what}[{key:?}]"),
+    }
 }
 
 /// A dict of values, where no value is None.
 pub fn named(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Vec<(String, Value)>> {
-    let all = map.map_or_else(|| Ok(Vec::new()), |map| pairs(map, what))?;
+    let all = map.map_or_else(|| Ok(Vec::new()), |map| pairs(map, what, 0, &mut Room::new()))?;
     match all.iter().find(|(_, value)| matches!(value, Value::Null)) {
         Some((key, _)) => Err(invalid(format!("{what}[{key:?}] is None"), "leave it out")),
         None => Ok(all),
@@ -235,17 +269,14 @@ pub fn of_kind(object: &Bound<'_, PyAny>, kind: ValueType, what: &str) -> PyResu
     let sequence = object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>();
     match kind {
         ValueType::IntRange if sequence => {
-            let (low, high) = object.extract().map_err(|_| unfit(object, kind, what))?;
+            let (low, high) = object.extract().or_refuse(object.py(), || unfit(object, kind, what))?;
             Ok(Value::IntRange(low, high))
         }
         ValueType::FloatRange if sequence => {
-            let (low, high) = object.extract().map_err(|_| unfit(object, kind, what))?;
+            let (low, high) = object.extract().or_refuse(object.py(), || unfit(object, kind, what))?;
             Ok(Value::FloatRange(low, high))
         }
-        ValueType::Array if sequence => {
-            let elements = object.try_iter()?.map(|element| infer(&element?, what));
-            uniform(elements.collect::<PyResult<_>>()?, what)
-        }
+        ValueType::Array if sequence => uniform(each(object, |element| infer(&element, what))?, what),
         _ => fit(infer(object, what)?, kind, what),
     }
 }

@@ -3,7 +3,8 @@
 
 use fieldstone::catalog::Deletion;
 use fieldstone::catalog::records::{
-    AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl, VariableName,
+    Annotate, AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl,
+    VariableName,
 };
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::outside::Outside;
@@ -16,6 +17,7 @@ use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data;
 use crate::errors::{Raise, invalid};
 use crate::request::type_name;
+use crate::sequence::Several;
 use crate::store::transaction;
 
 /// Name, version, dtype, shape, dims, attributes, coordinates, decomposition and finders of a variable.
@@ -24,9 +26,9 @@ type VariableRow<'py> = (
     i64,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
-    Option<Vec<String>>,
+    Option<Several<String>>,
     Option<Bound<'py, PyDict>>,
-    Vec<(u32, Bound<'py, PyAny>)>,
+    Several<(u32, Bound<'py, PyAny>)>,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyAny>>,
 );
@@ -53,7 +55,7 @@ fn coordinate(object: &Bound<'_, PyAny>) -> PyResult<Coordinate> {
 fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     let (name, version, dtype, shape, dims, attrs, coords, decomposition, finders) = row;
     let attrs = values::named(attrs.as_ref(), "attrs")?;
-    let coords = coords.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
+    let coords = coords.0.iter().map(|(dim, object)| Ok((*dim, coordinate(object)?)));
     let dtype = optional(&dtype).map(data::parse_dtype).transpose()?;
     let finders = optional(&finders).map(features::declared).transpose()?;
     if let (Some(dtype), Some(_)) = (dtype, &finders) {
@@ -62,7 +64,7 @@ fn variable(row: VariableRow<'_>) -> PyResult<VariableDecl> {
     Ok(VariableDecl {
         dtype,
         shape: data::numbers("shape", optional(&shape))?,
-        dims: dims.unwrap_or_default(),
+        dims: dims.map(|dims| dims.0).unwrap_or_default(),
         attrs,
         coords: coords.collect::<PyResult<_>>()?,
         decomposition: data::numbers("decomposition", optional(&decomposition))?,
@@ -123,9 +125,15 @@ impl PyCatalog {
         grid: Option<&Bound<'_, PyAny>>,
         notes: Option<String>,
         outside: Option<&Bound<'_, PyAny>>,
+        annotate: &str,
         exist_ok: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
+        let annotate = match annotate {
+            "all" => Annotate::All,
+            "owner" => Annotate::Owner,
+            other => return Err(invalid(format!("annotate={other:?}"), "give \"all\" or \"owner\"")),
+        };
         let outside = outside.map(|outside| values::infer(outside, "outside")).transpose()?;
         if let Some(outside) = &outside {
             Outside::parse(outside).or_raise()?;
@@ -138,6 +146,7 @@ impl PyCatalog {
             grid: grid.map(|grid| values::infer(grid, "grid")).transpose()?,
             notes,
             outside,
+            annotate,
         };
         let txn = transaction(txn)?;
         py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
@@ -147,10 +156,10 @@ impl PyCatalog {
         &self,
         py: Python<'_>,
         run: RunPair,
-        rows: Vec<VariableRow<'_>>,
+        rows: Several<VariableRow<'_>>,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let variables = rows.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
+        let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
         let (run, txn) = (run_name(run), transaction(txn)?);
         py.detach(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
     }
@@ -180,10 +189,10 @@ impl PyCatalog {
     fn create_tags(
         &self,
         py: Python<'_>,
-        rows: Vec<TagRow>,
+        rows: Several<TagRow>,
         txn: Option<&str>,
     ) -> PyResult<Vec<super::rows::ShownTag>> {
-        let tags = rows.into_iter().map(|(name, version, kind, unit)| {
+        let tags = rows.0.into_iter().map(|(name, version, kind, unit)| {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
         let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);
@@ -273,7 +282,8 @@ impl PyCatalog {
         py.detach(|| self.catalog.annotate(batch, txn)).or_raise()
     }
 
-    /// Counts of what was deleted, or would be: runs, steps, variables, tags, attributes, fields.
+    /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
+    /// done; attributes of others that stay.
     fn delete(
         &self,
         py: Python<'_>,
@@ -282,7 +292,7 @@ impl PyCatalog {
         fields: bool,
         doit: bool,
         txn: Option<&str>,
-    ) -> PyResult<(u64, u64, u64, u64, u64, u64, bool)> {
+    ) -> PyResult<([u64; 6], bool, u64)> {
         let query = query.get().query.clone();
         let what = match kind {
             "runs" => Deletion::Runs(query),
@@ -293,9 +303,17 @@ impl PyCatalog {
         };
         let txn = transaction(txn)?;
         let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
-        let fieldstone::catalog::DeleteReport { runs, steps, variables, tags, attributes, fields, done } =
-            report;
-        Ok((runs, steps, variables, tags, attributes, fields, done))
+        let fieldstone::catalog::DeleteReport {
+            runs,
+            steps,
+            variables,
+            tags,
+            attributes,
+            fields,
+            done,
+            others,
+        } = report;
+        Ok(([runs, steps, variables, tags, attributes, fields], done, others))
     }
 }
 

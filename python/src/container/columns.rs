@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use fieldstone::container::{Attrs, DimColumn, Names, NcType, RECORD, Types, VarColumns};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyRange, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple};
 
 use crate::data::{Data, is_numpy_array};
-use crate::errors::{exception, invalid};
+use crate::errors::{Refuse, exception, invalid};
 use crate::request::type_name;
+use crate::sequence::{each, is_mapping, pairs};
 
 const NAMES: &str = "give a list of texts, a numpy array of texts or an Arrow column";
 const DIMS: &str =
@@ -100,9 +101,9 @@ fn list<'py>(column: &Bound<'py, PyAny>, what: &str, hint: &str) -> PyResult<Bou
         let array = column.py().import("numpy")?.call_method1("asarray", (column,))?;
         return Ok(array.call_method0("tolist")?.cast_into::<PyList>()?);
     }
-    let items = column.try_iter();
-    let items = items.map_err(|_| invalid(format!("{what} is {}, no column", type_name(column)), hint))?;
-    PyList::new(column.py(), items.collect::<PyResult<Vec<_>>>()?)
+    let wrong = || invalid(format!("{what} is {}, no column", type_name(column)), hint);
+    let items = column.try_iter().or_refuse(column.py(), wrong)?;
+    PyList::new(column.py(), each(items.as_any(), Ok)?)
 }
 
 fn text<'a>(item: &'a Bound<'_, PyAny>, what: &str, row: usize, hint: &str) -> PyResult<&'a str> {
@@ -275,14 +276,18 @@ fn attr_cells(given: &Bound<'_, PyAny>, count: usize) -> PyResult<Option<(Attrs,
 
 fn by_name<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
     let wrong = || invalid(format!("attrs holds {}", type_name(mapping)), ATTRS);
-    let items = mapping.cast::<PyMapping>().map_err(|_| wrong())?.items()?;
-    items.iter().map(|item| item.extract()).collect()
+    if !is_mapping(mapping)? {
+        return Err(wrong());
+    }
+    pairs(mapping, |name, value| Ok((name.extract()?, value)))
 }
 
 /// The attributes of one variable.
 fn one_row(attrs: &mut Attrs, item: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(row) = item.cast::<PyDict>() {
-        for (name, value) in row.iter() {
+        // A copy of its items: converting a value may run a program's code, which may change the dict.
+        for pair in row.items() {
+            let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             let name = text(&name, "attrs", 0, ATTRS)?.to_owned();
             push_value(attrs, &name, &value)?;
         }
@@ -384,7 +389,7 @@ pub fn length(given: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
         return Ok(number);
     }
     let number = given.call_method0("__index__").and_then(|number| number.extract::<u64>());
-    number.map_err(|_| {
+    number.or_refuse(given.py(), || {
         let shown = given.repr().map_or_else(|_| type_name(given), |text| text.to_string());
         invalid(
             format!("dimension `{name}`: the length {shown:.60}"),

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{Raise, invalid};
+use crate::sequence::Several;
 
 use columns::Columns;
 pub use variable::PyVar;
@@ -153,12 +154,12 @@ impl PyContainer {
         py: Python<'_>,
         name: &str,
         dtype: &Bound<'_, PyAny>,
-        dims: Vec<String>,
-        attrs: Vec<(String, String, Bound<'_, PyBytes>)>,
+        dims: Several<String>,
+        attrs: Several<(String, String, Bound<'_, PyBytes>)>,
     ) -> PyResult<PyVar> {
         let ty = columns::type_of(dtype, "dtype")?;
-        let dims: Vec<&str> = dims.iter().map(String::as_str).collect();
-        let attrs = attrs.iter().map(|(name, dtype, value)| {
+        let dims: Vec<&str> = dims.0.iter().map(String::as_str).collect();
+        let attrs = attrs.0.iter().map(|(name, dtype, value)| {
             Ok(Attr { name, ty: attribute_type(name, dtype)?, value: value.as_bytes() })
         });
         let attrs = attrs.collect::<PyResult<Vec<_>>>()?;

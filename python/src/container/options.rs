@@ -7,7 +7,7 @@ use fieldstone::env::comm::Team;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods};
 
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 
 use super::variable::told;
 
@@ -18,7 +18,7 @@ pub fn create(given: &Bound<'_, PyDict>) -> PyResult<CreateOptions> {
         let value = required(given, name)?;
         match value.is_none() {
             true => Ok(None),
-            false => value.extract().map(Some).map_err(|_| {
+            false => value.extract().map(Some).or_refuse(value.py(), || {
                 let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
                 invalid(format!("{name}={shown}"), "give a whole number from 0 on")
             }),

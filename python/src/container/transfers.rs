@@ -6,14 +6,15 @@ use fieldstone::container::{Get, NcType, Put, Selection, VarInfo};
 use pyo3::prelude::*;
 
 use super::PyContainer;
-use super::variable::{Numbers, PyVar, array_of, check_size, count_of, selection, type_of_array};
+use super::variable::{Asked, PyVar, array_of, check_size, count_of, selection, type_of_array};
 use crate::data::{Data, NewArray};
 use crate::errors::{Raise, invalid};
+use crate::sequence::Several;
 
 /// A box to read.
-type Wanted<'py> = (Bound<'py, PyVar>, Numbers, Numbers);
+type Wanted<'py> = (Bound<'py, PyVar>, Asked, Asked);
 /// A box to write, and its elements.
-type Given<'py> = (Bound<'py, PyVar>, Bound<'py, PyAny>, Numbers, Numbers);
+type Given<'py> = (Bound<'py, PyVar>, Bound<'py, PyAny>, Asked, Asked);
 /// A box to read and where its elements go.
 type Reading<'py> = (Arc<VarInfo>, Selection, NewArray<'py>);
 /// A box to write, its elements and their type.
@@ -27,8 +28,8 @@ impl PyContainer {
         wanted: &Bound<'py, PyAny>,
         collective: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let found = wanted.extract::<Vec<Wanted<'py>>>();
-        let found = found.and_then(|wanted| wanted.into_iter().map(|one| reading(py, one)).collect());
+        let found = wanted.extract::<Several<Wanted<'py>>>();
+        let found = found.and_then(|wanted| wanted.0.into_iter().map(|one| reading(py, one)).collect());
         let mut readings: Vec<Reading<'py>> = self.file.ready(py, collective, found)?;
         let mut gets: Vec<Get<'_>> = readings
             .iter_mut()
@@ -40,8 +41,8 @@ impl PyContainer {
     }
 
     fn put_many<'py>(&self, py: Python<'py>, given: &Bound<'py, PyAny>, collective: bool) -> PyResult<()> {
-        let found = given.extract::<Vec<Given<'py>>>();
-        let found = found.and_then(|given| given.into_iter().map(|one| writing(py, one)).collect());
+        let found = given.extract::<Several<Given<'py>>>();
+        let found = found.and_then(|given| given.0.into_iter().map(|one| writing(py, one)).collect());
         let writings: Vec<Writing<'py>> = self.file.ready(py, collective, found)?;
         let puts: Vec<Put<'_>> = writings
             .iter()
@@ -55,7 +56,8 @@ impl PyContainer {
 fn reading<'py>(py: Python<'py>, (var, start, count): Wanted<'py>) -> PyResult<Reading<'py>> {
     let var = var.get();
     let (info, lens) = py.detach(|| Ok((var.info()?, var.lens()?))).or_raise()?;
-    let chosen = selection(var.path(), &lens, start, count, None).or_raise()?;
+    let chosen =
+        selection(var.path(), &lens, start.map(Several::all), count.map(Several::all), None).or_raise()?;
     let array = array_of(py, var.container(), (&info, &chosen), info.ty)?;
     Ok((info, chosen, array))
 }
@@ -68,8 +70,10 @@ fn writing<'py>(py: Python<'py>, (var, values, start, count): Given<'py>) -> PyR
     let ty = type_of_array(dtype, var.path())?;
     let info = py.detach(|| var.info()).or_raise()?;
     let rank = info.dims.len();
-    let count = count.map_or_else(|| count_of(var.path(), &shape, rank), Ok).or_raise()?;
+    let count =
+        count.map_or_else(|| count_of(var.path(), &shape, rank), |count| Ok(count.all())).or_raise()?;
     check_size(var.path(), &shape, &count).or_raise()?;
-    let chosen = selection(var.path(), &vec![0; rank], start, Some(count), None).or_raise()?;
+    let chosen =
+        selection(var.path(), &vec![0; rank], start.map(Several::all), Some(count), None).or_raise()?;
     Ok((info, chosen, data, ty))
 }

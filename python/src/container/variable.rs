@@ -12,9 +12,12 @@ use pyo3::types::PyTuple;
 
 use crate::data::{Data, NewArray, Target};
 use crate::errors::{Raise, exception, invalid};
+use crate::sequence::Several;
 
 /// Start, count and stride as Python gives them.
 pub type Numbers = Option<Vec<u64>>;
+/// The same as an argument.
+pub type Asked = Option<Several<u64>>;
 
 /// A container, and how often its mode changed: what was known of a variable before may not be so after.
 pub struct Shared {
@@ -150,6 +153,10 @@ pub fn type_of_array(dtype: DType, name: &str) -> PyResult<NcType> {
     NcType::from_numpy(&text).ok_or_else(|| {
         invalid(format!("variable {name}: netCDF has no type for dtype {text}"), "convert the array")
     })
+}
+
+fn box_of((start, count, stride): (Asked, Asked, Asked)) -> (Numbers, Numbers, Numbers) {
+    (start.map(Several::all), count.map(Several::all), stride.map(Several::all))
 }
 
 /// The box that a call means: start without count reaches to the end.
@@ -332,7 +339,7 @@ impl PyVar {
         values: &Bound<'py, PyAny>,
         chosen: &Bound<'py, PyAny>,
     ) -> PyResult<Puts<'py>> {
-        let (start, count, stride) = chosen.extract::<(Numbers, Numbers, Numbers)>()?;
+        let (start, count, stride) = box_of(chosen.extract()?);
         let data = Data::new(values)?;
         let (dtype, shape) = data.array.clone().ok_or_else(|| invalid("no array", "give an array"))?;
         let memory = type_of_array(dtype, &self.name)?;
@@ -354,7 +361,7 @@ impl PyVar {
         dtype: Option<&str>,
         into: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Gets<'py>> {
-        let (start, count, stride) = chosen.extract::<(Numbers, Numbers, Numbers)>()?;
+        let (start, count, stride) = box_of(chosen.extract()?);
         let (info, lens) = py.detach(|| Ok((self.info()?, self.lens()?))).or_raise()?;
         let chosen = selection(&self.name, &lens, start, count, stride).or_raise()?;
         let memory = match dtype {

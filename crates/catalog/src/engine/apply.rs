@@ -11,6 +11,7 @@ use fieldstone_format::log::SideRecord;
 
 use super::index::{Doing, Index};
 use super::order::{CommitRef, Decided, Decision, Source};
+use super::owners::User;
 use super::{Cell, Flow, Order, Wait};
 
 /// The place of what is not visible to all: behind everything else, the own process's last.
@@ -36,7 +37,11 @@ impl Index {
         if self.names.known_log(commit.writer).is_some_and(|log| commit.sequence <= log.sequence) {
             return Ok(());
         }
-        let log = self.names.log(&mut *self.db, commit.writer)?;
+        let user = User::from(commit.user);
+        let (log, changed) = self.names.log_of(&mut *self.db, commit.writer, user)?;
+        if changed {
+            self.user_changed()?;
+        }
         self.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(&id).cloned());
         let mut call = 0;
@@ -64,6 +69,7 @@ impl Index {
                 record: i as i64,
                 call: of_call,
                 own: commit.stamp,
+                user,
                 txn: 0,
                 order: (commit.stamp, commit.writer),
                 decider: log,
@@ -139,10 +145,10 @@ impl Index {
     pub fn apply_decisions(&mut self, decisions: Vec<Decision>) -> Result<Decided> {
         let mut decided = Decided::default();
         for decision in decisions {
-            let (id, print) = (decision.transaction, decision.print());
+            let (id, print) = (decision.transaction, &decision.print);
             self.decisions.insert(id, decision.clone());
             let mut txn = self.names.txn(&mut *self.db, id)?;
-            if txn.decided == print {
+            if txn.decided == *print {
                 continue;
             }
             decided.fields.push(id);
@@ -156,7 +162,7 @@ impl Index {
                 return Ok(decided);
             }
             txn = self.names.txn(&mut *self.db, id)?;
-            txn.decided = print;
+            txn.decided.clone_from(print);
             if decision.whole() || !decision.committed {
                 self.db.execute("DELETE FROM pending WHERE txn = $1", &[Cell::Int(txn.number)])?;
                 txn.dropped = true;
@@ -237,6 +243,7 @@ impl Index {
             record: kept.record,
             call: kept.call,
             own: kept.own as u64,
+            user: self.names.user(kept.log),
             txn,
             order,
             decider,

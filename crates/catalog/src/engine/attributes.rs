@@ -1,6 +1,6 @@
 //! Attributes of one record: their rows, what they correct, and what has deleted them already.
 //!
-//! An attribute's *spot* is its run, tag, step, variable and box. Of the calls that wrote to a spot the
+//! An attribute's *spot* is its run, tag, step, variable, box and the user who wrote it. Of the calls that wrote to a spot the
 //! newest holds; the rows of one call all stay. What arrives late with an older place is not taken.
 
 use std::collections::{HashMap, HashSet};
@@ -10,8 +10,9 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Values};
 
 use super::index::Index;
-use super::names::Batch;
+use super::names::{Batch, Grave};
 use super::order::Source;
+use super::owners::User;
 use super::remove::{RUN, STEP, TAG, VARIABLE};
 use super::stored::{Stored, encode_region};
 use super::summary::{Delta, Member};
@@ -78,7 +79,11 @@ impl Index {
         let run = self.names.run(&mut *self.db, &batch.run)?;
         let tag = self.names.tag(&mut *self.db, &batch.tag)?;
         let call = if batch.singles { source.record } else { source.call };
-        let info = Batch { place: source.place(call, 0), singles: batch.singles, txn: source.txn };
+        let (place, user) = (source.place(call, 0), source.user);
+        let info = Batch { place, singles: batch.singles, txn: source.txn, user };
+        if !self.may_annotate(run, user)? {
+            return Ok(());
+        }
         let (mut lines, regions) = self.lines(batch)?;
         let (first, last) =
             lines.iter().fold((i64::MAX, i64::MIN), |(a, b), line| (a.min(line.step), b.max(line.step)));
@@ -88,7 +93,7 @@ impl Index {
         }
         let members = members(&lines);
         self.load_series(run, tag, &members)?;
-        let buried = self.buried(source)?;
+        let buried = self.buried(source, run)?;
         self.correct(run, tag, info, &mut lines, &regions, &buried)?;
         let number = self.names.next(&mut *self.db, "batch", "SELECT MAX(batch) FROM batch")?;
         self.names.keep_batch(number, info);
@@ -149,11 +154,25 @@ impl Index {
             return Ok(());
         }
         let mut tangled = HashSet::new();
+        // Who else than their writer deletes them, and may.
+        let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
+        if self.has_users() {
+            let mut users = HashSet::new();
+            for line in lines.iter() {
+                let met =
+                    graves_over(run, tag, line).into_iter().filter_map(|key| self.names.graves.get(&key));
+                users.extend(met.flatten().map(|grave| grave.user));
+            }
+            for user in users {
+                takers.insert(user, self.takes(run, user, info.user)?);
+            }
+        }
         let graves = &self.names.graves;
+        let takes = |grave: &&Grave| takers.get(&grave.user) == Some(&true);
         lines.retain(|line| {
-            let keys = [(RUN, run, 0), (STEP, run, line.step), (VARIABLE, run, line.variable), (TAG, 0, tag)];
             let place = info.place(line.row.into());
-            let newer = keys.iter().filter_map(|key| graves.get(key)).flatten().find(|g| g.place > place);
+            let all = graves_over(run, tag, line).into_iter().filter_map(|key| graves.get(&key)).flatten();
+            let newer = all.filter(takes).find(|grave| grave.place > place);
             tangled.extend(newer.map(|grave| grave.txn));
             newer.is_none()
         });
@@ -164,14 +183,20 @@ impl Index {
     }
 
     /// Rows of this record that were deleted one by one.
-    fn buried(&mut self, source: Source) -> Result<HashSet<i64>> {
-        let mut rows = HashSet::new();
+    fn buried(&mut self, source: Source, run: RunId) -> Result<HashSet<i64>> {
+        let mut found = Vec::new();
         let cells = [Cell::Int(source.log), Cell::Int(source.sequence as i64), Cell::Int(source.record)];
-        let sql = "SELECT row FROM grave_id WHERE log = $1 AND sequence = $2 AND record = $3";
+        let sql = "SELECT row, uid FROM grave_id WHERE log = $1 AND sequence = $2 AND record = $3";
         self.db.query(sql, &cells, &mut |row| {
-            rows.insert(row[0].int()?);
+            found.push((row[0].int()?, row[1].int()?));
             Ok(Flow::More)
         })?;
+        let mut rows = HashSet::new();
+        for (row, user) in found {
+            if self.takes(run, user, source.user)? {
+                rows.insert(row);
+            }
+        }
         Ok(rows)
     }
 
@@ -207,7 +232,8 @@ impl Index {
         for met in &met {
             let (line, theirs) = (lines[met.line], self.names.batch(&mut *self.db, met.batch)?);
             let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
-            if ours == its {
+            // Each user corrects what is his.
+            if ours == its || theirs.user != info.user {
                 continue;
             }
             self.names.tangle(&mut *self.db, info.txn)?;
@@ -308,7 +334,7 @@ impl Index {
         for ((step, variable, region), batch, row) in found {
             let Some(&line) = spots.get(&(step, variable, region.as_slice())) else { continue };
             let theirs = self.names.batch(&mut *self.db, batch)?;
-            if theirs.place(row) > info.place(lines[line].row.into()) {
+            if theirs.user == info.user && theirs.place(row) > info.place(lines[line].row.into()) {
                 hidden[line] = true;
                 self.names.tangle(&mut *self.db, info.txn)?;
                 self.names.tangle(&mut *self.db, theirs.txn)?;
@@ -437,6 +463,11 @@ impl Index {
         });
         self.db.insert_attrs(&mut rows).map(|_| ())
     }
+}
+
+/// Where graves may lie that a line stands below.
+fn graves_over(run: RunId, tag: TagId, line: &Line) -> [(i64, i64, i64); 4] {
+    [(RUN, run, 0), (STEP, run, line.step), (VARIABLE, run, line.variable), (TAG, 0, tag)]
 }
 
 /// What orders a row's value among numbers.

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_format::catalog::{Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::catalog::{Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
 use fieldstone_format::log::SideRecord;
 
 use super::index::Index;
-use super::names::one_int;
+use super::names::{Grave, one_int};
 use super::order::{Place, Source};
+use super::owners::{User, put_first};
 use super::remove::{RUN, STEP, TAG, VARIABLE};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
@@ -62,6 +63,11 @@ impl Dirty {
         self.tags.insert(tag);
     }
 
+    /// Runs of which a declaration came or went.
+    pub fn declared_runs(&self) -> BTreeSet<RunId> {
+        self.runs.clone()
+    }
+
     /// A declaration came or went.
     pub fn declaration(&mut self, kind: i64, run: RunId, item: i64) {
         match kind {
@@ -76,9 +82,10 @@ impl Dirty {
 }
 
 /// A declaration as it is kept.
-struct Kept {
+pub(super) struct Kept {
     place: Place,
-    content: Vec<u8>,
+    user: User,
+    pub content: Vec<u8>,
 }
 
 /// A record of one declaration, as bytes.
@@ -123,6 +130,7 @@ impl Index {
     pub(super) fn declare_runs(&mut self, source: Source, runs: &[RunDecl]) -> Result<()> {
         for (i, decl) in runs.iter().enumerate() {
             let run = self.names.run(&mut *self.db, &decl.run)?;
+            self.declared_by(run, source.place(source.record, i as i64), source.user)?;
             self.declare(source, i, (RUN, run, 0), &content(&Record::Runs(vec![decl.clone()])))?;
         }
         Ok(())
@@ -172,11 +180,16 @@ impl Index {
         let place = source.place(source.record, i as i64);
         let graves = [(RUN, run, 0), (kind, run, item)];
         let relevant = if kind == TAG { &graves[1..] } else { &graves[..] };
+        if kind != TAG {
+            self.act(run, source.user)?;
+        }
         let newer = relevant.iter().filter_map(|key| self.names.graves.get(key)).flatten();
-        let newer: Option<i64> = newer.filter(|grave| grave.place > place).map(|grave| grave.txn).next();
-        if let Some(txn) = newer {
-            self.names.tangle(&mut *self.db, txn)?;
-            return self.names.tangle(&mut *self.db, source.txn);
+        let newer: Vec<Grave> = newer.filter(|grave| grave.place > place).copied().collect();
+        for grave in newer {
+            if self.takes(run, grave.user, source.user)? {
+                self.names.tangle(&mut *self.db, grave.txn)?;
+                return self.names.tangle(&mut *self.db, source.txn);
+            }
         }
         let [a, b, c, d, e, f, g, h, j, k, l] = [
             kind,
@@ -199,6 +212,19 @@ impl Index {
         Ok(())
     }
 
+    /// Declarations of one name, oldest first: those that count, and those of users who do not own the run.
+    pub(super) fn declared_in(&mut self, kind: i64, run: RunId, item: i64) -> Result<(Vec<Kept>, Vec<Kept>)> {
+        let mut kept = self.declared(kind, run, item)?;
+        let mut others = Vec::new();
+        if self.has_users() && kind != TAG {
+            for one in std::mem::take(&mut kept) {
+                let counts = self.counts(run, one.user)?;
+                if counts { &mut kept } else { &mut others }.push(one);
+            }
+        }
+        Ok((kept, others))
+    }
+
     /// Declarations of one name, oldest first.
     fn declared(&mut self, kind: i64, run: RunId, item: i64) -> Result<Vec<Kept>> {
         let mut kept = Vec::new();
@@ -206,7 +232,8 @@ impl Index {
         let sql = "SELECT stamp, decider, own, log, sequence, record, place, content FROM decl \
                    WHERE kind = $1 AND run = $2 AND item = $3";
         self.db.query(sql, &[kind, run, item].map(Cell::Int), &mut |row| {
-            kept.push(Kept { place: names.place(&row[..7])?, content: row[7].bytes()?.to_vec() });
+            let (place, user) = (names.place(&row[..7])?, names.user(row[3].int()?));
+            kept.push(Kept { place, user, content: row[7].bytes()?.to_vec() });
             Ok(Flow::More)
         })?;
         kept.sort_by_key(|kept| kept.place);
@@ -248,29 +275,39 @@ impl Index {
         Ok(text)
     }
 
-    /// Writes the conflicts of a name anew: declarations that differ from the oldest.
+    /// Writes the conflicts of a name anew: declarations that differ from the oldest, and those of others
+    /// than the run's owner.
     fn note_conflicts(
         &mut self,
         (kind, run, item): (i64, i64, i64),
         what: &str,
         kept: &[Kept],
+        others: &[Kept],
         differ: impl Fn(&Kept, &Kept) -> Result<bool>,
     ) -> Result<()> {
         let key = [kind, run, item].map(Cell::Int);
         self.db.execute("DELETE FROM conflict WHERE kind = $1 AND run = $2 AND item = $3", &key)?;
-        let Some((oldest, rest)) = kept.split_first() else { return Ok(()) };
-        for (i, other) in rest.iter().enumerate() {
-            if !differ(oldest, other)? {
-                continue;
+        let by = |place: &Place| format!("{} (commit {})", place.writer, place.sequence);
+        let mut messages = Vec::new();
+        for other in kept.iter().skip(1) {
+            if differ(&kept[0], other)? {
+                messages.push(format!(
+                    "{what} is declared in two ways: that of writer {} holds, that of writer {} does not",
+                    by(&kept[0].place),
+                    by(&other.place)
+                ));
             }
-            let by = |place: &Place| format!("{} (commit {})", place.writer, place.sequence);
-            let message = format!(
-                "{what} is declared in two ways: that of writer {} holds, that of writer {} does not",
-                by(&oldest.place),
-                by(&other.place)
-            );
+        }
+        for other in others {
+            messages.push(format!(
+                "{what} is declared by writer {} of user {}, who does not own the run: it does not count",
+                by(&other.place),
+                other.user
+            ));
+        }
+        for (i, message) in messages.iter().enumerate() {
             let [kind, run, item] = key;
-            let cells = [kind, run, item, Cell::Int(i as i64), Cell::Text(&message)];
+            let cells = [kind, run, item, Cell::Int(i as i64), Cell::Text(message)];
             let sql = "INSERT INTO conflict (kind, run, item, place, message) VALUES ($1, $2, $3, $4, $5)";
             self.db.execute(sql, &cells)?;
         }
@@ -278,19 +315,23 @@ impl Index {
     }
 
     fn recompute_run(&mut self, run: RunId) -> Result<()> {
-        let kept = self.declared(RUN, run, 0)?;
-        let what = if kept.len() > 1 { self.run_text(run)? } else { String::new() };
+        let (kept, others) = self.declared_in(RUN, run, 0)?;
+        let what = if kept.len() > 1 || !others.is_empty() { self.run_text(run)? } else { String::new() };
         // Each process that makes sure that a run is there has a clock of its own.
         let timeless = |kept: &Kept| {
             let decl = run_decl(&kept.content)?.map(|decl| RunDecl { created: 0, ..decl });
             Ok::<_, fieldstone_core::Error>(decl.map(|decl| content(&Record::Runs(vec![decl]))))
         };
-        self.note_conflicts((RUN, run, 0), &what, &kept, |a, b| Ok(timeless(a)? != timeless(b)?))?;
+        self.note_conflicts((RUN, run, 0), &what, &kept, &others, |a, b| Ok(timeless(a)? != timeless(b)?))?;
+        let all: Vec<(Place, User)> =
+            kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
+        let first = self.first_among(run, &all)?.map(|first| put_first(&first));
+        let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
         let (Some(decl), Some(kept)) = (decl, kept.first()) else {
             let sql = "UPDATE run SET declared = 0, job = NULL, created = NULL, notes = NULL, grid = NULL, \
-                       params = NULL, content = NULL WHERE run = $1";
-            return self.db.execute(sql, &[Cell::Int(run)]).map(|_| ());
+                       params = NULL, content = NULL, annotate = 0, first = $2 WHERE run = $1";
+            return self.db.execute(sql, &[Cell::Int(run), first]).map(|_| ());
         };
         let (grid, params) = (decl.grid.as_ref().map(Value::to_string), map_text(&decl.params));
         let cells = [
@@ -301,22 +342,24 @@ impl Index {
             Cell::maybe_text(grid.as_deref()),
             Cell::Text(&params),
             Cell::Bytes(&kept.content),
+            Cell::Int((decl.annotate == Annotate::Owner).into()),
+            first,
         ];
         let sql = "UPDATE run SET declared = 1, job = $2, created = $3, notes = $4, grid = $5, params = $6, \
-                   content = $7 WHERE run = $1";
+                   content = $7, annotate = $8, first = $9 WHERE run = $1";
         self.db.execute(sql, &cells).map(|_| ())
     }
 
     fn recompute_step(&mut self, run: RunId, step: i64, used: bool) -> Result<()> {
-        let kept = self.declared(STEP, run, step)?;
+        let (kept, others) = self.declared_in(STEP, run, step)?;
         let time =
             |kept: &Kept| Some(f64::from_bits(u64::from_le_bytes(kept.content.as_slice().try_into().ok()?)));
         let timed: Vec<Kept> = kept.iter().filter(|kept| time(kept).is_some()).map(Kept::again).collect();
         let what = match timed.len() {
-            ..2 => String::new(),
+            ..2 if others.is_empty() => String::new(),
             _ => format!("step {step} of {}", self.run_text(run)?),
         };
-        self.note_conflicts((STEP, run, step), &what, &timed, |a, b| Ok(a.content != b.content))?;
+        self.note_conflicts((STEP, run, step), &what, &timed, &others, |a, b| Ok(a.content != b.content))?;
         let key = [Cell::Int(run), Cell::Int(step)];
         if kept.is_empty() && !used && !self.step_is_used(run, step)? {
             return self.db.execute("DELETE FROM step WHERE run = $1 AND step = $2", &key).map(|_| ());
@@ -384,10 +427,10 @@ impl Index {
     }
 
     fn recompute_variable(&mut self, run: RunId, variable: VariableId, used: bool) -> Result<()> {
-        let kept = self.declared(VARIABLE, run, variable)?;
+        let (kept, others) = self.declared_in(VARIABLE, run, variable)?;
         let key = [Cell::Int(run), Cell::Int(variable)];
         let mut what = String::new();
-        if kept.len() > 1 {
+        if kept.len() > 1 || !others.is_empty() {
             let sql = "SELECT name FROM variable_name WHERE variable = $1";
             self.db.query(sql, &key[1..], &mut |row| {
                 what = format!("variable '{}' of ", row[0].text()?);
@@ -396,7 +439,7 @@ impl Index {
             what += &self.run_text(run)?;
         }
         let differ = |a: &Kept, b: &Kept| Ok(a.content != b.content);
-        self.note_conflicts((VARIABLE, run, variable), &what, &kept, differ)?;
+        self.note_conflicts((VARIABLE, run, variable), &what, &kept, &others, differ)?;
         if kept.is_empty() && !used && !self.variable_is_used(run, variable)? {
             let sql = "DELETE FROM variable WHERE run = $1 AND variable = $2";
             return self.db.execute(sql, &key).map(|_| ());
@@ -469,7 +512,7 @@ impl Index {
 
 impl Kept {
     fn again(&self) -> Kept {
-        Kept { place: self.place, content: self.content.clone() }
+        Kept { place: self.place, user: self.user, content: self.content.clone() }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use fieldstone_core::Result;
+use fieldstone_format::catalog::AttributeId;
 
 use super::index::Index;
 use super::stored::decode_region;
@@ -86,8 +87,9 @@ impl Index {
             Ok(Flow::More)
         })?;
         for (batch, row, text) in found {
-            let id = self.source(batch)?;
-            line(format!("attribute {text} from {} {} {} {row}", id.writer, id.sequence, id.record));
+            let (id, user) = self.source(batch)?;
+            let AttributeId { writer, sequence, record, .. } = id;
+            line(format!("attribute {text} by {user} from {writer} {sequence} {record} {row}"));
         }
         Ok(())
     }

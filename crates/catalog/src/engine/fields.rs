@@ -34,6 +34,8 @@ pub struct FieldRow {
     pub variable: Option<VariableName>,
     /// The step; `None` where the schema has none.
     pub step: Option<i64>,
+    /// The user who owns the log.
+    pub user: u32,
     /// Number of its commit in the log.
     pub sequence: u64,
     /// The transaction it is prepared under.
@@ -93,9 +95,13 @@ impl Index {
     /// Applies entries of one log, in any order and as often as you like. Entries of a transaction count
     /// as far as its decision says so now.
     pub fn apply_entries(&mut self, writer: Id, rows: &[FieldRow]) -> Result<()> {
-        let mut last = None;
+        let (mut last, mut of) = (None, None);
         for row in rows {
             let run = self.names.run(&mut *self.db, &row.run)?;
+            if of != Some(run) {
+                self.act(run, row.user.into())?;
+                of = Some(run);
+            }
             let variable = match &row.variable {
                 Some(variable) => self.names.variable(&mut *self.db, variable)?,
                 None => NO_VARIABLE,

@@ -1,10 +1,12 @@
 //! The index: applies commits to the tables of a database, and reads them.
 //!
 //! ```text
+//! set_owners               where there are several users
 //! begin_apply
 //!   apply_decisions        all that changed; first, so that what is decided is applied once
 //!   per log: apply_commit … ascending, apply_entries …, set_watermark
 //!   recheck                places that the store must be asked for
+//!   contested              an owner is another: clear_contested, and all of it again
 //! end_apply                one transaction of the database: rows and watermarks together
 //!
 //! begin_read, or overlay (what is not visible to all: rolled back by end_read)
@@ -52,6 +54,7 @@ pub struct Index {
     pub(super) sums: Sums,
     pub(super) decisions: HashMap<Id, Decision>,
     pub(super) dirty: super::declare::Dirty,
+    pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,
     attributes: u64,
 }
@@ -68,6 +71,7 @@ impl Index {
             sums: Sums::default(),
             decisions: HashMap::new(),
             dirty: Default::default(),
+            owners: Default::default(),
             problems: Vec::new(),
             attributes: 0,
         };
@@ -154,10 +158,12 @@ impl Index {
         &mut *self.db
     }
 
-    /// How far each log is applied.
+    /// How far each log is applied; nothing where the tables are contested and all must be applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
         let mut found = HashMap::new();
-        self.db.query("SELECT writer, sequence FROM log", &[], &mut |row| {
+        let sql = "SELECT writer, sequence FROM log \
+                   WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')";
+        self.db.query(sql, &[], &mut |row| {
             found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
             Ok(Flow::More)
         })?;
@@ -183,7 +189,9 @@ impl Index {
         }
         self.doing = doing;
         self.attributes = 0;
-        if let Err(error) = self.names.refresh(&mut *self.db) {
+        if let Err(error) =
+            self.names.refresh(&mut *self.db).and_then(|()| self.begin_owners(doing == Doing::Applying))
+        {
             self.abort()?;
             return Err(error);
         }
@@ -218,7 +226,10 @@ impl Index {
     /// Brings what is derived from rows up to date.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.flush_sums()?;
-        self.recompute_declared()
+        let declared = self.dirty.declared_runs();
+        self.settle_owners(&declared)?;
+        self.recompute_declared()?;
+        self.write_owners()
     }
 
     /// Gives up what was begun: nothing of it stays.
@@ -235,6 +246,7 @@ impl Index {
         self.names = Names::default();
         self.sums = Sums::default();
         self.dirty = Default::default();
+        self.owners.forget();
     }
 
     /// Begins to read one state of the tables.
@@ -252,6 +264,8 @@ impl Index {
 
     /// Ends reading; what was laid over the tables is gone.
     pub fn end_read(&mut self) -> Result<()> {
+        // What says who owns runs is of the state that was read.
+        self.forget_owners();
         match self.doing {
             Doing::Overlay(_) => self.abort(),
             _ => {
@@ -266,7 +280,9 @@ impl Index {
         self.forget();
         self.decisions.clear();
         self.create()?;
-        self.names.refresh(&mut *self.db)
+        self.owners.forget_all();
+        self.names.refresh(&mut *self.db)?;
+        self.begin_owners(true)
     }
 
     /// Attributes that were inserted since `begin_apply`.

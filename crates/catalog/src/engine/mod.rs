@@ -19,9 +19,11 @@ pub mod curve;
 mod declare;
 mod dump;
 mod fields;
+mod fork;
 mod index;
 mod names;
 mod order;
+mod owners;
 mod page;
 mod postgres;
 mod read;
@@ -34,15 +36,17 @@ mod vfs;
 mod views;
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::{CommitRef, Decided, Decision, Visible};
+pub use owners::OwnerOf;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 
@@ -155,8 +159,26 @@ pub enum Probe {
 pub enum Wait {
     /// Not at all.
     No,
-    /// Until the other is done, within reason; Unavailable then.
+    /// Until the other is done, but no longer than the database's [patience](Database::set_patience);
+    /// then it is an error of which [`is_busy`] says so.
     Yes,
+}
+
+/// Source of an error that another process is to blame for, which has the engine or a lock of it.
+#[derive(Debug)]
+pub struct Busy(pub String);
+
+impl std::fmt::Display for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Busy {}
+
+/// Whether an error says that another process had the engine for longer than one waits.
+pub fn is_busy(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<Busy>())
 }
 
 /// Differences of SQL that cannot be avoided.
@@ -172,6 +194,11 @@ pub enum Dialect {
 pub trait Database: Send + std::fmt::Debug {
     /// Which SQL it speaks.
     fn dialect(&self) -> Dialect;
+    /// How long other processes are waited for from now on, each time. One that waits for nobody takes no
+    /// notice.
+    fn set_patience(&mut self, _limit: Duration) -> Result<()> {
+        Ok(())
+    }
     /// Begins a transaction that reads one state; `false` where another process writes and `wait` is No.
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool>;
     /// Ends it.
@@ -219,6 +246,8 @@ pub struct RunRow {
     pub decl: RunDecl,
     /// Whether `create_run` declared it.
     pub declared: bool,
+    /// The user who declared it first; the owner, where the store names no other.
+    pub first: Option<u32>,
 }
 
 /// A step of a run.
@@ -327,10 +356,10 @@ pub trait Tables {
     fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>>;
     /// Rows of attr; returns how many were read.
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
-    /// Where the rows of a batch come from: the id of its row 0.
-    fn source(&mut self, batch: i64) -> Result<AttributeId>;
+    /// Where the rows of a batch come from: the id of its row 0, and the user who wrote them.
+    fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)>;
     /// The same of several batches, ascending.
-    fn sources(&mut self, batches: &[i64]) -> Result<Vec<AttributeId>> {
+    fn sources(&mut self, batches: &[i64]) -> Result<Vec<(AttributeId, u32)>> {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }
 }

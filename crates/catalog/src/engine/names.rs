@@ -2,13 +2,14 @@
 //! memory while one process applies again and again. Another process that applies changes the
 //! *generation*; what is in memory is forgotten then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
 
 use super::order::Place;
+use super::owners::{UNKNOWN, User};
 use super::{Cell, Database, Flow, RunId, TagId, VariableId};
 
 /// Batches whose place is kept in memory.
@@ -31,6 +32,7 @@ pub(super) struct Batch {
     pub place: Place,
     pub singles: bool,
     pub txn: i64,
+    pub user: User,
 }
 
 impl Batch {
@@ -57,6 +59,7 @@ pub(super) struct Txn {
 pub(super) struct Grave {
     pub place: Place,
     pub txn: i64,
+    pub user: User,
 }
 
 /// See the module.
@@ -66,6 +69,12 @@ pub(super) struct Names {
     generation: i64,
     logs: HashMap<Id, Log>,
     writers: HashMap<i64, Id>,
+    /// Users of logs, by number of the log.
+    users: HashMap<i64, User>,
+    /// The one user of all that was applied before there could be several, and the last run of then.
+    pub sole: Option<(User, RunId)>,
+    /// Runs that are not older than this transaction of the database.
+    new_runs: HashSet<RunId>,
     runs: HashMap<RunName, RunId>,
     variables: HashMap<VariableName, VariableId>,
     tags: HashMap<TagDecl, TagId>,
@@ -96,6 +105,7 @@ pub(super) fn one_int(db: &mut dyn Database, sql: &str, cells: &[Cell<'_>]) -> R
 impl Names {
     /// Forgets what another process has changed since.
     pub fn refresh(&mut self, db: &mut dyn Database) -> Result<()> {
+        self.new_runs.clear();
         let mut now = 0;
         db.query("SELECT value FROM meta WHERE name = 'generation'", &[], &mut |row| {
             now = row[0].text()?.parse().unwrap_or(0);
@@ -105,11 +115,17 @@ impl Names {
             return Ok(());
         }
         *self = Names { generation: now + 1, ..Names::default() };
-        let Names { logs, writers, txns, .. } = self;
-        db.query("SELECT log, writer, sequence FROM log", &[], &mut |row| {
+        let Names { logs, writers, users, txns, sole, .. } = self;
+        db.query("SELECT value FROM meta WHERE name = 'sole'", &[], &mut |row| {
+            let numbers = row[0].text()?.split_once(' ');
+            *sole = numbers.and_then(|(user, runs)| Some((user.parse().ok()?, runs.parse().ok()?)));
+            Ok(Flow::Stop)
+        })?;
+        db.query("SELECT log, writer, sequence, uid FROM log", &[], &mut |row| {
             let (number, writer) = (row[0].int()?, id(row[1].bytes()?)?);
             logs.insert(writer, Log { number, sequence: row[2].int()? as u64 });
             writers.insert(number, writer);
+            users.insert(number, row[3].int()?);
             Ok(Flow::More)
         })?;
         db.query("SELECT txn, name, decided, tangled, dropped FROM txn", &[], &mut |row| {
@@ -127,12 +143,13 @@ impl Names {
 
     fn load_graves(&mut self, db: &mut dyn Database) -> Result<()> {
         let mut graves: HashMap<_, Vec<Grave>> = HashMap::new();
-        let writers = &self.writers;
+        let (writers, users) = (&self.writers, &self.users);
         let sql = "SELECT kind, run, item, stamp, decider, own, log, sequence, record, place, txn FROM grave";
         db.query(sql, &[], &mut |row| {
             let place = place_of(writers, &row[3..10])?;
             let key = (row[0].int()?, row[1].int()?, row[2].int()?);
-            graves.entry(key).or_default().push(Grave { place, txn: row[10].int()? });
+            let user = user_of(users, row[6].int()?);
+            graves.entry(key).or_default().push(Grave { place, txn: row[10].int()?, user });
             Ok(Flow::More)
         })?;
         self.graves = graves;
@@ -165,15 +182,51 @@ impl Names {
     }
 
     pub fn log(&mut self, db: &mut dyn Database, writer: Id) -> Result<i64> {
-        if let Some(log) = self.logs.get(&writer) {
-            return Ok(log.number);
+        match self.logs.get(&writer) {
+            Some(log) => Ok(log.number),
+            None => self.new_log(db, writer, UNKNOWN),
         }
+    }
+
+    fn new_log(&mut self, db: &mut dyn Database, writer: Id, user: User) -> Result<i64> {
         let number = self.next(db, "log", "SELECT MAX(log) FROM log")?;
-        let cells = [Cell::Int(number), Cell::Bytes(&writer.0)];
-        db.execute("INSERT INTO log (log, writer, sequence) VALUES ($1, $2, 0)", &cells)?;
+        let cells = [Cell::Int(number), Cell::Bytes(&writer.0), Cell::Int(user)];
+        db.execute("INSERT INTO log (log, writer, sequence, uid) VALUES ($1, $2, 0, $3)", &cells)?;
         self.logs.insert(writer, Log { number, sequence: 0 });
         self.writers.insert(number, writer);
+        self.users.insert(number, user);
         Ok(number)
+    }
+
+    /// The number of a log, and whether another user than `user` owned it before.
+    pub fn log_of(&mut self, db: &mut dyn Database, writer: Id, user: User) -> Result<(i64, bool)> {
+        let Some(log) = self.logs.get(&writer) else {
+            return Ok((self.new_log(db, writer, user)?, false));
+        };
+        let (number, known) = (log.number, user_of(&self.users, log.number));
+        if known != user {
+            let cells = [Cell::Int(number), Cell::Int(user)];
+            db.execute("UPDATE log SET uid = $2 WHERE log = $1", &cells)?;
+            self.users.insert(number, user);
+        }
+        Ok((number, known != user && known != UNKNOWN))
+    }
+
+    /// The user who owns a log.
+    pub fn user(&self, log: i64) -> User {
+        user_of(&self.users, log)
+    }
+
+    /// The user of all logs, where there is one.
+    pub fn only_user(&self) -> User {
+        let mut known = self.users.values().filter(|user| **user != UNKNOWN);
+        let first = known.next().copied().unwrap_or(UNKNOWN);
+        if known.all(|user| *user == first) { first } else { UNKNOWN }
+    }
+
+    /// Whether a run is not older than this transaction of the database.
+    pub fn is_new(&self, run: RunId) -> bool {
+        self.new_runs.contains(&run)
     }
 
     pub fn writer(&self, log: i64) -> Result<Id> {
@@ -198,8 +251,10 @@ impl Names {
             None => {
                 let id = self.next(db, "run", "SELECT MAX(run) FROM run")?;
                 let cells = [Cell::Int(id), Cell::Text(&run.project), Cell::Text(&run.name)];
-                let sql = "INSERT INTO run (run, project, name, declared) VALUES ($1, $2, $3, 0)";
+                let sql = "INSERT INTO run (run, project, name, declared, annotate, shut, owned) \
+                           VALUES ($1, $2, $3, 0, 0, 0, 0)";
                 db.execute(sql, &cells)?;
+                self.new_runs.insert(id);
                 id
             }
         };
@@ -297,13 +352,14 @@ impl Names {
         if let Some(found) = self.batches.get(&batch) {
             return Ok(*found);
         }
-        let writers = &self.writers;
+        let (writers, users) = (&self.writers, &self.users);
         let mut found = None;
         let sql =
             "SELECT stamp, decider, own, log, sequence, call, 0, singles, txn FROM batch WHERE batch = $1";
         db.query(sql, &[Cell::Int(batch)], &mut |row| {
             let place = place_of(writers, &row[..7])?;
-            found = Some(Batch { place, singles: row[7].int()? != 0, txn: row[8].int()? });
+            let user = user_of(users, row[3].int()?);
+            found = Some(Batch { place, singles: row[7].int()? != 0, txn: row[8].int()?, user });
             Ok(Flow::Stop)
         })?;
         let found = found.ok_or_else(|| {
@@ -322,6 +378,10 @@ impl Names {
         }
         self.batches.insert(batch, info);
     }
+}
+
+fn user_of(users: &HashMap<i64, User>, log: i64) -> User {
+    users.get(&log).copied().unwrap_or(UNKNOWN)
 }
 
 fn writer_of(writers: &HashMap<i64, Id>, log: i64) -> Result<Id> {

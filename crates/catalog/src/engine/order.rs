@@ -7,6 +7,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use super::Order;
+use super::owners::User;
 
 /// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
 /// one call.
@@ -43,6 +44,8 @@ pub(super) struct Source {
     pub call: i64,
     /// The commit's own stamp.
     pub own: u64,
+    /// The user who owns the log.
+    pub user: User,
     /// The transaction, as the engine numbers it; 0 for none.
     pub txn: i64,
     /// What makes it visible.
@@ -71,6 +74,8 @@ impl Source {
 pub struct CommitRef<'a> {
     /// The log.
     pub writer: Id,
+    /// The user who owns the log.
+    pub user: u32,
     /// Its number in the log.
     pub sequence: u64,
     /// Its stamp.
@@ -99,6 +104,11 @@ pub struct Decision {
     pub order: Order,
     /// What is visible. With no bits: whether a commit is covered.
     pub visible: Visible,
+    /// Whether what a commit (writer, sequence) holds may become visible later, or be seen by those who name
+    /// the transaction.
+    pub open: Arc<dyn Fn(Id, u64) -> bool + Send + Sync>,
+    /// Bytes that differ between any two states of decisions on the transaction.
+    pub print: Vec<u8>,
 }
 
 impl std::fmt::Debug for Decision {
@@ -109,6 +119,22 @@ impl std::fmt::Debug for Decision {
 }
 
 impl Decision {
+    /// The decision on a transaction that logs of one user alone have joined.
+    pub fn of_one_user(
+        transaction: Id,
+        (committed, closed, kinds): (bool, bool, u32),
+        order: Order,
+        visible: Visible,
+    ) -> Decision {
+        let covered = visible.clone();
+        let open = move |writer, sequence| committed && (!closed || covered(0, writer, sequence).is_some());
+        let mut print = order.0.to_le_bytes().to_vec();
+        print.extend(order.1.0);
+        print.extend(kinds.to_le_bytes());
+        print.extend([u8::from(committed), u8::from(closed)]);
+        Decision { transaction, committed, closed, kinds, order, visible, open: Arc::new(open), print }
+    }
+
     /// Whether all of it is visible, for good unless a later decision switches something off.
     pub(super) fn whole(&self) -> bool {
         self.committed && self.closed && self.kinds == u32::MAX
@@ -116,16 +142,7 @@ impl Decision {
 
     /// Whether what a commit holds may become visible later, or be seen by those who name the transaction.
     pub(super) fn open_for(&self, writer: Id, sequence: u64) -> bool {
-        self.committed && (!self.closed || (self.visible)(0, writer, sequence).is_some())
-    }
-
-    /// Bytes that differ between any two decisions on a transaction.
-    pub(super) fn print(&self) -> Vec<u8> {
-        let mut print = self.order.0.to_le_bytes().to_vec();
-        print.extend(self.order.1.0);
-        print.extend(self.kinds.to_le_bytes());
-        print.extend([u8::from(self.committed), u8::from(self.closed)]);
-        print
+        (self.open)(writer, sequence)
     }
 }
 

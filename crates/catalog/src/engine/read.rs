@@ -8,6 +8,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 
 use super::declare::{run_decl, value_type, variable_decl};
 use super::index::Index;
+use super::owners::stored_first;
 use super::{
     AttrRow, Cell, Flow, NO_STEP, Probe, RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId,
     TagRow, VariableId, VariableRow,
@@ -30,9 +31,9 @@ fn run_row(row: &[Cell<'_>]) -> Result<RunRow> {
         Cell::Null => None,
         content => run_decl(content.bytes()?)?,
     };
-    let nameless =
-        || RunDecl { run, job: None, params: Vec::new(), created: 0, grid: None, notes: None, outside: None };
-    Ok(RunRow { id: row[0].int()?, decl: decl.unwrap_or_else(nameless), declared })
+    let nameless = || RunDecl::named(run);
+    let first = stored_first(&row[5])?.and_then(|(_, user)| u32::try_from(user).ok());
+    Ok(RunRow { id: row[0].int()?, decl: decl.unwrap_or_else(nameless), declared, first })
 }
 
 fn variable_row(run: RunId, row: &[Cell<'_>]) -> Result<VariableRow> {
@@ -67,7 +68,7 @@ fn variable_row(run: RunId, row: &[Cell<'_>]) -> Result<VariableRow> {
 
 impl Tables for Index {
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {
-        const COLUMNS: &str = "SELECT run, project, name, declared, content FROM run WHERE ";
+        const COLUMNS: &str = "SELECT run, project, name, declared, content, first FROM run WHERE ";
         let mut found = Vec::new();
         let mut take = |row: &[Cell<'_>]| {
             found.push(run_row(row)?);
@@ -198,14 +199,15 @@ impl Tables for Index {
         self.db.scan(probes, row)
     }
 
-    fn source(&mut self, batch: i64) -> Result<AttributeId> {
+    fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)> {
         let mut found = None;
-        let sql = "SELECT l.writer, b.sequence, b.record FROM batch b JOIN log l ON l.log = b.log \
+        let sql = "SELECT l.writer, b.sequence, b.record, l.uid FROM batch b JOIN log l ON l.log = b.log \
                    WHERE b.batch = $1";
         self.db.query(sql, &[Cell::Int(batch)], &mut |row| {
             let writer = super::names::id(row[0].bytes()?)?;
             let (sequence, record) = (row[1].int()? as u64, row[2].int()? as u32);
-            found = Some(AttributeId { writer, sequence, record, row: 0 });
+            let user = u32::try_from(row[3].int()?).unwrap_or(u32::MAX);
+            found = Some((AttributeId { writer, sequence, record, row: 0 }, user));
             Ok(Flow::Stop)
         })?;
         found.ok_or_else(|| {

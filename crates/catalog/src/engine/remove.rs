@@ -1,5 +1,5 @@
-//! Deletions. A run, step, variable or tag takes with it all that stands below it and is older; a grave
-//! stays for what arrives later and is older. Attributes that are deleted one by one are named by where
+//! Deletions. A run, step, variable or tag takes with it all that stands below it and is older, of what the
+//! user who deletes it wrote, and where he owns the run of what others wrote there, too; a grave stays for what arrives later and is older. Attributes that are deleted one by one are named by where
 //! they were written; what they had replaced stays hidden.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,6 +11,7 @@ use fieldstone_format::catalog::{AttributeId, Removal};
 use super::index::Index;
 use super::names::Grave;
 use super::order::{Place, Source};
+use super::owners::User;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
 
 /// Kinds of declarations and of what is deleted as a whole.
@@ -20,7 +21,7 @@ pub(super) const VARIABLE: i64 = 3;
 pub(super) const TAG: i64 = 4;
 
 /// Key of a row of attr, its number, and its box where that is needed.
-struct Doomed {
+pub(super) struct Doomed {
     step: i64,
     variable: VariableId,
     curve: i64,
@@ -60,28 +61,31 @@ impl Index {
         // What a transaction has deleted comes back only by replay.
         self.names.tangle(&mut *self.db, source.txn)?;
         for (i, removal) in removals.iter().enumerate() {
-            let place = source.place(source.record, i as i64);
+            let (place, user) = (source.place(source.record, i as i64), source.user);
             match removal {
                 Removal::Run(run) => {
                     let run = self.names.run(&mut *self.db, run)?;
+                    self.act(run, user)?;
                     self.dig(source, place, (RUN, run, 0))?;
                     for tag in self.tags_within(run)? {
-                        self.kill(run, tag, i64::MIN..=i64::MAX, None, place)?;
+                        self.kill(run, tag, i64::MIN..=i64::MAX, None, (place, user))?;
                     }
                 }
                 Removal::Step(run, step) => {
                     let run = self.names.run(&mut *self.db, run)?;
+                    self.act(run, user)?;
                     self.dig(source, place, (STEP, run, *step))?;
                     for tag in self.tags_within(run)? {
-                        self.kill(run, tag, *step..=*step, None, place)?;
+                        self.kill(run, tag, *step..=*step, None, (place, user))?;
                     }
                 }
                 Removal::Variable(run, variable) => {
                     let run = self.names.run(&mut *self.db, run)?;
+                    self.act(run, user)?;
                     let variable = self.names.variable(&mut *self.db, variable)?;
                     self.dig(source, place, (VARIABLE, run, variable))?;
                     for tag in self.tags_within(run)? {
-                        self.kill(run, tag, i64::MIN..=i64::MAX, Some(variable), place)?;
+                        self.kill(run, tag, i64::MIN..=i64::MAX, Some(variable), (place, user))?;
                     }
                 }
                 Removal::Tag(tag) => {
@@ -94,7 +98,7 @@ impl Index {
                         Ok(Flow::More)
                     })?;
                     for run in runs {
-                        self.kill(run, tag, i64::MIN..=i64::MAX, None, place)?;
+                        self.kill(run, tag, i64::MIN..=i64::MAX, None, (place, user))?;
                     }
                 }
                 Removal::Attributes(ids) => self.remove_ids(source, ids)?,
@@ -127,10 +131,14 @@ impl Index {
         let sql = "INSERT INTO grave (kind, run, item, log, sequence, record, place, stamp, decider, own, txn) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
         self.db.execute(sql, &cells)?;
-        self.names.graves.entry((kind, run, item)).or_default().push(Grave { place, txn: source.txn });
+        self.names.graves.entry((kind, run, item)).or_default().push(Grave {
+            place,
+            txn: source.txn,
+            user: source.user,
+        });
         let below: &[i64] = if kind == RUN { &[RUN, STEP, VARIABLE] } else { std::slice::from_ref(&kind) };
         for &kind in below {
-            let mut older: Vec<([i64; 7], i64)> = Vec::new();
+            let mut older: Vec<([i64; 7], i64, User)> = Vec::new();
             let (names, which) = (&self.names, if below.len() > 1 { "" } else { " AND item = $3" });
             let sql = format!(
                 "SELECT stamp, decider, own, log, sequence, record, place, item, txn FROM decl \
@@ -149,11 +157,14 @@ impl Index {
                         row[5].int()?,
                         row[6].int()?,
                     ];
-                    older.push((key, row[8].int()?));
+                    older.push((key, row[8].int()?, names.user(row[3].int()?)));
                 }
                 Ok(Flow::More)
             })?;
-            for (key, txn) in older {
+            for (key, txn, user) in older {
+                if !self.takes(run, source.user, user)? {
+                    continue;
+                }
                 self.names.tangle(&mut *self.db, txn)?;
                 let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
                            AND sequence = $5 AND record = $6 AND place = $7";
@@ -164,14 +175,14 @@ impl Index {
         Ok(())
     }
 
-    /// Deletes attributes within steps (and of one variable) that are older than `place`.
+    /// Deletes attributes within steps (and of one variable) that are older than `place`, as `user` may.
     fn kill(
         &mut self,
         run: RunId,
         tag: TagId,
         steps: std::ops::RangeInclusive<i64>,
         variable: Option<VariableId>,
-        place: Place,
+        (place, user): (Place, User),
     ) -> Result<()> {
         let mut probes = vec![Probe::Key { run, tag, steps: steps.clone(), variable: None, curve: None }];
         if let Some(variable) = variable {
@@ -191,7 +202,7 @@ impl Index {
         })?;
         for row in found {
             let info = self.names.batch(&mut *self.db, row.batch)?;
-            if info.place(row.row) < place {
+            if info.place(row.row) < place && self.takes(run, user, info.user)? {
                 self.names.tangle(&mut *self.db, info.txn)?;
                 self.delete_row(&row.row(run, tag), false)?;
             }
@@ -215,9 +226,9 @@ impl Index {
         for ((log, sequence, record), rows) in of_record {
             let (log, sequence, record) = (log, sequence as i64, i64::from(record));
             for row in &rows {
-                let cells = [log, sequence, record, *row, source.txn].map(Cell::Int);
-                let sql = "INSERT INTO grave_id (log, sequence, record, row, txn) \
-                           VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+                let cells = [log, sequence, record, *row, source.user, source.txn].map(Cell::Int);
+                let sql = "INSERT INTO grave_id (log, sequence, record, row, uid, txn) \
+                           VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
                 self.db.execute(sql, &cells)?;
             }
             let sql = "SELECT batch, run, tag, first, last, txn FROM batch \
@@ -228,8 +239,12 @@ impl Index {
                 Ok(Flow::Stop)
             })?;
             let Some([batch, run, tag, first, last, txn]) = found else { continue };
+            let (run, writer) = (run?, self.names.user(log));
+            if !self.takes(run, source.user, writer)? {
+                continue;
+            }
             self.names.tangle(&mut *self.db, txn?)?;
-            let wanted = of_tag.entry((run?, tag?)).or_insert((i64::MAX, i64::MIN, HashMap::new()));
+            let wanted = of_tag.entry((run, tag?)).or_insert((i64::MAX, i64::MIN, HashMap::new()));
             (wanted.0, wanted.1) = (wanted.0.min(first?), wanted.1.max(last?));
             wanted.2.insert(batch?, rows);
         }
@@ -243,7 +258,7 @@ impl Index {
     }
 
     /// Rows of some batches that are there.
-    fn rows_of_batches(
+    pub(super) fn rows_of_batches(
         &mut self,
         run: RunId,
         tag: TagId,
@@ -261,7 +276,7 @@ impl Index {
         Ok(doomed)
     }
 
-    fn delete_rows(&mut self, run: RunId, tag: TagId, rows: &[Doomed], bury: bool) -> Result<()> {
+    pub(super) fn delete_rows(&mut self, run: RunId, tag: TagId, rows: &[Doomed], bury: bool) -> Result<()> {
         for row in rows {
             if bury {
                 let key = (run, tag, row.step, row.variable, row.curve);
@@ -297,6 +312,9 @@ impl Index {
             Ok(Flow::More)
         })?;
         for (kind, run, item) in declared {
+            if kind == RUN {
+                self.undeclared(run, self.names.writer(log)?, sequence as u64, record)?;
+            }
             let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
                        AND sequence = $5 AND record = $6";
             self.db.execute(sql, &[kind, run, item, log, sequence, record].map(Cell::Int))?;

@@ -3,9 +3,9 @@
 //! | table | key | holds |
 //! |---|---|---|
 //! | meta | name | layout version, id of the store, how often something was applied |
-//! | log | log | a writer, and the sequence up to which its log is applied |
+//! | log | log | a writer, the sequence up to which its log is applied, and the user who owns it |
 //! | batch | batch | where rows of attr come from: log, sequence, record, call; the order of the commit |
-//! | run | run | project and name; what is declared, in columns for people and as bytes for us |
+//! | run | run | project and name; what is declared, in columns for people and as bytes for us; its owner |
 //! | step | run, step | time; a row for each step that is declared, held, or has attributes |
 //! | variable_name | variable | name and version; the same number in all runs |
 //! | variable | run, variable | the declaration; type and shape of the array at the last step that has one |
@@ -17,7 +17,7 @@
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
 //! | span | tag, run | rows, least and greatest number, first and last step |
 //! | grave | | what was deleted as a whole, for what arrives later with an older order |
-//! | grave_id | log, sequence, record, row | attributes that were deleted one by one |
+//! | grave_id | log, sequence, record, row, uid | attributes that were deleted one by one, and by whom |
 //! | tomb | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
@@ -26,6 +26,10 @@
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
 //! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
 //! Stamps are kept as the 64 bits they are; SQL never compares them.
+//! `uid` is a user's number, -1 where it is not known. A run's `first` is the place of its oldest
+//! declaration, living or not, and whose it is; `annotate` is 1 where its owner alone annotates it, `shut` 1
+//! where attributes of others were left out for that. `owned` is 0 where nobody asked yet who is its `owner`,
+//! 1 where the store names none (the oldest declaration does), 2 where it does.
 
 use super::Dialect;
 
@@ -59,7 +63,7 @@ pub const TABLES: &[&str] = &[
 /// Types stand in braces; they differ between the dialects.
 const DDL: &str = "
 CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL);
-CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL);
+CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL, uid {int} NOT NULL);
 CREATE TABLE batch (batch {id}, log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
   call {int} NOT NULL, singles {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL,
   own {int} NOT NULL, txn {int} NOT NULL, bit {int} NOT NULL, run {int} NOT NULL, tag {int} NOT NULL,
@@ -68,7 +72,9 @@ CREATE UNIQUE INDEX batch_source ON batch (log, sequence, record);
 CREATE INDEX batch_txn ON batch (txn) WHERE txn <> 0;
 CREATE TABLE run (run {id}, project {text} NOT NULL, name {text} NOT NULL, declared {int} NOT NULL,
   job {text}, created {int}, notes {text}, grid {text}, params {text}, content {bytes},
+  annotate {int} NOT NULL, shut {int} NOT NULL, owned {int} NOT NULL, owner {int}, first {bytes},
   UNIQUE (name, project));
+CREATE INDEX run_unclaimed ON run (run) WHERE owned = 1;
 CREATE TABLE step (run {int} NOT NULL, step {int} NOT NULL, declared {int} NOT NULL, time {real},
   PRIMARY KEY (run, step)) {clustered};
 CREATE TABLE variable_name (variable {id}, name {text} NOT NULL, version {int} NOT NULL,
@@ -100,7 +106,8 @@ CREATE TABLE grave (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL
   decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL,
   PRIMARY KEY (log, sequence, record, place)) {clustered};
 CREATE TABLE grave_id (log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
-  row {int} NOT NULL, txn {int} NOT NULL, PRIMARY KEY (log, sequence, record, row)) {clustered};
+  row {int} NOT NULL, uid {int} NOT NULL, txn {int} NOT NULL,
+  PRIMARY KEY (log, sequence, record, row, uid)) {clustered};
 CREATE TABLE tomb (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
   curve {int} NOT NULL, batch {int} NOT NULL, row {int} NOT NULL, region {bytes},
   PRIMARY KEY (run, tag, step, variable, curve, batch, row)) {clustered};

@@ -31,10 +31,10 @@ use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 
-use super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait, schema, vfs};
+use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, schema, vfs};
 
-/// How long one waits for a process that applies.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// Cache of pages, in KiB.
 const CACHE_KIB: i64 = 64 * 1024;
 /// Statements that stay prepared; there are fewer.
@@ -47,14 +47,22 @@ const INSERT: &str = "INSERT INTO attr (run, tag, step, variable, curve, batch, 
 pub struct Sqlite {
     connection: Connection,
     path: Option<PathBuf>,
+    patience: Duration,
 }
 
 impl Sqlite {
-    /// Opens or makes the file. Denied where the user may not write, Corrupt where it is no database, Conflict
-    /// where it is one of a later release.
+    /// Opens or makes the file, no part of whose path may be a symbolic link. Denied where the user may not
+    /// write, Corrupt where it is no database, Conflict where it is one of a later release.
     pub fn open(path: &Path) -> Result<Sqlite> {
+        Sqlite::open_within(path, PATIENCE)
+    }
+
+    /// As [`open`](Sqlite::open), with another [patience](Database::set_patience) from the beginning.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Sqlite> {
+        super::fork::ready()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         vfs::register()?;
         match header(path) {
@@ -70,13 +78,14 @@ impl Sqlite {
         }
         let connection = Connection::open_with_flags_and_vfs(path, flags, vfs::NAME)
             .map_err(|cause| error(Some(path), "open", cause))?;
-        Sqlite::prepared(connection, Some(path.to_owned()))
+        Sqlite::prepared(connection, Some(path.to_owned()), patience)
     }
 
     /// A database in memory, gone with this value.
     pub fn memory() -> Result<Sqlite> {
+        super::fork::ready()?;
         let connection = Connection::open_in_memory().map_err(|cause| error(None, "open", cause))?;
-        Sqlite::prepared(connection, None)
+        Sqlite::prepared(connection, None, PATIENCE)
     }
 
     /// Where the file is; `None` in memory.
@@ -84,10 +93,10 @@ impl Sqlite {
         self.path.as_deref()
     }
 
-    fn prepared(connection: Connection, path: Option<PathBuf>) -> Result<Sqlite> {
-        let db = Sqlite { connection, path };
+    fn prepared(connection: Connection, path: Option<PathBuf>, patience: Duration) -> Result<Sqlite> {
+        let db = Sqlite { connection, path, patience };
         db.mapped("open", |c| {
-            c.busy_timeout(PATIENCE)?;
+            c.busy_timeout(patience)?;
             c.set_prepared_statement_cache_capacity(STATEMENTS);
             // The size of pages holds for a new file alone; a WAL of one is made by the same statement.
             c.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA mmap_size = 0;"))?;
@@ -253,16 +262,22 @@ impl Database for Sqlite {
         Dialect::Sqlite
     }
 
+    fn set_patience(&mut self, limit: Duration) -> Result<()> {
+        self.patience = limit;
+        self.mapped("open", |c| c.busy_timeout(limit))
+    }
+
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
         if vfs::is_damaged(&self.connection) {
             // Met where SQLite tells nobody: as it copied its journal into the file.
             let cause = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
             return Err(error(self.path.as_deref(), "begin in", cause));
         }
+        let patience = self.patience;
         let done = self.mapped("begin in", |c| {
-            c.busy_timeout(if write && wait == Wait::No { Duration::ZERO } else { PATIENCE })?;
+            c.busy_timeout(if write && wait == Wait::No { Duration::ZERO } else { patience })?;
             let done = c.prepare_cached(if write { "BEGIN IMMEDIATE" } else { "BEGIN" })?.raw_execute();
-            c.busy_timeout(PATIENCE)?;
+            c.busy_timeout(patience)?;
             match done {
                 Err(cause) if wait == Wait::No && busy(&cause) => return Ok(false),
                 done => done?,
@@ -475,5 +490,11 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
         _ => (ErrorKind::Internal, "report it"),
     };
     let place = path.map_or("a database in memory".to_owned(), |path| path.display().to_string());
-    Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint).with_source(cause)
+    let said = Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint);
+    match code_of(&cause) {
+        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => {
+            said.with_source(Busy(cause.to_string()))
+        }
+        _ => said.with_source(cause),
+    }
 }

@@ -34,9 +34,10 @@ CREATE VIEW series_of_attributes AS SELECT r.project, r.name AS run, t.name AS t
 CREATE VIEW attributes AS SELECT r.project, r.name AS run, t.name AS tag, t.shown AS tag_version, t.unit,
   NULLIF(a.step, {none}) AS step, n.name AS variable, n.version AS variable_version,
   a.kind AS value_type, a.num AS number, {text} AS text, {bool} AS bool, {datetime} AS datetime,
-  a.region AS box
+  a.region AS box, l.uid
   FROM attr a JOIN run r ON r.run = a.run JOIN tag t ON t.tag = a.tag
-  LEFT JOIN variable_name n ON n.variable = a.variable;
+  LEFT JOIN variable_name n ON n.variable = a.variable
+  LEFT JOIN batch b ON b.batch = a.batch LEFT JOIN log l ON l.log = b.log;
 ";
 
 const TYPES: &str = "CASE kind WHEN 1 THEN 'bool' WHEN 2 THEN 'int' WHEN 3 THEN 'uint' WHEN 4 THEN 'float' \

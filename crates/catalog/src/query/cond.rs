@@ -1,6 +1,6 @@
 //! An expression as the executor carries it: it gets smaller as the executor learns where it is.
 //!
-//! [`Cond::of`] reads the expression once. [`Cond::known`] puts in what is known — the run, the tag, the
+//! [`Cond::of`] reads the expression once and refuses one that is too large to be walked by recursion. [`Cond::known`] puts in what is known — the run, the tag, the
 //! place of a series — and folds: whole runs, tags and series fall away where nothing can hold, and
 //! what is left for the rows are tests of the value and the box. [`Cond::test`] decides a row.
 //!
@@ -160,15 +160,24 @@ pub(super) trait Row {
 }
 
 impl Cond {
-    /// Reads an expression; related ones go into `beside`.
-    pub(super) fn of(expr: &Expr, beside: &mut Vec<Beside>) -> Cond {
+    /// Reads an expression, and the related ones in it.
+    ///
+    /// # Errors
+    /// Invalid where it is larger than [`Size::MOST`](fieldstone_core::value::Size::MOST).
+    pub(super) fn of(expr: &Expr) -> Result<(Cond, Vec<Beside>)> {
+        expr.size().check()?;
+        let mut beside = Vec::new();
+        Ok((Cond::read(expr, &mut beside), beside))
+    }
+
+    fn read(expr: &Expr, beside: &mut Vec<Beside>) -> Cond {
         match expr {
-            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::of(one, beside)).collect()),
-            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::of(one, beside)).collect()),
-            Expr::Not(inner) => Cond::Not(Box::new(Cond::of(inner, beside))),
+            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::read(one, beside)).collect()),
+            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::read(one, beside)).collect()),
+            Expr::Not(inner) => Cond::Not(Box::new(Cond::read(inner, beside))),
             Expr::Term(term) => Cond::Leaf(Leaf::of(term)),
             Expr::Related(place, inner) => {
-                let cond = Cond::of(inner, beside);
+                let cond = Cond::read(inner, beside);
                 beside.push(Beside { place: *place, cond });
                 Cond::Leaf(Leaf::Related(beside.len() - 1))
             }

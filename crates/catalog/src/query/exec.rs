@@ -188,7 +188,7 @@ pub(super) struct Exec<'t> {
     names: Option<Rc<VariableMap>>,
     variables: Option<(RunId, Rc<VariableMap>)>,
     times: Option<(RunId, Rc<HashMap<i64, f64>>)>,
-    sources: HashMap<i64, AttributeId>,
+    sources: HashMap<i64, (AttributeId, u32)>,
     /// What runs declared is asked for, whatever the condition.
     pub(super) by_decl: bool,
     /// Ranges of the curve that were worked out: many series have boxes of the same levels.
@@ -316,11 +316,11 @@ impl<'t> Exec<'t> {
         Ok(())
     }
 
-    /// The id of a row whose batch [`Exec::ids`] has seen.
-    pub(super) fn id(&self, batch: i64, row: i64) -> AttributeId {
+    /// The id of a row whose batch [`Exec::ids`] has seen, and the user who wrote it.
+    pub(super) fn id(&self, batch: i64, row: i64) -> (AttributeId, u32) {
         let none = AttributeId { writer: fieldstone_format::Id::NONE, sequence: 0, record: 0, row: 0 };
-        let first = self.sources.get(&batch).copied().unwrap_or(none);
-        AttributeId { row: first.row.wrapping_add(u32::try_from(row).unwrap_or(0)), ..first }
+        let (first, user) = self.sources.get(&batch).copied().unwrap_or((none, u32::MAX));
+        (AttributeId { row: first.row.wrapping_add(u32::try_from(row).unwrap_or(0)), ..first }, user)
     }
 
     /// Runs that a condition does not rule out, by project and name; what they declared only where the

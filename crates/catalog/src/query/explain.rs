@@ -17,8 +17,7 @@ use crate::engine::{Flow, Tables};
 /// See [`run`](super::run).
 pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     const SHOWN: usize = 100;
-    let mut beside = Vec::new();
-    let cond = Cond::of(&query.expr, &mut beside);
+    let (cond, beside) = Cond::of(&query.expr)?;
     let mut exec = Exec::new(tables, beside);
     exec.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;

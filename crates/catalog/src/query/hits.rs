@@ -44,6 +44,8 @@ pub struct HitRef<'a> {
     pub value: Value,
     /// Its own box: start and count; `None` for the whole variable, step or run.
     pub region: Option<(&'a [i64], &'a [i64])>,
+    /// The user who wrote it.
+    pub user: u32,
     /// Which attribute it is.
     pub id: AttributeId,
 }
@@ -63,6 +65,7 @@ impl HitRef<'_> {
             unit: self.unit.clone(),
             value: self.value,
             region: self.region.map(|(start, count)| (start.to_vec(), count.to_vec())),
+            user: self.user,
             id: self.id,
         }
     }
@@ -81,8 +84,7 @@ pub fn run(
     query: &Query,
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
-    let mut beside = Vec::new();
-    let cond = Cond::of(&query.expr, &mut beside);
+    let (cond, beside) = Cond::of(&query.expr)?;
     let mut exec = Exec::new(tables, beside);
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.stats)
@@ -106,8 +108,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// # Errors
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
-    let mut beside = Vec::new();
-    let cond = Cond::of(&query.expr, &mut beside);
+    let (cond, beside) = Cond::of(&query.expr)?;
     let plain = query.pick.is_none() && query.limit.is_none() && beside.is_empty();
     let mut exec = Exec::new(tables, beside);
     let mut hit_count = 0;
@@ -328,6 +329,7 @@ impl Held {
                 unit: &hit.unit,
                 value: hit.value,
                 region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+                user: hit.user,
                 id: hit.id,
             },
             unit: &unit,
@@ -520,6 +522,7 @@ impl Out for Emit<'_, '_> {
             }
             let bounds = batch.bounds(&row);
             let variable = unit.variable(row.variable);
+            let (id, user) = exec.id(row.batch, row.row);
             let lent = RowRef {
                 hit: HitRef {
                     project: &unit.run.project,
@@ -532,7 +535,8 @@ impl Out for Emit<'_, '_> {
                     tag_version: unit.tag.version,
                     unit: &unit.tag.unit,
                     region: bounds.filter(|_| row.own),
-                    id: exec.id(row.batch, row.row),
+                    user,
+                    id,
                     value: row.value,
                 },
                 unit: &unit,

@@ -74,8 +74,7 @@ struct Listing<'t, 'q> {
 
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
-        let mut beside = Vec::new();
-        let cond = Cond::of(&query.expr, &mut beside);
+        let (cond, beside) = Cond::of(&query.expr)?;
         let attributes = cond.has(&Leaf::of_attributes);
         let mut exec = Exec::new(tables, beside);
         if attributes {
@@ -269,7 +268,7 @@ pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
     let ids: Vec<RunId> = ids.into_iter().collect();
     for some in ids.chunks(512) {
         let found = list.exec.tables.runs(&RunSelect::Ids(some.to_vec()))?;
-        rows.extend(found.into_iter().map(|row| RunInfo { decl: row.decl, declared: row.declared }));
+        rows.extend(found.into_iter().map(RunInfo::of));
     }
     rows.sort_by(|a, b| a.decl.run.cmp(&b.decl.run));
     for (key, down) in query.order.iter().rev() {

@@ -15,6 +15,7 @@ mod region;
 mod relate;
 mod results;
 mod rows;
+mod size;
 mod table;
 pub mod text;
 
@@ -133,7 +134,8 @@ pub enum Where {
     Overlapping,
 }
 
-/// An expression over terms.
+/// An expression over terms, as large as [`Size::MOST`](fieldstone_core::value::Size::MOST) says: every call refuses
+/// a larger one.
 #[derive(Debug, Clone)]
 pub enum Expr {
     /// All hold; of none: everything.
@@ -228,6 +230,8 @@ pub struct Hit {
     pub value: Value,
     /// The box: start and count; `None` for the whole variable, step or run.
     pub region: Option<Box64>,
+    /// The user who wrote it, by number.
+    pub user: u32,
     /// Which attribute it is.
     pub id: fieldstone_format::catalog::AttributeId,
 }

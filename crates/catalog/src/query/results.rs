@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::RunRow;
 use fieldstone_format::catalog::{RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 /// A run that was found.
@@ -11,6 +12,15 @@ pub struct RunInfo {
     pub decl: RunDecl,
     /// Whether `create_run` declared it; else fields name it.
     pub declared: bool,
+    /// The user who declared it first; the owner, where the store names no other.
+    pub first: Option<u32>,
+}
+
+impl RunInfo {
+    /// What a row of the tables says.
+    pub fn of(row: RunRow) -> RunInfo {
+        RunInfo { decl: row.decl, declared: row.declared, first: row.first }
+    }
 }
 
 /// A step that was found.

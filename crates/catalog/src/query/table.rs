@@ -48,6 +48,8 @@ pub struct HitTable {
     pub start: Vec<i64>,
     /// Extents, in elements.
     pub count: Vec<i64>,
+    /// The user who wrote it, by number.
+    pub user: Vec<u32>,
     /// Which attribute it is.
     pub id: Vec<AttributeId>,
     /// Rows of attr that were read to find these.
@@ -119,6 +121,7 @@ impl HitTable {
             unit: self.unit.text(row)?,
             value,
             region,
+            user: self.user[row],
             id: self.id[row],
         })
     }
@@ -158,6 +161,7 @@ impl TableBuilder {
             table.count.extend_from_slice(count);
         }
         table.offsets.push(table.start.len() as u64);
+        table.user.push(hit.user);
         table.id.push(hit.id);
     }
 

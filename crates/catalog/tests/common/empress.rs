@@ -263,6 +263,7 @@ pub fn world() -> World {
             grid: None,
             notes: None,
             outside: None,
+            annotate: Default::default(),
         });
     }
     for (name, version, kind) in [

@@ -73,6 +73,7 @@ pub fn rows(commit: &Commit) -> impl Iterator<Item = FieldRow> {
             run: key.run.clone(),
             variable: key.variable.clone(),
             step: key.step,
+            user: commit.user,
             sequence: commit.sequence,
             transaction: commit.transaction,
             removal: *what == What::Removed,

@@ -10,8 +10,8 @@ use fieldstone_catalog::engine::{Flow, Probe};
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, StepDecl, TagDecl, Values,
-    VariableDecl, VariableName,
+    Annotate, AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, StepDecl,
+    TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::SideRecord;
 
@@ -40,6 +40,7 @@ type Order = (u64, Id);
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub writer: Id,
+    pub user: u32,
     pub sequence: u64,
     pub stamp: u64,
     pub transaction: Option<Id>,
@@ -61,6 +62,10 @@ pub struct Turn {
 pub struct History {
     pub logs: Vec<Vec<Commit>>,
     pub turns: BTreeMap<Id, Vec<Turn>>,
+    /// Who owns a run by what the store says; nobody may have written.
+    pub claims: BTreeMap<RunName, u32>,
+    /// Who owns the folder of logs, if that is known.
+    pub folder: Option<u32>,
 }
 
 fn id(n: u64) -> Id {
@@ -144,6 +149,7 @@ fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
             grid: None,
             notes: None,
             outside: None,
+            annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
         }]),
         1 => {
             let time = [None, Some(1.0), Some(2.0)][dice.roll(3) as usize];
@@ -191,12 +197,13 @@ fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
 }
 
 impl History {
-    pub fn random(dice: &mut Dice) -> History {
+    pub fn random(dice: &mut Dice, users: u64) -> History {
         let writers = 1 + dice.roll(3);
         let transactions: Vec<Id> = (100..103).map(id).collect();
         let mut logs = Vec::new();
         for writer in 0..writers {
             let (mut sequence, mut stamp) = (0, dice.roll(20));
+            let user = dice.roll(users) as u32;
             let mut log = Vec::new();
             for _ in 0..1 + dice.roll(8) {
                 sequence += 1 + dice.roll(2);
@@ -213,7 +220,8 @@ impl History {
                     fields::change(dice, &log, &mut changes);
                 }
                 let writer = id(writer);
-                log.push(Commit { writer, sequence, stamp, transaction, records, side, fields: changes });
+                let fields = changes;
+                log.push(Commit { writer, user, sequence, stamp, transaction, records, side, fields });
             }
             logs.push(log);
         }
@@ -245,29 +253,76 @@ impl History {
             }
             turns.insert(transaction, made);
         }
-        History { logs, turns }
+        let mut claims = BTreeMap::new();
+        for _ in 0..if users > 1 { dice.roll(4) } else { 0 } {
+            // One more than there are: who owns it may not have written.
+            claims.insert(run_name(dice), dice.roll(users + 1) as u32);
+        }
+        // Fields make an owner, and entries of others do not come.
+        if users > 1 {
+            for commit in logs.iter_mut().flatten() {
+                let user = commit.user;
+                commit.fields.retain(|key, _| *claims.entry(key.run.clone()).or_insert(user) == user);
+            }
+        }
+        let folder = dice.one_in(2).then(|| dice.roll(users) as u32);
+        History { logs, turns, claims, folder }
+    }
+
+    /// The user of the oldest declaration of a run that is visible, living or deleted, those of who owns the
+    /// folder before all others; whether it is of another.
+    fn oldest(&self, run: &RunName) -> Option<(bool, u32)> {
+        let declared = self.logs.iter().flatten().filter_map(|commit| {
+            let of = |record: &Record| matches!(record, Record::Runs(all) if all[0].run == *run);
+            let i = commit.records.iter().position(of)?;
+            let (stamp, decider) = self.seen(commit, commit.records[i].kind_bit())?;
+            let guest = self.folder != Some(commit.user);
+            Some((guest, stamp, decider, commit.stamp, commit.writer, commit.sequence, commit.user))
+        });
+        declared.min().map(|(guest, .., user)| (guest, user))
+    }
+
+    /// Who owns a run.
+    fn owner(&self, run: &RunName) -> Option<u32> {
+        match self.oldest(run) {
+            Some((false, user)) => Some(user),
+            oldest => self.claims.get(run).copied().or(oldest.map(|(_, user)| user)),
+        }
     }
 
     fn decision(&self, transaction: Id, known: usize) -> Option<Decision> {
         let turns: Vec<Turn> = self.turns[&transaction][..known].to_vec();
         let last = turns.last()?.clone();
         let shown = turns.clone();
-        Some(Decision {
+        let closed = turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX));
+        Some(Decision::of_one_user(
             transaction,
-            committed: last.kinds.is_some(),
-            closed: turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX)),
-            kinds: last.kinds.unwrap_or(0),
-            order: last.order,
-            visible: Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
-        })
+            (last.kinds.is_some(), closed, last.kinds.unwrap_or(0)),
+            last.order,
+            Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
+        ))
     }
 
     /// Applies everything in a random order of logs, in random portions, some of it again and again.
     pub fn apply(&self, index: &mut Index, dice: &mut Dice) {
         let mut at = vec![0; self.logs.len()];
         let mut known: BTreeMap<Id, usize> = self.turns.keys().map(|id| (*id, 0)).collect();
+        let mut claims: BTreeMap<RunName, u32> = BTreeMap::new();
+        let mut many = dice.one_in(2);
         loop {
             let last = dice.one_in(6);
+            let mut upto = Vec::new();
+            for (at, log) in at.iter().zip(&self.logs) {
+                upto.push(if last { log.len() } else { (*at + dice.roll(3) as usize).min(log.len()) });
+            }
+            claims.extend(self.claims.clone().into_iter().filter(|_| last || dice.one_in(3)));
+            // Users are looked at when there is a second one, at the latest.
+            let there = self.logs.iter().zip(&upto).flat_map(|(log, upto)| &log[..*upto]).map(|c| c.user);
+            many |= there.chain(claims.values().copied()).collect::<BTreeSet<u32>>().len() > 1;
+            let owners = claims.clone();
+            let of = move |run: &RunName| owners.get(run).copied();
+            let of = many.then(|| Arc::new(of) as fieldstone_catalog::engine::OwnerOf);
+            index.set_owners(of, self.folder);
             assert!(index.begin_apply(Wait::Yes).unwrap());
             for (id, known) in &mut known {
                 let all = self.turns[id].len();
@@ -277,55 +332,67 @@ impl History {
                 known.iter().filter_map(|(id, known)| self.decision(*id, *known)).collect();
             let mut decided = index.apply_decisions(decisions.clone()).unwrap();
             let mut from = at.clone();
-            for (at, log) in at.iter_mut().zip(&self.logs) {
-                *at = if last { log.len() } else { (*at + dice.roll(3) as usize).min(log.len()) };
-            }
+            at = upto;
             if decided.rebuild {
                 index.clear().unwrap();
-                decided = index.apply_decisions(decisions).unwrap();
+                decided = index.apply_decisions(decisions.clone()).unwrap();
                 assert!(!decided.rebuild);
                 from = vec![0; self.logs.len()];
             } else if dice.one_in(2) {
                 from.iter_mut().for_each(|from| *from = dice.roll(*from as u64 + 1) as usize);
             }
-            let mut order: Vec<usize> = (0..self.logs.len()).collect();
-            order.rotate_left(dice.roll(self.logs.len() as u64) as usize);
             for (log, at) in self.logs.iter().zip(&at) {
                 let again =
                     |commit: &&Commit| commit.transaction.is_some_and(|id| decided.fields.contains(&id));
                 let rows = log[..*at].iter().filter(again).flat_map(fields::rows);
                 index.apply_entries(log[0].writer, &shuffled(rows.collect(), dice)).unwrap();
             }
-            for i in order {
-                let rows = self.logs[i][from[i]..at[i]].iter().flat_map(fields::rows);
-                index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
-                for commit in &self.logs[i][from[i]..at[i]] {
-                    let Commit { writer, sequence, stamp, transaction, side, .. } = commit;
-                    let commit = CommitRef {
-                        writer: *writer,
-                        sequence: *sequence,
-                        stamp: *stamp,
-                        transaction: *transaction,
-                        side,
-                    };
-                    index.apply_commit(&commit).unwrap();
-                    if dice.one_in(2) {
-                        index.set_watermark(*writer, *sequence).unwrap();
-                    }
-                }
-                if let Some(commit) = self.logs[i][..at[i]].last() {
-                    index.set_watermark(commit.writer, commit.sequence).unwrap();
-                }
-            }
+            self.apply_logs(index, dice, &from, &at);
             // The store that is asked may be ahead of what is applied.
             let ahead = dice.one_in(3);
-            let upto = if ahead { self.logs.iter().map(Vec::len).collect() } else { at.clone() };
+            let upto: Vec<usize> = if ahead { self.logs.iter().map(Vec::len).collect() } else { at.clone() };
             let all = self.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
             let standing = fields::standing(self, &upto, if ahead { &all } else { &known });
             fields::recheck(index, &standing, dice);
+            let mut rounds = 0;
+            while index.contested().unwrap() {
+                rounds += 1;
+                assert!(rounds < 3, "tables that are contested again and again");
+                index.clear_contested().unwrap();
+                assert!(!index.apply_decisions(decisions.clone()).unwrap().rebuild);
+                self.apply_logs(index, dice, &vec![0; self.logs.len()], &at);
+                fields::recheck(index, &standing, dice);
+            }
             index.end_apply().unwrap();
             if last {
                 return;
+            }
+        }
+    }
+
+    fn apply_logs(&self, index: &mut Index, dice: &mut Dice, from: &[usize], to: &[usize]) {
+        let mut order: Vec<usize> = (0..self.logs.len()).collect();
+        order.rotate_left(dice.roll(self.logs.len() as u64) as usize);
+        for i in order {
+            let rows = self.logs[i][from[i]..to[i]].iter().flat_map(fields::rows);
+            index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
+            for commit in &self.logs[i][from[i]..to[i]] {
+                let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
+                let commit = CommitRef {
+                    writer: *writer,
+                    user: *user,
+                    sequence: *sequence,
+                    stamp: *stamp,
+                    transaction: *transaction,
+                    side,
+                };
+                index.apply_commit(&commit).unwrap();
+                if dice.one_in(2) {
+                    index.set_watermark(*writer, *sequence).unwrap();
+                }
+            }
+            if let Some(commit) = self.logs[i][..to[i]].last() {
+                index.set_watermark(commit.writer, commit.sequence).unwrap();
             }
         }
     }
@@ -375,17 +442,18 @@ struct Attribute {
     value: Value,
     place: Place,
     id: AttributeId,
+    user: u32,
 }
 
 /// What the plain model says there is, as lines.
 pub fn expected(history: &History) -> BTreeSet<String> {
     let mut attributes: Vec<Attribute> = Vec::new();
-    let mut removals: Vec<(Removal, Place)> = Vec::new();
-    let mut gone: BTreeSet<AttributeId> = BTreeSet::new();
+    let mut removals: Vec<(Removal, Place, u32)> = Vec::new();
+    let mut gone: BTreeSet<(AttributeId, u32)> = BTreeSet::new();
     // Names of what is declared, what it says, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for commit in history.logs.iter().flatten() {
-        let mut call = 0;
+        let (mut call, user) = (0, commit.user);
         for (i, record) in commit.records.iter().enumerate() {
             if matches!(record, Record::Attributes(batch) if !batch.continues) {
                 call = i;
@@ -393,26 +461,26 @@ pub fn expected(history: &History) -> BTreeSet<String> {
             let Some((stamp, decider)) = history.seen(commit, record.kind_bit()) else { continue };
             let place = |call, row| (stamp, decider, commit.stamp, commit.writer, commit.sequence, call, row);
             match record {
-                Record::Runs(all) => runs.extend(all.iter().map(|run| (run.clone(), place(i, 0)))),
+                Record::Runs(all) => runs.extend(all.iter().map(|run| (run.clone(), user, place(i, 0)))),
                 Record::Steps(run, all) => {
-                    steps.extend(all.iter().map(|step| (run.clone(), *step, place(i, 0))));
+                    steps.extend(all.iter().map(|step| (run.clone(), *step, user, place(i, 0))));
                 }
                 Record::Variables(run, all) => {
-                    variables.extend(all.iter().map(|one| (run.clone(), one.clone(), place(i, 0))));
+                    variables.extend(all.iter().map(|one| (run.clone(), one.clone(), user, place(i, 0))));
                 }
-                Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), place(i, 0)))),
+                Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), user, place(i, 0)))),
                 Record::Remove(all) => {
                     for removal in all {
                         if let Removal::Attributes(ids) = removal {
                             gone.extend(ids.iter().map(|id| match id.writer {
                                 Id::NONE => {
                                     let (writer, sequence) = (commit.writer, commit.sequence);
-                                    AttributeId { writer, sequence, ..*id }
+                                    (AttributeId { writer, sequence, ..*id }, user)
                                 }
-                                _ => *id,
+                                _ => (*id, user),
                             }));
                         }
-                        removals.push((removal.clone(), place(i, 0)));
+                        removals.push((removal.clone(), place(i, 0), user));
                     }
                 }
                 Record::Attributes(batch) => {
@@ -432,19 +500,58 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                                 record: i as u32,
                                 row: row as u32,
                             },
+                            user,
                         });
                     }
                 }
             }
         }
     }
-    let removed = |place: &Place, covers: &dyn Fn(&Removal) -> bool| {
-        removals.iter().any(|(removal, at)| at > place && covers(removal))
+    let owner = |run: &RunName| history.owner(run);
+    // What `by` deletes takes what `of` wrote, if they are one or the run is his.
+    let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
+    let removed = |run: Option<&RunName>, user: u32, place: &Place, covers: &dyn Fn(&Removal) -> bool| {
+        removals.iter().any(|(removal, at, by)| at > place && covers(removal) && takes(run, *by, user))
     };
+    runs.retain(|(run, user, at)| {
+        !removed(Some(&run.run), *user, at, &|r| *r == Removal::Run(run.run.clone()))
+    });
+    steps.retain(|(run, step, user, at)| {
+        let covers =
+            |r: &Removal| *r == Removal::Run(run.clone()) || *r == Removal::Step(run.clone(), step.number);
+        !removed(Some(run), *user, at, &covers)
+    });
+    variables.retain(|(run, one, user, at)| {
+        let whole = Removal::Run(run.clone());
+        let covers = |r: &Removal| *r == whole || *r == Removal::Variable(run.clone(), one.variable.clone());
+        !removed(Some(run), *user, at, &covers)
+    });
+    tags.retain(|(tag, user, at)| !removed(None, *user, at, &|r| *r == Removal::Tag(tag.clone())));
+    // What others than the owner declare does not count.
+    let counts = |run: &RunName, user: u32| owner(run).is_none_or(|owner| owner == user);
+    let mut conflicts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut note = |what: String, counted: bool| {
+        if !counted {
+            *conflicts.entry(what).or_default() += 1;
+        }
+        counted
+    };
+    runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
+    steps.retain(|(run, step, user, _)| {
+        note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
+    });
+    variables.retain(|(run, one, user, _)| {
+        note(format!("variable '{}' of {}", one.variable.name, text(run)), counts(run, *user))
+    });
+    let closed = |run: &RunName| {
+        let oldest = runs.iter().filter(|(decl, ..)| decl.run == *run).min_by_key(|(.., at)| *at);
+        oldest.is_some_and(|(decl, ..)| decl.annotate == Annotate::Owner)
+    };
+    attributes.retain(|a| !closed(&a.run) || owner(&a.run) == Some(a.user));
     let living: Vec<&Attribute> = (attributes.iter())
         .filter(|a| {
-            !gone.contains(&a.id)
-                && !removed(&a.place, &|removal| match removal {
+            !gone.iter().any(|(id, by)| *id == a.id && takes(Some(&a.run), *by, a.user))
+                && !removed(Some(&a.run), a.user, &a.place, &|removal| match removal {
                     Removal::Run(run) => *run == a.run,
                     Removal::Step(run, step) => *run == a.run && Some(*step) == a.step,
                     Removal::Variable(run, name) => *run == a.run && Some(name) == a.variable.as_ref(),
@@ -453,6 +560,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 })
                 && !attributes.iter().any(|b| {
                     b.place > a.place
+                        && b.user == a.user
                         && b.run == a.run
                         && b.tag == a.tag
                         && b.step == a.step
@@ -461,26 +569,17 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 })
         })
         .collect();
-    runs.retain(|(run, at)| !removed(at, &|r| *r == Removal::Run(run.run.clone())));
-    steps.retain(|(run, step, at)| {
-        !removed(at, &|r| *r == Removal::Run(run.clone()) || *r == Removal::Step(run.clone(), step.number))
-    });
-    variables.retain(|(run, one, at)| {
-        let whole = Removal::Run(run.clone());
-        !removed(at, &|r| *r == whole || *r == Removal::Variable(run.clone(), one.variable.clone()))
-    });
-    tags.retain(|(tag, at)| !removed(at, &|r| *r == Removal::Tag(tag.clone())));
-    runs.sort_by_key(|(_, at)| *at);
+    runs.sort_by_key(|(.., at)| *at);
     steps.sort_by_key(|(.., at)| *at);
     variables.sort_by_key(|(.., at)| *at);
-    tags.sort_by_key(|(_, at)| *at);
+    tags.sort_by_key(|(.., at)| *at);
 
     let mut lines = BTreeSet::new();
     for a in &living {
         let AttributeId { writer, sequence, record, row } = a.id;
         lines.insert(format!(
-            "attribute {:?} {:?} {:?} {:?} {:?} {:?} {writer} {sequence} {record} {row}",
-            a.run, a.tag, a.step, a.variable, a.region, a.value
+            "attribute {:?} {:?} {:?} {:?} {:?} {:?} {} {writer} {sequence} {record} {row}",
+            a.run, a.tag, a.step, a.variable, a.region, a.value, a.user
         ));
     }
     let mut sums: BTreeMap<String, (u64, f64, f64)> = BTreeMap::new();
@@ -507,11 +606,11 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         format!("{name} {n} {numbers:?}")
     }));
     // Runs, steps and variables: the oldest declaration, or what stands on them.
-    let mut run_names: BTreeSet<RunName> = runs.iter().map(|(run, _)| run.run.clone()).collect();
+    let mut run_names: BTreeSet<RunName> = runs.iter().map(|(run, ..)| run.run.clone()).collect();
     let mut step_names: BTreeSet<(RunName, i64)> = BTreeSet::new();
     let mut variable_names: BTreeSet<(RunName, VariableName)> = BTreeSet::new();
-    step_names.extend(steps.iter().map(|(run, step, _)| (run.clone(), step.number)));
-    variable_names.extend(variables.iter().map(|(run, one, _)| (run.clone(), one.variable.clone())));
+    step_names.extend(steps.iter().map(|(run, step, ..)| (run.clone(), step.number)));
+    variable_names.extend(variables.iter().map(|(run, one, ..)| (run.clone(), one.variable.clone())));
     let upto: Vec<usize> = history.logs.iter().map(Vec::len).collect();
     let decided = history.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
     let standing = fields::standing(history, &upto, &decided);
@@ -530,26 +629,25 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     run_names.extend(variable_names.iter().map(|(run, _)| run.clone()));
     for run in run_names {
         let all: Vec<&RunDecl> =
-            runs.iter().filter(|(decl, _)| decl.run == run).map(|(decl, _)| decl).collect();
-        let differ = all.iter().filter(|decl| format!("{:?}", decl.params) != format!("{:?}", all[0].params));
-        let shown = all.first().map(|decl| (&decl.params, decl.created));
+            runs.iter().filter(|(decl, ..)| decl.run == run).map(|(decl, ..)| decl).collect();
+        let differ = all.iter().filter(|decl| said(decl) != said(all[0]));
+        let shown = all.first().map(|decl| (&decl.params, decl.created, decl.annotate));
         lines.insert(format!("run {run:?} {shown:?}"));
-        lines.extend(differ.enumerate().map(|(i, _)| format!("conflict {} {i}", text(&run))));
+        *conflicts.entry(text(&run)).or_default() += differ.count();
     }
     for (run, number) in step_names {
         let times: Vec<f64> = (steps.iter())
-            .filter(|(r, step, _)| *r == run && step.number == number)
-            .filter_map(|(_, step, _)| step.time)
+            .filter(|(r, step, ..)| *r == run && step.number == number)
+            .filter_map(|(_, step, ..)| step.time)
             .collect();
         lines.insert(format!("step {run:?} {number} {:?}", times.first()));
         let differ = times.iter().filter(|time| **time != times[0]);
-        lines
-            .extend(differ.enumerate().map(|(i, _)| format!("conflict step {number} of {} {i}", text(&run))));
+        *conflicts.entry(format!("step {number} of {}", text(&run))).or_default() += differ.count();
     }
     for (run, name) in variable_names {
         let shapes: Vec<_> = (variables.iter())
-            .filter(|(r, one, _)| *r == run && one.variable == name)
-            .map(|(_, one, _)| one.shape.clone())
+            .filter(|(r, one, ..)| *r == run && one.variable == name)
+            .map(|(_, one, ..)| one.shape.clone())
             .collect();
         let (dtype, shape) = fields::says(&standing, &run, &name).unzip();
         let shape = shapes.first().cloned().flatten().or(shape);
@@ -557,11 +655,14 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         lines.insert(format!("variable {run:?} {name:?} declared {declared} {dtype:?} {shape:?}"));
         let differ = shapes.iter().filter(|shape| **shape != shapes[0]);
         let what = format!("variable '{}' of {}", name.name, text(&run));
-        lines.extend(differ.enumerate().map(|(i, _)| format!("conflict {what} {i}")));
+        *conflicts.entry(what).or_default() += differ.count();
+    }
+    for (what, n) in conflicts {
+        lines.extend((0..n).map(|i| format!("conflict {what} {i}")));
     }
     // Tags: declared ones by age, then others; who asks first for a version has it.
     let mut order: Vec<TagDecl> = Vec::new();
-    for (tag, _) in &tags {
+    for (tag, ..) in &tags {
         if !order.contains(tag) {
             order.push(tag.clone());
         }
@@ -587,6 +688,11 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     lines
 }
 
+/// What two declarations of a run may contradict each other in.
+fn said(decl: &RunDecl) -> String {
+    format!("{:?} {:?}", decl.params, decl.annotate)
+}
+
 fn text(run: &RunName) -> String {
     match run.project.as_str() {
         "" => format!("run '{}'", run.name),
@@ -608,7 +714,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     }
     for row in &runs {
         let run = &row.decl.run;
-        let shown = row.declared.then_some((&row.decl.params, row.decl.created));
+        let shown = row.declared.then_some((&row.decl.params, row.decl.created, row.decl.annotate));
         lines.insert(format!("run {run:?} {shown:?}"));
         for step in index.steps(row.id, i64::MIN..=i64::MAX).unwrap() {
             lines.insert(format!("step {run:?} {} {:?}", step.step, step.time.as_ref()));
@@ -650,8 +756,8 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
             });
             assert_eq!(scanned.unwrap(), span.n);
             for (batch, row, text) in rows {
-                let AttributeId { writer, sequence, record, .. } = index.source(batch).unwrap();
-                lines.insert(format!("attribute {text} {writer} {sequence} {record} {row}"));
+                let (AttributeId { writer, sequence, record, .. }, user) = index.source(batch).unwrap();
+                lines.insert(format!("attribute {text} {user} {writer} {sequence} {record} {row}"));
             }
         }
     }
@@ -667,9 +773,9 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
 }
 
 /// One history, applied in two ways to databases that `open` makes: equal dumps, and equal to the model.
-pub fn check(seed: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
+pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
     let mut dice = Dice(seed);
-    let history = History::random(&mut dice);
+    let history = History::random(&mut dice, users);
     let mut dumps = Vec::new();
     for _ in 0..2 {
         let mut index = Index::open(open(), id(7)).unwrap();
@@ -679,12 +785,12 @@ pub fn check(seed: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
         let surplus: Vec<&String> = found.difference(&expected).collect();
         assert!(
             missing.is_empty() && surplus.is_empty(),
-            "seed {seed}\nmissing {missing:#?}\nsurplus {surplus:#?}"
+            "seed {seed}, {users} users\nmissing {missing:#?}\nsurplus {surplus:#?}"
         );
         index.begin_read().unwrap();
         dumps.push(index.dump().unwrap());
         index.end_read().unwrap();
         assert!(index.take_problems().is_empty());
     }
-    assert_eq!(dumps[0], dumps[1], "seed {seed}");
+    assert_eq!(dumps[0], dumps[1], "seed {seed}, {users} users");
 }

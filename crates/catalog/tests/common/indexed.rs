@@ -10,9 +10,10 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     let side: Vec<_> = world.seal().iter().map(|record| record.encode()).collect();
     let mut index = Index::open(db, store).unwrap();
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    let commit = CommitRef { writer: WRITER, sequence: 1, stamp: 1, transaction: None, side: &side };
+    let commit = CommitRef { writer: WRITER, user: 0, sequence: 1, stamp: 1, transaction: None, side: &side };
     index.apply_commit(&commit).unwrap();
     let field = |held: &super::world::Held| FieldRow {
+        user: 0,
         run: world.runs[held.run].run.clone(),
         variable: Some(held.variable.clone()),
         step: Some(held.step),

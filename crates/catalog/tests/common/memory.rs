@@ -149,6 +149,7 @@ impl Tables for Memory {
             id,
             decl: decl.clone(),
             declared: true,
+            first: None,
         });
         Ok(rows
             .filter(|row| match which {
@@ -265,7 +266,7 @@ impl Tables for Memory {
         }
         Ok(visited)
     }
-    fn source(&mut self, batch: i64) -> Result<AttributeId> {
-        Ok(self.sources[batch as usize])
+    fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)> {
+        Ok((self.sources[batch as usize], 0))
     }
 }

@@ -118,6 +118,7 @@ impl Paper {
             grid: None,
             notes: None,
             outside: None,
+            annotate: Default::default(),
         };
         let names = VARIABLES.map(|name| VariableName { name: name.into(), version: 0 });
         let variable = |name: &VariableName| VariableDecl {
@@ -201,7 +202,7 @@ impl Paper {
         let mut index = Index::open(db, store).unwrap();
         assert!(index.begin_apply(Wait::Yes).unwrap());
         let writer = Id([9; 16]);
-        let commit = CommitRef { writer, sequence: 1, stamp: 1, transaction: None, side: &side };
+        let commit = CommitRef { writer, user: 0, sequence: 1, stamp: 1, transaction: None, side: &side };
         index.apply_commit(&commit).unwrap();
         index.set_watermark(writer, 1).unwrap();
         index.end_apply().unwrap();

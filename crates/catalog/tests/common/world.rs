@@ -293,6 +293,7 @@ pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
             grid: None,
             notes: None,
             outside: rng.chance(15).then_some(Value::Bool(true)),
+            annotate: Default::default(),
         });
     }
     let tag_count = if dense { 2 } else { KINDS.len() };

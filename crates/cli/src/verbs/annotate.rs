@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fieldstone::catalog::Catalog;
 use fieldstone::catalog::query::Term;
-use fieldstone::catalog::records::{RunDecl, RunName, TagDecl};
+use fieldstone::catalog::records::{Annotate, RunDecl, RunName, TagDecl};
 use fieldstone::catalog::value::ValueType;
 use fieldstone::helper::{Helper, HelperOptions};
 use fieldstone::{Env, Error, ErrorKind, Result};
@@ -38,7 +38,7 @@ An attribute stands on the run, with --step on a step, with --variable on a vari
 it, in elements and half-open. The tag is made where there is none; its type is that of the values, or
 --type: bool int uint float text bytes datetime int_range float_range array json. Values are written as in
 queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text. A second value for the same
-place corrects the first.
+place corrects the first, but for one that another user gave.
 
 A table has a line of names first: tag, value, run, project, variable, version, step, box (75:81,60:81) or
 start and count (75 60; or start_0, start_1 …), unit, type, tag_version. What all rows share can be given as
@@ -46,6 +46,13 @@ an option instead. An empty cell is none. A file is taken whole or not at all, a
 one another. Parquet is read by a Python that has pyarrow (FIELDSTONE_PYTHON names one).
 
 With --json: attributes, runs and tags (how many), and the store's version.";
+
+/// Who may annotate a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Annotators {
+    All,
+    Owner,
+}
 
 /// Tag runs, steps and boxes of variables
 #[derive(Debug, Args)]
@@ -88,6 +95,9 @@ pub struct Arguments {
     /// Make the runs that are not there
     #[arg(long)]
     create: bool,
+    /// Who may annotate the runs that --create makes: all, each under the own name, or their owner alone
+    #[arg(long = "annotate", value_name = "WHO", value_enum, default_value = "all", requires = "create")]
+    annotators: Annotators,
     /// Take the rows of this CSV file; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     csv: Option<PathBuf>,
@@ -283,6 +293,10 @@ impl Taking<'_> {
             grid: None,
             notes: None,
             outside: None,
+            annotate: match self.arguments.annotators {
+                Annotators::All => Annotate::All,
+                Annotators::Owner => Annotate::Owner,
+            },
         };
         self.catalog.create_run(decl, true, self.transaction)
     }

@@ -20,9 +20,11 @@ Examples:
 
 Says what would go; with --doit it goes. A run takes its steps, variables and attributes with it, a step or
 a variable its attributes, a tag its attributes in all runs. Fields stay unless --fields is given. What is
-deleted can still be read with --at until it is purged.
+deleted can still be read with --at until it is purged. Everybody deletes what is his own: attributes that he
+wrote, and all of runs that he made.
 
-With --json: runs, steps, variables, tags, attributes, fields and done.";
+With --json: runs, steps, variables, tags, attributes, fields, others (attributes of other users that stay)
+and done.";
 
 /// What goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,6 +89,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| count(*n, word)).collect();
     let all = if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") };
     out.line(format_args!("{} {all}", if report.done { "deleted" } else { "would delete" }))?;
+    if report.others > 0 {
+        out.note(format_args!("{} of other users stay", count(report.others, "attribute")));
+    }
     if !report.done && !parts.is_empty() {
         out.note("nothing was deleted: give --doit to do it");
     }
@@ -101,6 +106,7 @@ fn document(report: &DeleteReport) -> serde_json::Value {
         "tags": report.tags,
         "attributes": report.attributes,
         "fields": report.fields,
+        "others": report.others,
         "done": report.done,
     })
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
+    Asking, Users, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
     value_cell, variable_cell, variable_name_cell,
 };
 use crate::output::{Done, Out};
@@ -24,11 +24,11 @@ Examples:
   fieldstone find store 'value>=300 and step=0:24' --count
 
 How queries are written: fieldstone help query. Where a program reads, a line has run, step, variable, tag,
-value, unit and box, with tabs between and - for what an attribute has not; a project stands before its run
+value, unit and box (and with --user who annotated), with tabs between and - for what an attribute has not; a project stands before its run
 (project:run), a version behind its variable (name;1), and a box is FROM:TO for each dimension.
 
 With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
-variable, variable_version, tag, tag_version, unit, type, value, start and count. With --by: groups with
+variable, variable_version, tag, tag_version, unit, type, value, start, count and user. With --by: groups with
 count, min, max and mean of the numbers; with --boxes the distinct boxes.";
 
 /// Find attributes by tag, value, place and time
@@ -46,6 +46,9 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", conflicts_with_all = ["boxes", "explain"])]
     #[arg(value_parser = ["run", "step", "variable", "tag"])]
     by: Vec<String>,
+    /// Print who annotated, too
+    #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
+    user: bool,
     /// Print the distinct boxes
     #[arg(long, conflicts_with = "explain")]
     boxes: bool,
@@ -81,10 +84,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if hits.peek().is_none() {
         note_why_nothing(&catalog, &query, out);
     }
+    let users = Users::of(&catalog);
     if out.json() {
-        return out.items("attributes", hits.map(|found| Ok(hit(&found?))));
+        return out.items("attributes", hits.map(|found| Ok(hit(&found?, &users))));
     }
-    let mut table = Table::new([
+    let mut columns = vec![
         Column::text("run").least(8).rank(7),
         Column::number("step").rank(6),
         Column::text("variable").least(8).rank(7),
@@ -92,9 +96,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::text("value").least(8).rank(9),
         Column::text("unit").rank(3),
         Column::text("box").least(9).rank(5),
-    ]);
+    ];
+    columns.extend(arguments.user.then(|| Column::text("user").least(4).rank(4)));
+    let mut table = Table::new(columns);
     for found in hits {
-        table.row(cells(&found?), out)?;
+        let found = found?;
+        let mut row = cells(&found);
+        row.extend(arguments.user.then(|| users.name(found.user).to_string()));
+        table.row(row, out)?;
     }
     table.finish(out)
 }

@@ -12,7 +12,9 @@
 //!   more, and never elsewhere;
 //! * what a returned `sync_data` covered survives a power cut, provided that the file's directory
 //!   entry was synced too (`sync_dir`);
-//! * `create_new` and `link` fail with `AlreadyExists` where the name is taken, atomically.
+//! * `create_new` and `link` fail with `AlreadyExists` where the name is taken, atomically;
+//! * what is made *alike* takes the group and the mode of the folder above it, whatever the process's umask
+//!   says; but of a file, only its owner may write to it.
 
 use std::fmt;
 use std::io;
@@ -61,10 +63,19 @@ pub struct Stat {
     pub mtime: i64,
     /// Numeric id of the owning user.
     pub uid: u32,
+    /// Permission bits, with the sticky bit: `0o1777` is a folder in which all users make files of their own.
+    pub mode: u32,
     /// Identity of the inode within the file system.
     pub inode: u64,
     /// Whether the caller may write to it.
     pub writable: bool,
+}
+
+impl Stat {
+    /// Whether users other than the owner may make files in this directory, or write to this file.
+    pub fn is_shared(&self) -> bool {
+        self.mode & 0o022 != 0
+    }
 }
 
 /// Free space of a file system.
@@ -105,15 +116,22 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Creates a file for reading and writing; `AlreadyExists` where the name is taken.
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens for reading.
+    /// As [`create_new`](Disk::create_new); whoever may read its folder may read the file.
+    fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file that a user named for reading; follows links.
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens an existing file for reading and writing at explicit offsets.
+    /// Opens an existing plain file where others may have put something else: never follows a link that
+    /// stands in its place, and never waits for a pipe. `InvalidInput` for what is no plain file.
+    fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens an existing file that a user named for reading and writing at explicit offsets; follows links.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens for appending, creating the file where it is absent. `Unsupported` on a file system
-    /// without a usable append.
+    /// Opens a plain file, as [`open_plain`](Disk::open_plain), for appending, creating it alike where it
+    /// is absent. `Unsupported` on a file system without a usable append.
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Creates a directory and its parents; fine where they exist.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Creates one directory with the group and the mode of the one above it; fine where it exists.
+    fn create_dir_alike(&self, path: &Path) -> io::Result<()>;
     /// Makes the entries of a directory durable (fsync of the directory).
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Names in a directory, in no order.
@@ -130,6 +148,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// Lets the file `to` be read and written by whom `from` may be.
     fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Whether what another host did may show late at `path`: a network file system.
+    fn lags(&self, path: &Path) -> bool;
     /// Free space of the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
     /// A stable, absolute form of `path` (links resolved where it exists).

@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Access, AtFlags, CWD};
+use rustix::fs::{Access, AtFlags, CWD, Gid, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
@@ -260,9 +260,74 @@ fn to_stat(meta: &std::fs::Metadata, writable: bool) -> Stat {
         len: meta.len(),
         mtime: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
         uid: meta.uid(),
+        mode: meta.mode() & 0o7777,
         inode: meta.ino(),
         writable,
     }
+}
+
+/// Opens a plain file: never follows a link in its place nor waits for the other end of a pipe.
+fn open_plain(path: &Path, options: &mut OpenOptions, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match options.custom_flags(flags.bits() as i32).open(path) {
+        // What the kernel says of a link, and of a pipe that nobody reads.
+        Err(e) if [Errno::LOOP, Errno::NXIO].iter().any(|n| e.raw_os_error() == Some(n.raw_os_error())) => {
+            return Err(not_plain());
+        }
+        outcome => outcome?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(not_plain());
+    }
+    Ok(RealFile::handle(file, mode))
+}
+
+fn not_plain() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file, but a link, a pipe or a device")
+}
+
+/// Makes a new file, readable by whoever may read its folder and of the folder's group. Where the file
+/// system or the group's rules do not allow that, the file is what it is.
+fn create_alike(path: &Path) -> io::Result<File> {
+    let folder = path.parent().and_then(|folder| std::fs::metadata(folder).ok());
+    let mode = 0o600 | folder.as_ref().map_or(0, |folder| folder.mode() & 0o044);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
+    let made = file.metadata()?;
+    if let Some(folder) = folder {
+        if made.gid() != folder.gid() {
+            let _ = rustix::fs::fchown(&file, None, Some(Gid::from_raw(folder.gid())));
+        }
+        if made.mode() & 0o777 != mode {
+            let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
+        }
+    }
+    Ok(file)
+}
+
+/// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
+/// What nothing is known of counts as one.
+pub fn is_network(path: &Path) -> bool {
+    rustix::fs::statfs(path).map_or(true, |facts| is_network_type(facts.f_type as u64 & 0xffff_ffff))
+}
+
+/// Numbers of file systems as `statfs` gives them.
+fn is_network_type(magic: u64) -> bool {
+    [
+        0x6969,      // NFS
+        0x517b,      // SMB
+        0xff53_4d42, // CIFS
+        0xfe53_4d42, // SMB 2
+        0x0bd0_0bd0, // Lustre
+        0x4750_4653, // GPFS
+        0x00c3_6400, // Ceph
+        0x0102_1997, // 9P
+        0x6573_5546, // FUSE
+        0x1983_0326, // BeeGFS
+        0xaad7_aaea, // PanFS
+        0x2003_0528, // OrangeFS
+        0x5346_414f, // AFS
+    ]
+    .contains(&magic)
 }
 
 /// The operating system's files. In the [`Stat`] of an open file, `writable` says whether this
@@ -276,8 +341,17 @@ impl Disk for RealDisk {
         Ok(RealFile::handle(file, Mode::Write))
     }
 
+    fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(RealFile::handle(create_alike(path)?, Mode::Write))
+    }
+
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         Ok(RealFile::handle(File::open(path)?, Mode::Read))
+    }
+
+    fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        let mode = if write { Mode::Write } else { Mode::Read };
+        open_plain(path, OpenOptions::new().read(true).write(write), mode)
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -286,30 +360,53 @@ impl Disk for RealDisk {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        Ok(RealFile::handle(file, Mode::Append))
+        match create_alike(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => drop(made?),
+        }
+        open_plain(path, OpenOptions::new().read(true).append(true), Mode::Append)
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         std::fs::create_dir_all(path)
     }
 
+    fn create_dir_alike(&self, path: &Path) -> io::Result<()> {
+        let above = path.parent().map(std::fs::metadata).transpose()?;
+        let mode = above.as_ref().map_or(0o777, |above| above.mode() & 0o7777);
+        match std::fs::DirBuilder::new().mode(mode).create(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            outcome => outcome?,
+        }
+        let made = std::fs::symlink_metadata(path)?;
+        if let Some(above) = above.filter(|_| made.is_dir()) {
+            if made.gid() != above.gid() {
+                let _ = rustix::fs::chownat(
+                    CWD,
+                    path,
+                    None,
+                    Some(Gid::from_raw(above.gid())),
+                    AtFlags::SYMLINK_NOFOLLOW,
+                );
+            }
+            if made.mode() & 0o7777 != mode {
+                let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+            }
+        }
+        Ok(())
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
 
-    /// Names that are not UTF-8 are left out: no file of a store has one. A link shows as what it
-    /// points to.
+    /// Names that are not UTF-8 are left out: no file of a store has one. A link is [`FileKind::Other`].
     fn list_dir(&self, path: &Path) -> io::Result<Vec<(String, FileKind)>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let kind = match entry.file_type() {
-                Ok(kind) if kind.is_symlink() => match std::fs::metadata(entry.path()) {
-                    Ok(target) => to_kind(target.file_type()),
-                    Err(_) => FileKind::Other,
-                },
                 Ok(kind) => to_kind(kind),
                 // Removed since the directory was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -344,6 +441,10 @@ impl Disk for RealDisk {
 
     fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
+    }
+
+    fn lags(&self, path: &Path) -> bool {
+        is_network(path)
     }
 
     fn space(&self, path: &Path) -> io::Result<Space> {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use super::rule::{Presence, Rule};
 use super::{Inner, Schema};
-use crate::key::FieldKey;
+use crate::key::{FieldKey, KeyValue, Level};
 use crate::{Error, Result};
 
 /// Which keywords play project, run, variable and step for a catalog.
@@ -101,6 +101,22 @@ impl Schema {
         Ok(pairs)
     }
 
+    /// The first level of keys that name nothing but a run there, which says who owns it. It is that of the
+    /// run's fields, where a rule's first level has no further keyword that must be given; else, and for a
+    /// name that no key has, it is a level of its own.
+    pub fn run_level(&self, project: &str, name: &str) -> Level {
+        let own = |pairs: Vec<(Arc<str>, String)>| {
+            let (names, values): (Vec<Arc<str>>, Vec<KeyValue>) =
+                pairs.into_iter().map(|(keyword, text)| (keyword, KeyValue::Text(text.into()))).unzip();
+            Level { names: names.into(), values }
+        };
+        let Ok(pairs) = self.pairs_of(project, name) else {
+            let pairs = [("project", project), ("run", name)];
+            return own(pairs.map(|(keyword, text)| (keyword.into(), text.to_owned())).into());
+        };
+        self.0.rules.iter().find_map(|rule| level_of(rule, &pairs)).unwrap_or_else(|| own(pairs))
+    }
+
     /// The variable that a key is of.
     pub fn variable_of<'k>(&self, key: &'k FieldKey) -> Option<std::borrow::Cow<'k, str>> {
         Some(key.get(self.0.roles.variable.as_deref()?)?.text())
@@ -152,6 +168,25 @@ fn run_pairs(rule: &Rule, keywords: &[Arc<str>], parts: &[String]) -> Option<Vec
         pairs.push((predicate.name.clone(), part.clone()));
     }
     (!pairs.is_empty()).then_some(pairs)
+}
+
+/// The first level of a rule's keys with these pairs alone.
+fn level_of(rule: &Rule, pairs: &[(Arc<str>, String)]) -> Option<Level> {
+    let first = &rule.levels[0];
+    if pairs.iter().any(|(keyword, _)| !first.names.contains(keyword)) {
+        return None;
+    }
+    let mut values = Vec::with_capacity(first.names.len());
+    for predicate in first.predicates.iter().filter(|predicate| predicate.visible()) {
+        let given = pairs.iter().find(|(keyword, _)| *keyword == predicate.name);
+        let value = predicate.value(given.map(|(_, text)| text.as_str())).ok()?;
+        let fits = |condition: &super::rule::Condition| given.is_none() || condition.takes(&value);
+        if !predicate.condition.as_ref().is_none_or(fits) {
+            return None;
+        }
+        values.push(value);
+    }
+    Some(Level { names: first.names.clone(), values })
 }
 
 fn escaped(value: &str) -> String {

@@ -34,8 +34,7 @@ impl Value {
 
     fn check_at(&self, depth: usize) -> Result<()> {
         if depth > DEPTH {
-            return Err(Error::invalid(format!("a value is nested more than {DEPTH} deep"))
-                .with_hint("store it as text or bytes"));
+            return Err(too_deep("a value"));
         }
         let sound = match self {
             Value::IntRange(a, b) => a <= b,
@@ -47,6 +46,8 @@ impl Value {
                 .with_hint("a range goes from its least to its greatest number, both included"));
         }
         match self {
+            // The elements of an array are a level of their own for who reads it back.
+            Value::Array(items) if !items.is_empty() && depth == DEPTH => Err(too_deep("a value")),
             Value::Array(items) => {
                 let mixed = items.iter().find(|item| !scalar(item) || item.kind() != items[0].kind());
                 mixed.map_or(Ok(()), |item| {
@@ -67,6 +68,12 @@ impl Value {
             _ => Ok(()),
         }
     }
+}
+
+/// The error of a value that is nested beyond [`DEPTH`]; `what` names it.
+pub fn too_deep(what: &str) -> Error {
+    Error::invalid(format!("{what} is nested more than {DEPTH} levels deep"))
+        .with_hint("a list or map that holds itself is no value; store what is deeper as text or bytes")
 }
 
 /// What an array may hold.

@@ -27,12 +27,14 @@ mod fit;
 mod glob;
 mod moment;
 mod order;
+mod size;
 mod test;
 mod text;
 
-pub use fit::DEPTH;
+pub use fit::{DEPTH, too_deep};
 pub use glob::Glob;
 pub use moment::{moment_text, parse_moment};
+pub use size::{Measure, Size};
 pub use test::Test;
 
 /// A typed value.

@@ -41,8 +41,28 @@ pub enum Test {
     Not(Box<Test>),
 }
 
+impl Drop for Test {
+    /// Without recursion, so that a test may be dropped however deep it is.
+    fn drop(&mut self) {
+        let mut left = Vec::new();
+        self.take_parts(&mut left);
+        while let Some(mut part) = left.pop() {
+            part.take_parts(&mut left);
+        }
+    }
+}
+
 impl Test {
-    /// Whether a value passes.
+    fn take_parts(&mut self, into: &mut Vec<Test>) {
+        match self {
+            Test::All(tests) | Test::Any(tests) => into.append(tests),
+            Test::Not(test) => into.push(std::mem::replace(test, Test::Exists)),
+            _ => {}
+        }
+    }
+
+    /// Whether a value passes. Of a test within [`Size::MOST`](super::Size::MOST): deeper ones are refused by
+    /// whatever takes them.
     pub fn matches(&self, value: &Value) -> bool {
         match self {
             Test::Exists => true,

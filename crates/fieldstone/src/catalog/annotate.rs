@@ -19,7 +19,8 @@ impl Inner {
         }
         batch.values = fit::values(&batch.tag, batch.values)?;
         batch.check()?;
-        self.need_run(session, &batch.run)?;
+        let annotate = self.need_run(session, &batch.run)?;
+        self.need_annotate(session, &batch.run, annotate)?;
         if !batch.variables.is_empty() {
             let shapes = self.shapes(session, &batch)?;
             fit::boxes(&batch, &shapes)?;

@@ -12,7 +12,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Coordinate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
+    Annotate, Coordinate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
 };
 
 use super::engine::View;
@@ -45,10 +45,6 @@ pub fn run_row(tables: &mut dyn Tables, run: &RunName) -> Result<Option<RunRow>>
     Ok(rows.into_iter().find(|row| row.decl.run == *run))
 }
 
-fn run_info(row: RunRow) -> RunInfo {
-    RunInfo { decl: row.decl, declared: row.declared }
-}
-
 fn variable_info(run: &RunName, row: VariableRow) -> VariableInfo {
     VariableInfo { run: run.clone(), decl: row.decl, declared: row.declared }
 }
@@ -79,7 +75,7 @@ impl Inner {
         if let Look::Here(info) = known {
             return Ok(Some(info));
         }
-        let found = self.search(session, |tables| Ok(run_row(tables, run)?.map(run_info)));
+        let found = self.search(session, |tables| Ok(run_row(tables, run)?.map(RunInfo::of)));
         let found = believe(found, known)?;
         if let Some(info) = &found {
             self.known().keep_run(session, info.clone(), false);
@@ -87,12 +83,16 @@ impl Inner {
         Ok(found)
     }
 
-    /// Refuses a run that is not there, naming those that are like it.
-    pub fn need_run(&self, session: Option<Id>, run: &RunName) -> Result<()> {
-        if self.known().has_run(session, run) == Look::Here(()) || self.find_run(session, run)?.is_some() {
-            return Ok(());
+    /// Refuses a run that is not there, naming those that are like it; else who may annotate it.
+    pub fn need_run(&self, session: Option<Id>, run: &RunName) -> Result<Annotate> {
+        let known = self.known().has_run(session, run);
+        if let Look::Here(annotate) = known {
+            return Ok(annotate);
         }
-        Err(self.no_run(session, &run.name, &run_text(run)))
+        match self.find_run(session, run)? {
+            Some(info) => Ok(info.decl.annotate),
+            None => Err(self.no_run(session, &run.name, &run_text(run))),
+        }
     }
 
     /// The error for a run that is not there.
@@ -136,8 +136,10 @@ impl Inner {
                     .with_hint("choose another name, or keep what can change in attributes")),
             };
         }
+        self.need_own(session, &run.run)?;
         self.emit(session, vec![Record::Runs(vec![run.clone()])])?;
-        self.known().keep_run(session, RunInfo { decl: run, declared: true }, true);
+        let first = Some(self.user());
+        self.known().keep_run(session, RunInfo { decl: run, declared: true, first }, true);
         Ok(())
     }
 
@@ -247,6 +249,7 @@ impl Inner {
         if fresh.is_empty() {
             return Ok(());
         }
+        self.need_own(session, run)?;
         self.emit(session, vec![Record::Variables(run.clone(), fresh.clone())])?;
         let mut known = self.known();
         for decl in fresh {
@@ -295,13 +298,19 @@ impl Inner {
                 // What is there already, or says less than what is there.
                 (Some(Some(_)), _) => {}
                 (_, time) => {
-                    self.known().keep_step(session, run, step.number, time);
                     there.insert(step.number, time);
                     fresh.push(step);
                 }
             }
         }
-        if fresh.is_empty() { Ok(()) } else { self.emit(session, vec![Record::Steps(run.clone(), fresh)]) }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        self.need_own(session, run)?;
+        for step in &fresh {
+            self.known().keep_step(session, run, step.number, step.time);
+        }
+        self.emit(session, vec![Record::Steps(run.clone(), fresh)])
     }
 
     /// Every tag of a name.
@@ -442,6 +451,7 @@ fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
         (again.job.is_some() && again.job != there.job, "job"),
         (again.notes.is_some() && again.notes != there.notes, "note"),
         (again.grid.is_some() && !same_option(&again.grid, &there.grid), "grid"),
+        (again.annotate != Annotate::All && again.annotate != there.annotate, "rule who annotates it"),
         (again.outside.is_some() && !same_option(&again.outside, &there.outside), "place of its data"),
     ];
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())

@@ -1,15 +1,19 @@
 //! Deletions: a query says what goes, and records of removal say so in the log. What stands below goes
 //! with it: steps, variables and attributes with their run, attributes with their step, variable or tag.
 //!
+//! Everybody deletes what is his own: attributes that he wrote, and all of runs that he owns.
+//!
 //! A deletion is a version like any other: an older version of the store still has what was deleted, and
 //! what is made under the same name later lives.
 
-use fieldstone_catalog::engine::{NO_STEP, Tables};
+use std::collections::BTreeSet;
+
+use fieldstone_catalog::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
 use fieldstone_catalog::query;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeId, Record, Removal};
+use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 use fieldstone_store::api::{ListOptions, RemoveOptions};
 
 use super::engine::{OWN, OWN_TRANSACTION, View};
@@ -24,6 +28,12 @@ const IDS: usize = 65_536;
 struct Plan {
     removals: Vec<Removal>,
     attributes: Vec<AttributeId>,
+    /// Attributes that others wrote, and in which of `runs`.
+    of_others: Vec<(AttributeId, u32, usize)>,
+    /// Runs that must be ours, each with who declared it first.
+    runs: Vec<(RunName, Option<u32>)>,
+    /// Tags that others declared, and one of them.
+    tags: Vec<(String, u32)>,
     /// Fields below what goes.
     fields: Vec<Vec<(String, String)>>,
     report: DeleteReport,
@@ -46,6 +56,7 @@ impl Inner {
                 .with_hint("fields go with runs, steps and variables"));
         }
         let mut plan = self.look(View::All(session), &mut |index| self.plan(index, what))?;
+        self.only_own(&mut plan, matches!(what, Deletion::Attributes(_)))?;
         if fields {
             for pairs in &plan.fields {
                 let request = request_of(pairs);
@@ -72,12 +83,54 @@ impl Inner {
         Ok(plan.report)
     }
 
-    fn plan(&self, tables: &mut dyn Tables, what: &Deletion) -> Result<Plan> {
+    /// Refuses what is others', or leaves it out where it is attributes that a query found.
+    fn only_own(&self, plan: &mut Plan, found: bool) -> Result<()> {
+        if let Some((tag, user)) = plan.tags.first() {
+            let name = self.user_name(*user);
+            return Err(Error::denied(format!("tag '{tag}' is declared by {name}, too"))
+                .with_hint(format!("ask {name}, or delete the attributes that are yours")));
+        }
+        let me = self.user();
+        let mut owners = Vec::with_capacity(plan.runs.len());
+        for (run, first) in &plan.runs {
+            let owner = self.owner(run, *first)?;
+            match owner.filter(|owner| *owner != me) {
+                Some(owner) if !found => return Err(self.owned_by(run, owner)),
+                _ => owners.push(owner),
+            }
+        }
+        let mut other = None;
+        for (id, user, run) in std::mem::take(&mut plan.of_others) {
+            if owners.get(run) == Some(&Some(me)) {
+                plan.attributes.push(id);
+            } else {
+                other = other.or(Some(user));
+                plan.report.others += 1;
+            }
+        }
+        if found {
+            plan.report.attributes = plan.attributes.len() as u64;
+        }
+        match other {
+            Some(user) if plan.attributes.is_empty() => {
+                let (n, name) = (plan.report.others, self.user_name(user));
+                Err(Error::denied(format!(
+                    "{n} attributes to delete are of other users: of {name}, first of all"
+                ))
+                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<Plan> {
+        let me = self.user();
         let mut plan = Plan::default();
         let all = NO_STEP..=i64::MAX;
         match what {
             Deletion::Runs(query) => {
                 for run in query::runs(tables, query)? {
+                    plan.runs.push((run.decl.run.clone(), run.first));
                     let run = run.decl.run;
                     plan.report.runs += 1;
                     plan.fields.push(self.key_of(&run, None, None)?);
@@ -95,6 +148,7 @@ impl Inner {
                     plan.report.steps += 1;
                     plan.fields.push(self.key_of(&step.run, None, Some(step.step))?);
                     if let Some(row) = super::declare::run_row(tables, &step.run)? {
+                        plan.note_run(&step.run, row.first);
                         for span in tables.spans_of_run(row.id)? {
                             let series = tables.series(row.id, span.tag, step.step..=step.step)?;
                             plan.report.attributes += series.iter().map(|series| series.n).sum::<u64>();
@@ -109,6 +163,7 @@ impl Inner {
                     plan.report.variables += 1;
                     plan.fields.push(self.key_of(&variable.run, Some(&name.name), None)?);
                     if let Some(row) = super::declare::run_row(tables, &variable.run)? {
+                        plan.note_run(&variable.run, row.first);
                         let known = tables.variables(row.id)?;
                         let id = known.iter().find(|row| row.decl.variable == name).map(|row| row.id);
                         for span in tables.spans_of_run(row.id)? {
@@ -127,16 +182,48 @@ impl Inner {
                     if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
                         let spans = tables.spans(row.id, None)?;
                         plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
+                        self.tag_of_others(tables, row, &mut plan)?;
                     }
                     plan.removals.push(Removal::Tag(tag.decl));
                 }
             }
             Deletion::Attributes(query) => {
-                plan.attributes = query::collect(tables, query)?.id;
-                plan.report.attributes = plan.attributes.len() as u64;
+                let found = query::collect(tables, query)?;
+                for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
+                    if *user == me {
+                        plan.attributes.push(*id);
+                        continue;
+                    }
+                    let Some(hit) = found.hit(row) else { continue };
+                    let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
+                    if plan.runs.last().is_none_or(|(last, _)| *last != run) {
+                        let first = super::declare::run_row(tables, &run)?.and_then(|row| row.first);
+                        plan.runs.push((run, first));
+                    }
+                    plan.of_others.push((*id, *user, plan.runs.len() - 1));
+                }
             }
         }
         Ok(plan)
+    }
+
+    /// A tag goes only where nobody else has something to do with it but in the caller's own runs.
+    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, plan: &mut Plan) -> Result<()> {
+        let me = self.user();
+        let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
+        if let Some(user) = other(index.users_of_tag(tag.id)?) {
+            plan.tags.push((tag.decl.name.clone(), user));
+        }
+        if !index.is_shared()? {
+            return Ok(());
+        }
+        for span in index.spans(tag.id, None)? {
+            if other(index.users_of(span.run, tag.id)?).is_some() {
+                let runs = index.runs(&RunSelect::Ids(vec![span.run]))?;
+                plan.runs.extend(runs.into_iter().map(|row| (row.decl.run, row.first)));
+            }
+        }
+        Ok(())
     }
 
     fn count_fields(&self, request: &Request, session: Option<Id>) -> Result<u64> {
@@ -147,6 +234,15 @@ impl Inner {
             fields += 1;
         }
         Ok(fields)
+    }
+}
+
+impl Plan {
+    /// A run that must be ours. Hits come run by run.
+    fn note_run(&mut self, run: &RunName, first: Option<u32>) {
+        if self.runs.last().is_none_or(|(last, _)| last != run) {
+            self.runs.push((run.clone(), first));
+        }
     }
 }
 

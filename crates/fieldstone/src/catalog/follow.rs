@@ -7,7 +7,7 @@
 //!   reach the logs' heads, and any of them may go on with it;
 //! * damaged parts are passed over, the same ones by everybody.
 
-use fieldstone_catalog::engine::{CommitRef, Decision, FieldRow, Index, Wait};
+use fieldstone_catalog::engine::{Busy, CommitRef, Decision, FieldRow, Flow, Index, Wait};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{DecisionState, EntryChange, Feed};
@@ -15,44 +15,59 @@ use fieldstone_store::api::{DecisionState, EntryChange, Feed};
 use super::RebuildReport;
 use super::engine::covers;
 use super::inner::Inner;
+use super::lend::Patience;
 use super::roles::Place;
 
 /// Bytes of side records that one transaction of the engine holds, about.
 const BYTES: usize = 64 << 20;
+/// Nanoseconds that one transaction lasts, about: others see by the marks that one gets on.
+#[cfg(not(test))]
+const TIME: u64 = 500_000_000;
+/// In tests each commit is a transaction.
+#[cfg(test)]
+const TIME: u64 = 1;
 /// Rows of fields that are given to the engine at once.
 const ROWS: usize = 4096;
 /// Places that are asked about at once.
 const PLACES: usize = 256;
 
-/// Brings an engine up to a feed; `false` where another process has it and `wait` is No.
-pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, wait: Wait) -> Result<bool> {
+/// Brings an engine up to a feed; `false` where another process has it and no patience is left for it.
+pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, patience: Patience) -> Result<bool> {
     let heads = feed.heads();
     if covers(&index.watermarks()?, &heads) {
         return Ok(true);
     }
+    super::owners::set(inner, index, feed, false);
     let mut report = RebuildReport::default();
-    Replay { inner, feed, heads, wait, report: &mut report }.run(index, false)
+    let followed = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false);
+    index.forget_owners();
+    followed
 }
 
 /// Makes the tables anew from the first commit on.
 pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
     let heads = feed.heads();
+    super::owners::set(inner, index, feed, false);
     let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
-    Replay { inner, feed, heads, wait: Wait::Yes, report: &mut report }.run(index, true)?;
-    Ok(report)
+    let patience = Patience::Full;
+    let rebuilt = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true);
+    index.forget_owners();
+    rebuilt.map(|_| report)
 }
 
 struct Replay<'a> {
     inner: &'a Inner,
     feed: &'a Feed,
     heads: Vec<(Id, u64)>,
-    wait: Wait,
+    patience: Patience,
+    /// When the engine's transaction was begun, by the monotonic clock.
+    begun: u64,
     report: &'a mut RebuildReport,
 }
 
 impl Replay<'_> {
     fn run(&mut self, index: &mut Index, anew: bool) -> Result<bool> {
-        if !index.begin_apply(self.wait)? {
+        if !self.begin(index)? {
             return Ok(false);
         }
         let outcome = self.within(index, anew);
@@ -66,9 +81,32 @@ impl Replay<'_> {
         Ok(true)
     }
 
+    fn now(&self) -> u64 {
+        self.inner.store.home().env.clock.monotonic()
+    }
+
+    /// Begins a transaction of the engine.
+    fn begin(&mut self, index: &mut Index) -> Result<bool> {
+        let wait = if self.patience == Patience::None { Wait::No } else { Wait::Yes };
+        let begun = self.inner.insist(index, self.patience, &mut |index| index.begin_apply(wait))?;
+        self.begun = self.now();
+        Ok(begun)
+    }
+
     fn within(&mut self, index: &mut Index, anew: bool) -> Result<()> {
         if anew {
             index.clear()?;
+        }
+        // Others may go on meanwhile, or begin anew: then the marks say where.
+        while !self.go_on_from_marks(index)? {}
+        Ok(())
+    }
+
+    /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause, or
+    /// where an owner turned out to be another than it was when records were applied.
+    fn go_on_from_marks(&mut self, index: &mut Index) -> Result<bool> {
+        if index.contested()? {
+            index.clear_contested()?;
         }
         let states = self.feed.decisions();
         let decisions: Vec<Decision> = states.iter().map(decision).collect();
@@ -97,6 +135,7 @@ impl Replay<'_> {
                 let commit = commit?;
                 index.apply_commit(&CommitRef {
                     writer,
+                    user: commit.owner,
                     sequence: commit.sequence,
                     stamp: commit.stamp,
                     transaction: commit.transaction,
@@ -104,30 +143,54 @@ impl Replay<'_> {
                 })?;
                 self.report.commits += 1;
                 bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
-                if bytes >= BYTES {
-                    bytes = 0;
+                if self.is_long(&mut bytes) {
                     index.set_watermark(writer, commit.sequence)?;
-                    self.pause(index, &decisions)?;
-                    if index.watermarks()?.get(&writer).is_some_and(|mark| *mark != commit.sequence) {
-                        // Another process went on meanwhile, or began anew: look again from the marks.
-                        return self.within(index, false);
+                    if !self.pause(index, &decisions)? {
+                        return Ok(false);
                     }
                 }
             }
             index.set_watermark(writer, head)?;
+            if self.is_long(&mut bytes) && !self.pause(index, &decisions)? {
+                return Ok(false);
+            }
         }
-        self.recheck(index)
+        self.recheck(index)?;
+        Ok(!index.contested()?)
     }
 
-    /// Ends one transaction of the engine and begins the next.
-    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<()> {
+    /// Whether a transaction has become long, by the side records applied or by time.
+    fn is_long(&self, bytes: &mut usize) -> bool {
+        let long = *bytes >= BYTES || self.now().saturating_sub(self.begun) >= TIME;
+        if long {
+            *bytes = 0;
+        }
+        long
+    }
+
+    /// Ends one transaction of the engine and begins the next; `false` where another process applied
+    /// something between them.
+    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<bool> {
+        // The marks tell others that all up to them is there.
+        self.recheck(index)?;
+        let before = generation(index)?;
         index.end_apply()?;
         self.report.attributes += index.attributes_applied();
-        if !index.begin_apply(Wait::Yes)? {
-            return Err(Error::unavailable("another process has the catalog's engine").with_hint("try again"));
+        if cfg!(test) {
+            // Others, who look now and then, get their turn.
+            self.inner.store.home().env.clock.sleep(2_000_000);
+        }
+        if !self.begin(index)? {
+            return Err(Error::unavailable("another process has the catalog's engine")
+                .with_hint("try again")
+                .with_source(Busy("it was taken in a pause".into())));
+        }
+        if generation(index)? != before.wrapping_add(1) {
+            return Ok(false);
         }
         // What is decided is known per transaction of the engine.
-        index.apply_decisions(decisions.to_vec()).map(drop)
+        index.apply_decisions(decisions.to_vec())?;
+        Ok(true)
     }
 
     /// Applies index entries.
@@ -175,6 +238,7 @@ fn fields(
             run: place.run,
             variable: place.variable,
             step: place.step,
+            user: entry.owner,
             sequence: entry.sequence,
             transaction: entry.transaction,
             removal: entry.removal,
@@ -188,6 +252,17 @@ fn fields(
     }
     index.apply_entries(writer, &rows)?;
     Ok(seen)
+}
+
+/// A number that each transaction which applies something increases by one.
+fn generation(index: &mut Index) -> Result<i64> {
+    let mut found = 0;
+    let sql = "SELECT value FROM meta WHERE name = 'generation'";
+    index.database().query(sql, &[], &mut |row| {
+        found = row[0].text()?.parse().unwrap_or(0);
+        Ok(Flow::Stop)
+    })?;
+    Ok(found)
 }
 
 fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<()> {
@@ -206,7 +281,7 @@ fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<
 
 /// A decision as the index takes it.
 fn decision(state: &DecisionState) -> Decision {
-    let known = state.clone();
+    let (known, of) = (state.clone(), state.clone());
     Decision {
         transaction: state.transaction,
         committed: state.committed,
@@ -214,5 +289,77 @@ fn decision(state: &DecisionState) -> Decision {
         kinds: state.kinds,
         order: state.order,
         visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
+        open: std::sync::Arc::new(move |writer, sequence| of.is_open_for(writer, sequence)),
+        print: state.print(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use fieldstone_format::catalog::{AttributeBatch, Column, RunDecl, RunName, TagDecl, Values};
+
+    use super::super::value::ValueType;
+    use super::super::{Catalog, CatalogSettings, Query};
+    use crate::ArchiveOptions;
+
+    fn at(folder: &std::path::Path) -> Catalog {
+        let store = crate::open(&folder.display().to_string(), &crate::OpenOptions::default()).unwrap();
+        Catalog::of(store, CatalogSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for writer in 0..3 {
+            let catalog = at(folder.path());
+            let name = format!("w{writer}");
+            let run = RunName { project: String::new(), name: name.clone() };
+            catalog.create_run(RunDecl::named(run.clone()), false, None).unwrap();
+            for step in 0..12 {
+                let batch = AttributeBatch {
+                    tag: TagDecl {
+                        name: "q".into(),
+                        version: 0,
+                        kind: ValueType::Float,
+                        unit: String::new(),
+                    },
+                    run: run.clone(),
+                    rows: 1,
+                    step: Some(Column::One(step)),
+                    variables: Vec::new(),
+                    variable: Column::One(0),
+                    boxes: None,
+                    values: Values::Float(vec![0.5]),
+                    one_value: true,
+                    continues: false,
+                    singles: false,
+                };
+                catalog.annotate(batch, None).unwrap();
+                let text = step.to_string();
+                let key = [("run", name.as_str()), ("variable", "t"), ("step", text.as_str())];
+                let value = crate::Value::Bytes(b"x");
+                catalog.inner.store.archive(&key, value, &ArchiveOptions::default()).unwrap();
+                catalog.inner.store.flush(None).unwrap();
+            }
+        }
+        for _ in 0..4 {
+            std::fs::remove_dir_all(folder.path().join("catalog")).unwrap();
+            std::thread::scope(|scope| {
+                for reader in 0..5 {
+                    let catalog = at(folder.path());
+                    scope.spawn(move || {
+                        if reader == 0 {
+                            catalog.rebuild().unwrap();
+                        }
+                        assert_eq!(catalog.count(&Query::all()).unwrap(), 36);
+                        assert_eq!(catalog.variables(&Query::all()).unwrap().len(), 3);
+                    });
+                }
+            });
+            let check = at(folder.path()).verify().unwrap();
+            assert!(check.ok(), "{check:#?}");
+        }
     }
 }

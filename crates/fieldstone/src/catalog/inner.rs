@@ -5,7 +5,8 @@
 //!   parent's;
 //! * the order of records in a session is the order of the calls, but for single attributes at different
 //!   places, which are gathered;
-//! * no lock is held over a call of the store, which may call back.
+//! * no lock is held over a call of the store, which may call back, with the writer locked where it tells
+//!   of a loss.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,9 +19,9 @@ use fieldstone_store::api::{FieldStore, SideRecord, SideSource};
 use fieldstone_store::join::PerProcess;
 
 use super::CatalogSettings;
-use super::engine::Engines;
 use super::gather::Gather;
 use super::known::Known;
+use super::lend::Engines;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
@@ -121,7 +122,7 @@ impl Inner {
     pub fn gather(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
         *lock(&self.state().rows).sessions.entry(session).or_default() += 1;
         let ended = lock(&self.state().gather).add(session, single);
-        // Without records too: a handle that may not write says so at once.
+        // Without records too: the store knows then who is to hear of a failure.
         self.store.archive_side(encode(ended), session)
     }
 
@@ -142,9 +143,14 @@ impl SideSource for Inner {
     }
 
     fn discarded(&self, session: Option<Id>) {
-        drop(self.gathered(session));
+        drop(self.lost(session));
+    }
+
+    fn lost(&self, session: Option<Id>) -> Vec<SideRecord> {
+        let gathered = self.gathered(session);
         self.known().discarded(session);
         lock(&self.state().rows).sessions.remove(&session);
+        gathered
     }
 
     fn flushed(&self, session: Option<Id>) {

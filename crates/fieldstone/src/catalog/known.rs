@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
+use fieldstone_format::catalog::{Annotate, RunName, TagDecl, VariableName};
 
 use super::{RunInfo, TagInfo, VariableInfo};
 
@@ -32,6 +32,8 @@ struct Names {
     variables: HashMap<RunName, HashMap<VariableName, Seen<VariableInfo>>>,
     tags: HashMap<String, Vec<Seen<TagInfo>>>,
     steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
+    /// Runs that are the caller's, until when; without end while they are claimed and not flushed.
+    mine: HashMap<RunName, Option<u64>>,
     /// Names of tags of which all are known, and until when.
     asked: HashMap<String, u64>,
     /// Whether something was deleted and not flushed: then only the engine knows.
@@ -103,9 +105,21 @@ impl Known {
         self.look(session, |names| names.runs.get(run), RunInfo::clone)
     }
 
-    /// Whether there is a run.
-    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Look<()> {
-        self.look(session, |names| names.runs.get(run), |_| ())
+    /// Whether there is a run, and who may annotate it.
+    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Look<Annotate> {
+        self.look(session, |names| names.runs.get(run), |info| info.decl.annotate)
+    }
+
+    /// Whether a run is known to be the caller's.
+    pub fn is_mine(&self, session: Option<Id>, run: &RunName) -> bool {
+        let until = |id| self.sessions.get(&id)?.mine.get(run).copied();
+        let mine = [session, None].into_iter().find_map(until);
+        mine.is_some_and(|until| until.is_none_or(|until| until >= self.clock.monotonic()))
+    }
+
+    /// Keeps that a run is the caller's, or will be with the next flush.
+    pub fn keep_mine(&mut self, session: Option<Id>, run: &RunName) {
+        self.names(session).mine.insert(run.clone(), None);
     }
 
     /// A variable.
@@ -210,6 +224,7 @@ impl Known {
         let Some(names) = self.sessions.get_mut(&session) else { return };
         names.deleted = false;
         names.steps.clear();
+        names.mine.values_mut().for_each(|end| *end = end.or(until));
         names.runs.values_mut().for_each(|seen| seen.until = seen.until.or(until));
         let variables = names.variables.values_mut().flat_map(HashMap::values_mut);
         variables.for_each(|seen| seen.until = seen.until.or(until));

@@ -9,7 +9,10 @@
 //! | `inner` | what all calls share, and what each process has of it |
 //! | `declare`, `annotate`, `fit`, `known`, `gather` | writing: checks, and what they remember |
 //! | `delete` | deletions |
-//! | `engine`, `place`, `follow` | the engine: opened, brought up to the logs, made again |
+//! | `owners` | who owns a run, and what others may do with it |
+//! | `engine`, `follow` | the engine: brought up to the logs, and read |
+//! | `lend`, `holders` | its connections, and what is done while other processes have it |
+//! | `place`, `folder`, `guard` | where it is, whom its folder trusts, its file set aside and cleared |
 //! | `read` | queries and streams |
 //! | `roles` | from keys of fields to runs, steps and variables, and back |
 
@@ -18,10 +21,15 @@ mod declare;
 mod delete;
 mod engine;
 mod fit;
+mod folder;
 mod follow;
 mod gather;
+mod guard;
+mod holders;
 mod inner;
 mod known;
+mod lend;
+mod owners;
 mod place;
 mod read;
 mod roles;
@@ -80,6 +88,8 @@ pub struct DeleteReport {
     pub attributes: u64,
     /// Fields.
     pub fields: u64,
+    /// Attributes that stay, because other users wrote them in runs of others.
+    pub others: u64,
     /// Whether it was done.
     pub done: bool,
 }
@@ -156,12 +166,12 @@ impl Catalog {
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
 
-    /// Declares a run. Conflict where the run is there, unless `exist_ok`: then it must not contradict.
+    /// Declares a run, which is the caller's from then on. Denied where its fields are another's; Conflict where the run is there, unless `exist_ok`: then it must not contradict.
     pub fn create_run(&self, run: RunDecl, exist_ok: bool, transaction: Option<Id>) -> Result<()> {
         self.inner.create_run(run, exist_ok, transaction)
     }
 
-    /// Declares variables of a run. Declared again with other content: Conflict.
+    /// Declares variables of a run; Denied where it is another's. Declared again with other content: Conflict.
     pub fn create_variables(
         &self,
         run: &RunName,
@@ -171,7 +181,7 @@ impl Catalog {
         self.inner.create_variables(run, variables, transaction)
     }
 
-    /// Declares steps of a run. Declared again with another time: Conflict.
+    /// Declares steps of a run; Denied where it is another's. Declared again with another time: Conflict.
     pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, transaction: Option<Id>) -> Result<()> {
         self.inner.create_steps(run, steps, transaction)
     }
@@ -199,13 +209,20 @@ impl Catalog {
         self.inner.tag_for(transaction, name, version, kind)
     }
 
-    /// Takes attributes; run and variables must be there, boxes inside of the variable's shape.
+    /// Takes attributes, under the caller's name; run and variables must be there, boxes inside of the
+    /// variable's shape. They replace what this user said at the same place before. Denied where the run is
+    /// another's who lets nobody else annotate it.
     pub fn annotate(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
         self.inner.annotate(batch, transaction)
     }
 
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
     /// Without `doit` only the report.
+    ///
+    /// Runs, steps and variables of others are Denied, and so is a tag that others declared or that has
+    /// attributes of others in runs of others. Of attributes, those that the caller wrote go, and all in his
+    /// own runs; the report counts the others that the query finds, and where it finds nothing else it is
+    /// Denied.
     pub fn delete(
         &self,
         what: &Deletion,
@@ -291,6 +308,11 @@ impl Catalog {
         self.inner.ask(query, |tables| query::tags(tables, query))
     }
 
+    /// The name of a user, as a hit has its number.
+    pub fn user_name(&self, user: u32) -> String {
+        self.inner.user_name(user)
+    }
+
     /// Key of the field that an attribute of a run, variable and step stands on, as keyword and value.
     pub fn key_of(
         &self,
@@ -303,7 +325,8 @@ impl Catalog {
 
     // ---- the engine
 
-    /// Makes the engine's tables anew from the logs.
+    /// Makes the engine's tables anew from the logs. Unavailable where another process has the engine and
+    /// does not get on; the message names it, where the system tells.
     pub fn rebuild(&self) -> Result<RebuildReport> {
         self.inner.rebuild()
     }
@@ -322,9 +345,9 @@ impl Catalog {
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        let place = self.inner.place_for(&self.inner.store.feed()?.heads())?;
         let text =
             self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
+        let place = self.inner.place_now(&self.inner.store.feed()?.heads())?;
         Ok(format!("engine: {place}\n{text}"))
     }
 

@@ -1,26 +1,26 @@
-//! Where a store's engine is, and what becomes of its file when it is damaged or gone.
+//! Where a store's engine is.
 //!
 //! | store | engine |
 //! |---|---|
 //! | in memory, on a simulated disk, or open at an older version | in memory, by replay |
-//! | a folder on a local file system that we may write to | `<store>/catalog/index.sqlite` |
+//! | a folder on a local file system that is ours, and where others cannot replace what we put there | `<store>/catalog/index.sqlite` |
 //! | any other folder | `$XDG_CACHE_HOME/fieldstone/<store id>/index.sqlite`, `~/.cache` where that is not set |
-//! | where the cache is on a network too | a folder of the user under the system's temporary folder |
+//! | where the cache is on a network, or others may write to it | a folder of the user under the system's temporary folder |
+//! | where that is so of all of these | in memory |
 //!
 //! Invariants:
 //! * SQLite never opens a file on a network file system;
-//! * the file and its journal belong together: opening one, setting one aside and clearing what a
-//!   deleted one left behind exclude each other by a lock on the file `lock` beside them;
-//! * nothing is made in a folder of another user by a handle that only reads.
+//! * an engine is one user's: no file and no link of another user is opened, and none is made for
+//!   others (`folder`);
+//! * nothing is made in a folder of another user.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_store::api::Home;
-use rustix::fs::{Access, FlockOperation};
+use rustix::fs::Access;
+
+use super::folder;
 
 /// Name of the folder in the store's.
 const FOLDER: &str = "catalog";
@@ -91,35 +91,7 @@ fn beside(home: &Home, folder: &Path) -> Option<PathBuf> {
     if is_network(folder) {
         return None;
     }
-    let inside = folder.join(FOLDER);
-    if !inside.exists() {
-        let owner = fs::metadata(folder).ok()?.uid();
-        if !home.writable && owner != home.env.identity.uid() {
-            return None;
-        }
-        match fs::create_dir(&inside) {
-            // Who may write to the store's folder may write to this one.
-            Ok(()) => {
-                let mode = fs::metadata(folder).ok()?.permissions().mode();
-                fs::set_permissions(&inside, fs::Permissions::from_mode(mode & 0o777)).ok();
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => return None,
-        }
-    }
-    usable(&inside)
-}
-
-/// The engine's file in a folder, where we may write to both.
-fn usable(folder: &Path) -> Option<PathBuf> {
-    let may = |path: &Path, access| rustix::fs::access(path, access).is_ok();
-    if !may(folder, Access::WRITE_OK | Access::EXEC_OK) {
-        return None;
-    }
-    let all = fs::read_dir(folder).ok()?.flatten();
-    let mut files = all.map(|entry| entry.path()).filter(|path| path.is_file());
-    let path = folder.join(FILE);
-    files.all(|file| may(&file, Access::READ_OK | Access::WRITE_OK)).then_some(path)
+    usable(&folder::in_store(folder, FOLDER, home.env.identity.uid())?)
 }
 
 fn in_cache(home: &Home) -> Option<PathBuf> {
@@ -128,24 +100,27 @@ fn in_cache(home: &Home) -> Option<PathBuf> {
         Some(folder) if folder.is_absolute() => folder,
         _ => named("HOME")?.join(".cache"),
     };
-    private(&cache.join("fieldstone").join(home.id.to_string()), home)
+    of_user(home, &cache, "fieldstone")
 }
 
 fn in_temporary(home: &Home) -> Option<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("fieldstone-{}", home.env.identity.uid()));
-    private(&folder, home)?;
-    private(&folder.join(home.id.to_string()), home)
+    of_user(home, &std::env::temp_dir(), &format!("fieldstone-{}", home.env.identity.uid()))
 }
 
-/// The engine in a folder of this user alone; made where it is absent.
-fn private(folder: &Path, home: &Home) -> Option<PathBuf> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
-    // Where others can write, the name may have been taken before us.
-    let facts = fs::symlink_metadata(folder).ok()?;
-    if facts.uid() != home.env.identity.uid() || !facts.is_dir() || is_network(folder) {
-        return None;
-    }
-    usable(folder)
+/// The engine in a folder of this user's.
+fn of_user(home: &Home, base: &Path, name: &str) -> Option<PathBuf> {
+    usable(&folder::of_user(base, &[name, &home.id.to_string()], home.env.identity.uid())?)
+}
+
+/// The engine's file in a folder of ours, where we may write to it.
+fn usable(folder: &Path) -> Option<PathBuf> {
+    let may = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    (may && !is_network(folder)).then(|| folder.join(FILE))
+}
+
+/// Whether the file of an engine can still stand where it was, or its folder was deleted or replaced.
+pub fn stands(path: &Path, home: &Home) -> bool {
+    path.parent().is_some_and(|folder| folder::is_own(folder, home.env.identity.uid()))
 }
 
 /// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
@@ -183,87 +158,6 @@ fn is_network_type(magic: u64) -> bool {
     .contains(&magic)
 }
 
-/// Keeps others from setting the file aside, or from opening it.
-#[derive(Debug)]
-pub struct Guard(#[allow(dead_code)] File);
-
-fn guard(path: &Path, operation: FlockOperation) -> Result<Guard> {
-    let lock = path.with_file_name("lock");
-    let open = || -> io::Result<File> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock)?;
-        rustix::fs::flock(&file, operation)?;
-        Ok(file)
-    };
-    open().map(Guard).map_err(|e| Error::io("lock", &lock, e))
-}
-
-/// Makes a file ready to be opened, and keeps it so until the guard is dropped: no journal of a file that
-/// was deleted lies beside it.
-pub fn prepare(path: &Path) -> Result<Guard> {
-    let shared = guard(path, FlockOperation::LockShared)?;
-    if path.exists() || companions(path).iter().all(|file| !file.exists()) {
-        return Ok(shared);
-    }
-    drop(shared);
-    let _alone = guard(path, FlockOperation::LockExclusive)?;
-    if !path.exists() {
-        for file in companions(path) {
-            remove(&file)?;
-        }
-        // An empty file is a new database; whoever comes next finds it and leaves the journal alone.
-        OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(|e| Error::io("create", path, e))?;
-    }
-    drop(_alone);
-    guard(path, FlockOperation::LockShared)
-}
-
-/// Sets a damaged file aside, provided that it is still the one with this inode. What was set aside
-/// before is replaced.
-pub fn set_aside(path: &Path, inode: Option<u64>) -> Result<()> {
-    let _alone = guard(path, FlockOperation::LockExclusive)?;
-    if inode_of(path) != inode {
-        return Ok(());
-    }
-    let mut files = vec![path.to_owned()];
-    files.extend(companions(path));
-    for file in files {
-        let mut aside = file.clone().into_os_string();
-        aside.push(".damaged");
-        match fs::rename(&file, &aside) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::io("set aside", &file, e)),
-        }
-    }
-    Ok(())
-}
-
-/// SQLite's journal and its index.
-fn companions(path: &Path) -> [PathBuf; 2] {
-    ["-wal", "-shm"].map(|end| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        name.into()
-    })
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, e)),
-        _ => Ok(()),
-    }
-}
-
-/// Which file stands under a path now.
-pub fn inode_of(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().map(|facts| facts.ino())
-}
-
 /// The file of this layout, where the usual name is taken by a newer one.
 pub fn of_layout(path: &Path, layout: &str) -> PathBuf {
     path.with_file_name(format!("index-{layout}.sqlite"))
@@ -273,9 +167,35 @@ pub fn of_layout(path: &Path, layout: &str) -> PathBuf {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
     use super::*;
-    use fieldstone_core::env::Env;
+    use fieldstone_core::env::{Env, Identity};
     use fieldstone_store::api::Id;
+
+    /// This machine, as another user sees it.
+    #[derive(Debug)]
+    struct User(u32);
+
+    impl Identity for User {
+        fn host(&self) -> String {
+            Env::real().identity.host()
+        }
+        fn process(&self) -> u32 {
+            Env::real().identity.process()
+        }
+        fn uid(&self) -> u32 {
+            self.0
+        }
+        fn user_name(&self, uid: u32) -> String {
+            uid.to_string()
+        }
+        fn alive(&self, process: u32) -> bool {
+            Env::real().identity.alive(process)
+        }
+    }
 
     fn home(folder: Option<&Path>) -> Home {
         let folder = folder.map(Path::to_owned);
@@ -312,32 +232,32 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_makes_nothing_in_a_folder_of_another() {
-        let folder = tempfile::tempdir().unwrap();
-        let reader = Home { writable: false, ..home(Some(folder.path())) };
-        assert!(beside(&reader, folder.path()).is_some(), "it is our own");
-        fs::remove_dir(folder.path().join(FOLDER)).unwrap();
-        let uid = home(None).env.identity.uid();
-        if uid == 0 {
-            std::os::unix::fs::chown(folder.path(), Some(1234), None).unwrap();
-            assert_eq!(beside(&reader, folder.path()), None);
-            assert!(!folder.path().join(FOLDER).exists());
+    fn another_user_gets_an_engine_elsewhere_and_makes_nothing_here() {
+        let store = tempfile::tempdir().unwrap();
+        let own = home(Some(store.path()));
+        assert!(beside(&own, store.path()).is_some());
+        let theirs =
+            Home { env: Env { identity: Arc::new(User(own.env.identity.uid() + 1)), ..Env::real() }, ..own };
+        assert_eq!(beside(&theirs, store.path()), None, "it is in our folder");
+        fs::remove_dir(store.path().join(FOLDER)).unwrap();
+        let shared = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(store.path(), shared).unwrap();
+        for writable in [false, true] {
+            assert_eq!(beside(&Home { writable, ..theirs.clone() }, store.path()), None);
         }
+        assert!(!store.path().join(FOLDER).exists());
     }
 
     #[test]
-    fn a_journal_without_its_file_is_cleared_and_damage_is_set_aside() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        let [wal, shm] = companions(&path);
-        fs::write(&wal, b"old").unwrap();
-        fs::write(&shm, b"old").unwrap();
-        drop(prepare(&path).unwrap());
-        assert!(!wal.exists() && !shm.exists() && path.exists());
-        fs::write(&path, b"broken").unwrap();
-        set_aside(&path, Some(1)).unwrap();
-        assert!(path.exists(), "another file stands there by now");
-        set_aside(&path, inode_of(&path)).unwrap();
-        assert!(!path.exists() && folder.path().join("index.sqlite.damaged").exists());
+    fn a_folder_that_was_replaced_is_told() {
+        let store = tempfile::tempdir().unwrap();
+        let own = home(Some(store.path()));
+        let path = beside(&own, store.path()).unwrap();
+        assert!(stands(&path, &own));
+        let folder = store.path().join(FOLDER);
+        fs::rename(&folder, store.path().join("old")).unwrap();
+        assert!(!stands(&path, &own));
+        std::os::unix::fs::symlink(store.path().join("old"), &folder).unwrap();
+        assert!(!stands(&path, &own));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables};
+use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
 use fieldstone_catalog::query::{self, Hit, HitTable, Query};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -12,6 +12,7 @@ use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 use super::declare::run_row;
 use super::engine::View;
 use super::inner::Inner;
+use super::lend::{Engine, Patience};
 use super::place::EnginePlace;
 use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
 
@@ -43,7 +44,7 @@ impl Inner {
             .with_hint("give the project ('' for none)"));
         }
         match rows.pop() {
-            Some(row) => Ok(RunInfo { decl: row.decl, declared: row.declared }),
+            Some(row) => Ok(RunInfo::of(row)),
             None => {
                 let shown = match project {
                     Some(project) if !project.is_empty() => format!("'{name}' of project '{project}'"),
@@ -82,9 +83,11 @@ impl Inner {
 
     /// Hits, one after another.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+        // Before it is copied for the thread that answers it.
+        query.expr.size().check()?;
         let heads = self.store.feed()?.heads();
         let pending = query.transaction.is_some() || !self.store.pending_side(None)?.is_empty();
-        if pending || self.place_for(&heads)? == EnginePlace::Memory {
+        if pending || self.place_now(&heads)? == EnginePlace::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
             let table = self.ask(query, |tables| query::collect(tables, query))?;
             return Ok(Box::new(Rows { table, next: 0 }));
@@ -96,14 +99,14 @@ impl Inner {
             .name("catalog".into())
             .spawn(move || inner.send(&query, &sender))
             .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
-        Ok(Box::new(Received { receiver }))
+        Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
     }
 
     /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
     /// one that is made anew gives those that were not sent yet.
     fn send(&self, query: &Query, sender: &SyncSender<Result<Hit>>) {
         let mut sent = Sent { limit: query.limit, ids: HashSet::new(), count: 0 };
-        let outcome = self.look(View::Synced, &mut |index| {
+        let outcome = self.look_shared(&mut |index| {
             let again = sent.again()?;
             query::run(index, query, &mut |hit| {
                 let hit = hit.to_hit();
@@ -118,6 +121,16 @@ impl Inner {
                 Ok(Flow::More)
             })
         });
+        let outcome = match outcome {
+            Err(e) if is_busy(&e) && sent.count == 0 => {
+                self.go_away();
+                // All at once: who takes the hits may ask for more of that engine meanwhile.
+                self.ask(query, |tables| query::collect(tables, query)).map(|table| {
+                    Rows { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
+                })
+            }
+            outcome => outcome.map(drop),
+        };
         if let Err(error) = outcome {
             // Nobody may be there any more to be told.
             drop(sender.send(Err(error)));
@@ -128,8 +141,9 @@ impl Inner {
     pub fn rebuild(&self) -> Result<RebuildReport> {
         let feed = self.store.feed()?;
         let place = self.place_for(&feed.heads())?;
-        let mut work = |engine: &mut super::engine::Engine| follow::rebuild(self, engine.index()?, &feed);
-        let mut report = self.with_engine(&place, &mut work)?;
+        let mut work = |engine: &mut Engine| follow::rebuild(self, engine.index()?, &feed);
+        let outcome = self.with(&place, Patience::Full, &mut work);
+        let mut report = outcome.map_err(|e| if is_busy(&e) { self.held(&place, e) } else { e })?;
         report.engine = place.to_string();
         Ok(report)
     }
@@ -205,13 +219,36 @@ impl Iterator for Rows {
 
 /// Hits that another thread finds. Dropping it ends that thread.
 struct Received {
-    receiver: Receiver<Result<Hit>>,
+    receiver: Option<Receiver<Result<Hit>>>,
+    /// The process that has the thread.
+    process: u32,
+}
+
+impl Received {
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
 }
 
 impl Iterator for Received {
     type Item = Result<Hit>;
 
     fn next(&mut self) -> Option<Result<Hit>> {
-        self.receiver.recv().ok()
+        if self.is_forked() {
+            // The thread is in the parent alone.
+            std::mem::forget(self.receiver.take()?);
+            let error = Error::unavailable("these hits were asked for before this process was forked");
+            return Some(Err(error.with_hint("ask again in this process")));
+        }
+        self.receiver.as_ref()?.recv().ok()
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // It may be locked by a thread that is not in this process.
+            std::mem::forget(self.receiver.take());
+        }
     }
 }

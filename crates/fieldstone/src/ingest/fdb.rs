@@ -103,7 +103,7 @@ pub fn ingest_fdb(
     let outcome = outcome.and_then(|()| take.settle(&mut current));
     if let Err(error) = outcome {
         if let Some(open) = current {
-            let _ = store.decide(open.transaction, false);
+            let _ = store.abandon(open.transaction);
         }
         let name = name.display();
         return Err(match take.taken.fields {

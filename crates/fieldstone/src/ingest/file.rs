@@ -74,10 +74,11 @@ impl<'a> State<'a> {
         let outcome = match outcome {
             // Where the commit fails nothing of the file is kept, and the store says why. Where there is
             // nothing new, nothing is written.
-            Ok(End::Whole) => self.store.decide(transaction, harvest.taken.fields > 0).map(|()| None),
-            Ok(End::Refused(why)) => self.store.decide(transaction, false).map(|()| Some(why)),
+            Ok(End::Whole) if harvest.taken.fields > 0 => self.store.decide(transaction, true).map(|()| None),
+            Ok(End::Whole) => self.store.abandon(transaction).map(|()| None),
+            Ok(End::Refused(why)) => self.store.abandon(transaction).map(|()| Some(why)),
             Err(error) => {
-                let _ = self.store.decide(transaction, false);
+                let _ = self.store.abandon(transaction);
                 Err(error)
             }
         };

@@ -132,7 +132,7 @@ pub fn move_fields(
     let mut report = match outcome {
         Ok(report) => report,
         Err(error) => {
-            let _ = from.decide(removal, false);
+            let _ = from.abandon(removal);
             return Err(error);
         }
     };
@@ -225,9 +225,10 @@ impl Plan {
         let transaction = to.begin()?;
         let outcome = self.carry(to, transaction, options);
         match outcome {
-            Ok(report) => to.decide(transaction, report.fields > 0).map(|()| report),
+            Ok(report) if report.fields > 0 => to.decide(transaction, true).map(|()| report),
+            Ok(report) => to.abandon(transaction).map(|()| report),
             Err(error) => {
-                let _ = to.decide(transaction, false);
+                let _ = to.abandon(transaction);
                 Err(error)
             }
         }

@@ -7,6 +7,7 @@
 //! named      = n: varint  n x { name: text  value }
 //! runs       = n: varint  n x { run  job: optional text  params: named  created: i64
 //!              grid: optional value  notes: optional text  outside: optional value }
+//! runs with flags: the same, each with flags: u8 behind it (1: its owner alone annotates it)
 //! steps      = run  n: varint  ints(n) of numbers  times: u8 0 none | 1 floats(n)
 //!              | 2 bits(n, 1) m: varint  floats(m) of those with a time
 //! variables  = run  n: varint  n x { name: text  version: zigzag  dtype: optional text
@@ -30,7 +31,7 @@ use super::columns::{
 };
 use super::value::{put_value, read_value};
 use super::{
-    AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
+    Annotate, AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
     VariableName,
 };
 use crate::Id;
@@ -118,7 +119,16 @@ pub(super) fn read_tag(cursor: &mut Cursor<'_>) -> Result<TagDecl> {
     Ok(TagDecl { name, version, kind, unit: read_text(cursor)? })
 }
 
+/// The flag of a run that its owner alone annotates.
+const OWNER_ANNOTATES: u8 = 1;
+
+/// Whether runs need the form that has flags.
+pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
+    runs.iter().any(|decl| decl.annotate != Annotate::All)
+}
+
 pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
+    let flags = need_flags(runs);
     out.put_varint(runs.len() as u64);
     for decl in runs {
         put_run(out, &decl.run);
@@ -128,10 +138,14 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
         put_optional(out, decl.grid.as_ref(), put_value);
         put_optional(out, decl.notes.as_deref(), put_text);
         put_optional(out, decl.outside.as_ref(), put_value);
+        if flags {
+            out.push(if decl.annotate == Annotate::Owner { OWNER_ANNOTATES } else { 0 });
+        }
     }
 }
 
-pub(super) fn read_runs(cursor: &mut Cursor<'_>) -> Result<Vec<RunDecl>> {
+/// Reads runs, each with its flags where the form has them.
+pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunDecl>> {
     read_all(cursor, 15, |cursor| {
         Ok(RunDecl {
             run: read_run(cursor)?,
@@ -141,6 +155,11 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>) -> Result<Vec<RunDecl>> {
             grid: read_optional(cursor, read_value)?,
             notes: read_optional(cursor, read_text)?,
             outside: read_optional(cursor, read_value)?,
+            annotate: match if flags { cursor.u8()? } else { 0 } {
+                0 => Annotate::All,
+                OWNER_ANNOTATES => Annotate::Owner,
+                _ => return Err(cursor.fail("a run with unknown flags")),
+            },
         })
     })
 }

@@ -52,12 +52,33 @@ pub struct RunDecl {
     pub notes: Option<String>,
     /// Where its data lie, if outside of the store: free here, read by the facade.
     pub outside: Option<Value>,
+    /// Who may annotate it.
+    pub annotate: Annotate,
+}
+
+/// Who may annotate a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Annotate {
+    /// Everybody, each under the own name.
+    #[default]
+    All,
+    /// Its owner alone: attributes of others do not count.
+    Owner,
 }
 
 impl RunDecl {
     /// A run of which nothing is said but its name; created now, as whoever takes it says.
     pub fn named(run: RunName) -> RunDecl {
-        RunDecl { run, job: None, params: Vec::new(), created: 0, grid: None, notes: None, outside: None }
+        RunDecl {
+            run,
+            job: None,
+            params: Vec::new(),
+            created: 0,
+            grid: None,
+            notes: None,
+            outside: None,
+            annotate: Annotate::All,
+        }
     }
 }
 

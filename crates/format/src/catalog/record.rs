@@ -8,8 +8,8 @@ use fieldstone_core::{Error, ErrorKind, Result};
 
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
-    check_name, check_run, check_step, check_variable, put_removals, put_runs, put_steps, put_tags,
-    put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
+    check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps,
+    put_tags, put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
 };
 use super::{Record, Removal, kinds};
 use crate::block::{check_raw_len, pack, unpack_checked};
@@ -24,6 +24,8 @@ const VARIABLES: u16 = 0x0102;
 const TAGS: u16 = 0x0103;
 const ATTRIBUTES: u16 = 0x0104;
 const REMOVALS: u16 = 0x0105;
+/// Runs of which one has a flag. Others keep the older form, which every release reads.
+const RUNS_WITH_FLAGS: u16 = 0x0106;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
@@ -46,7 +48,7 @@ impl Record {
         let kind = match self {
             Record::Runs(runs) => {
                 put_runs(&mut body, runs);
-                RUNS
+                if need_flags(runs) { RUNS_WITH_FLAGS } else { RUNS }
             }
             Record::Steps(run, steps) => {
                 put_steps(&mut body, run, steps);
@@ -200,7 +202,8 @@ impl Removal {
 fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
     let mut cursor = Cursor::new(body);
     let record = match kind {
-        RUNS => Record::Runs(read_runs(&mut cursor)?),
+        RUNS => Record::Runs(read_runs(&mut cursor, false)?),
+        RUNS_WITH_FLAGS => Record::Runs(read_runs(&mut cursor, true)?),
         STEPS => {
             let (run, steps) = read_steps(&mut cursor)?;
             Record::Steps(run, steps)

@@ -126,3 +126,29 @@ fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
         _ => return Err(cursor.fail("a value of an unknown type")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_stored_is_what_can_be_read() {
+        let innermost = [
+            Value::Int(1),
+            Value::List(Vec::new()),
+            Value::Array(Vec::new()),
+            Value::Array(vec![Value::Int(1)]),
+            Value::Map(vec![("a".into(), Value::Null)]),
+        ];
+        for inside in innermost {
+            for depth in [0, 1, DEPTH - 1, DEPTH, DEPTH + 1] {
+                let value = (0..depth).fold(inside.clone(), |inner, _| Value::List(vec![inner]));
+                let mut bytes = Vec::new();
+                put_value(&mut bytes, &value);
+                let read = read_value(&mut Cursor::new(&bytes));
+                assert_eq!(value.check().is_ok(), read.is_ok(), "{inside} in {depth} lists");
+                assert_eq!(read.ok().is_some_and(|read| read == value), value.check().is_ok());
+            }
+        }
+    }
+}

@@ -85,7 +85,7 @@ impl Axes {
 /// Answers from what the runs say of themselves, where that is the whole truth: all commits visible,
 /// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
 fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
-    if matches!(snapshot.owners, Owners::Many(_)) {
+    if matches!(snapshot.owners, Owners::Many(..)) || !snapshot.losses.is_empty() {
         return Ok(false);
     }
     let mut all = Vec::new();

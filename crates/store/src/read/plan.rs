@@ -20,7 +20,7 @@ use super::stream::FieldsReader;
 use super::versions::{Part, Versions};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
-use fieldstone_format::keys::encode_key;
+use fieldstone_format::keys::{encode_key, level_ends};
 
 /// Fields decoded together.
 pub(super) const WINDOW: usize = 1024;
@@ -102,6 +102,9 @@ pub fn retrieve(
             let mut matcher = Matcher::new(selection.clone());
             for key in keys {
                 let key = encode_key(&key).bytes;
+                if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| strict) {
+                    return Err(loss.error());
+                }
                 if let Some(versions) = lookup(snapshot, &key, own)?
                     && let Some(rank) = matcher.rank(&key, &mut positions)?
                 {
@@ -111,7 +114,7 @@ pub fn retrieve(
             }
         }
         _ => {
-            let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?;
+            let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!strict);
             while let Some(versions) = scan.next_key()? {
                 let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
                 check(&versions)?;

@@ -1,5 +1,6 @@
 //! Walking all runs of a snapshot in key order, key by key, skipping what a request cannot match.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fieldstone_core::schema::Selection;
@@ -10,7 +11,7 @@ use fieldstone_format::keys::level_ends;
 use super::matcher::{Match, Matcher};
 use super::versions::{Part, Versions};
 use crate::run::RunCursor;
-use crate::snapshot::{Owners, Snapshot};
+use crate::snapshot::{Loss, Owners, Snapshot};
 
 /// A merge of all runs. Memory: one block per run.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ pub struct Scan {
     damage: Vec<Error>,
     /// Whether to give also keys whose field was removed.
     removed: bool,
+    /// Whether logs that lost commits are passed over.
+    lenient: bool,
+    /// Owners of the datasets that were passed, where logs lost commits.
+    users: BTreeSet<u32>,
 }
 
 impl Scan {
@@ -52,6 +57,8 @@ impl Scan {
             prefix: Vec::new(),
             damage,
             removed: false,
+            lenient: false,
+            users: BTreeSet::new(),
         };
         for i in (0..scan.heap.len() / 2).rev() {
             scan.sift_down(i);
@@ -65,6 +72,22 @@ impl Scan {
         self
     }
 
+    /// The same walk; what logs lost is no error at its end.
+    pub fn lenient(mut self, lenient: bool) -> Scan {
+        self.lenient = lenient;
+        self
+    }
+
+    /// What logs lost that may have held something this walk would have given. Of other users, only what
+    /// the owners of the datasets lost counts.
+    fn loss(&self) -> Option<Error> {
+        let concerns = |loss: &&Loss| match self.snapshot.owners {
+            Owners::One(_) => true,
+            Owners::Many(..) => self.users.contains(&loss.owner),
+        };
+        self.snapshot.losses.iter().find(concerns).map(Loss::error)
+    }
+
     /// The snapshot that is walked.
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
@@ -75,8 +98,8 @@ impl Scan {
         &mut self.matcher
     }
 
-    /// The next key under which something is visible. Damage of the index is an error after the last
-    /// key, so that everything readable comes first.
+    /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
+    /// an error after the last key, so that everything readable comes first.
     pub fn next_key(&mut self) -> Result<Option<Versions>> {
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
@@ -91,8 +114,11 @@ impl Scan {
             let mut parts: Vec<Part> = Vec::new();
             let dataset_end = match &self.snapshot.owners {
                 Owners::One(_) => 0,
-                Owners::Many(_) => level_ends(&self.key)?[0],
+                Owners::Many(..) => level_ends(&self.key)?[0],
             };
+            if !self.snapshot.losses.is_empty() {
+                self.users.extend(self.snapshot.owner(&self.key[..dataset_end]));
+            }
             while let Some(cursor) = self.heap.first_mut()
                 && cursor.key() == self.key
             {
@@ -118,9 +144,14 @@ impl Scan {
                 return Ok(Some(versions));
             }
         }
-        match self.damage.drain(..).next() {
+        let damage = self.damage.drain(..).next();
+        match damage {
             Some(first) => Err(first),
-            None => Ok(None),
+            None if self.lenient => Ok(None),
+            None => {
+                self.lenient = true;
+                self.loss().map_or(Ok(None), Err)
+            }
         }
     }
 

@@ -62,7 +62,7 @@ pub fn dump(
             ));
         }
     }
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true);
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
     while let Some(versions) = scan.next_key()? {
         lines.push(versions.name());
         for (i, part) in versions.parts.iter().enumerate() {

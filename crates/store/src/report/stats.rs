@@ -17,7 +17,7 @@ pub fn stats(env: &Env, files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection:
     let mut stats =
         Stats { writers: snapshot.logs.len() as u64, runs: snapshot.runs.len() as u64, ..Stats::default() };
     let mut last: (Vec<u8>, Vec<u8>) = Default::default();
-    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true);
+    let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
     while let Some(versions) = scan.next_key()? {
         stats.masked += versions.hidden() as u64;
         if versions.live == 0 {

@@ -10,22 +10,17 @@ use fieldstone_format::{FORMAT_VERSION, Id};
 
 use crate::api::{Status, TransactionStatus, WriterStatus};
 use crate::layout::Layout;
-use crate::snapshot::{LogView, Owners, Snapshot};
+use crate::snapshot::{LogView, Owners, Refresher, Snapshot};
 
 /// A clock that differs from the file system's by this much, nanoseconds, is named.
 const CLOCK_OFF: i64 = 60_000_000_000;
 
 /// Collects the status; the caller adds what only the handle knows.
-pub fn status(
-    env: &Env,
-    layout: &Layout,
-    snapshot: &Arc<Snapshot>,
-    slots: &HashMap<Id, Slot>,
-) -> Result<Status> {
+pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &Refresher) -> Result<Status> {
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
     for log in &snapshot.logs {
         for prepared in &log.record.prepared {
-            let verdict = snapshot.verdicts.get(&prepared.transaction);
+            let verdict = snapshot.verdict(prepared.transaction, log.uid);
             if verdict.is_some_and(|verdict| verdict.closed()) {
                 continue;
             }
@@ -37,7 +32,7 @@ pub fn status(
                 since: prepared.since,
             });
             let header = &log.header;
-            let state = state(env, log, slots.get(&log.writer));
+            let state = state(env, log, refresher.slot_of(log));
             entry
                 .owners
                 .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
@@ -49,7 +44,7 @@ pub fn status(
     transactions.sort_by_key(|t| (t.since, t.id));
     let owners = match &snapshot.owners {
         Owners::One(owner) => owner.iter().map(|uid| env.identity.user_name(*uid)).collect(),
-        Owners::Many(owners) => {
+        Owners::Many(owners, _) => {
             let mut lines: Vec<String> = owners
                 .iter()
                 .map(|(prefix, uid)| {
@@ -64,7 +59,7 @@ pub fn status(
         id: snapshot.logs.first().map(|log| log.header.store),
         format: FORMAT_VERSION,
         version: snapshot.version().encode(),
-        writers: snapshot.logs.iter().map(|log| writer(env, log, slots.get(&log.writer))).collect(),
+        writers: snapshot.logs.iter().map(|log| writer(env, log, refresher.slot_of(log))).collect(),
         transactions,
         owners,
         problems: snapshot.problems.iter().map(|p| format!("{}: {}", p.file, p.why)).collect(),

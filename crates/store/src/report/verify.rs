@@ -8,7 +8,7 @@ use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::entry::Location;
 use fieldstone_format::run::{BlockCursor, RunMeta};
-use fieldstone_format::{data, log, marker};
+use fieldstone_format::{claim, data, log, marker};
 
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::{Files, read_vec};
@@ -172,7 +172,7 @@ impl Check<'_> {
         let name = self.files.layout().shown(log.writer, 0);
         self.report.files += 1;
         let mut failures = Vec::new();
-        let confirmed = refresher.slots().get(&log.writer).map_or(0, |slot| slot.sequence);
+        let confirmed = refresher.slot_of(log).map_or(0, |slot| slot.sequence);
         let walked = refresher.commits(log, |ends, outcome| {
             let Err(e) = outcome else { return };
             let e = e.context(format!("commit {}", ends.sequence));
@@ -233,6 +233,7 @@ impl Check<'_> {
                 .map(|id| self.snapshot.log(id).is_some());
             match known {
                 Some(true) => {}
+                None if kind == FileKind::File && claim::is_file_name(&name) => {}
                 Some(false) => self.report.notes.push(format!("logs/{name}: holds no whole commit")),
                 None => self.report.notes.push(format!("logs/{name}: is not a file of the store")),
             }

@@ -3,6 +3,8 @@
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::{Error, Result};
 
+use super::Problem;
+
 /// A folder that changed less than this long ago, nanoseconds, may change again without a new time.
 const FRESH: u64 = 2_000_000_000;
 /// How long a host may be shown the old names of a folder whose new time it sees already.
@@ -18,7 +20,23 @@ pub struct Listing {
     seen_at: u64,
     listed_at: u64,
     settled: bool,
+    /// Names of plain files, in order.
     pub names: Vec<String>,
+    /// Names of links, pipes and other things that a store never makes.
+    strange: Vec<String>,
+}
+
+impl Listing {
+    /// What stands under names that files of the store have, and is no plain file.
+    pub fn problems(&self, folder: &str, is_ours: impl Fn(&str) -> bool) -> Vec<Problem> {
+        let ours = self.strange.iter().filter(|name| is_ours(name));
+        ours.map(|name| Problem {
+            file: format!("{folder}/{name}"),
+            why: "it is not read: it is a link or a pipe, which no writer makes".to_owned(),
+            damage: false,
+        })
+        .collect()
+    }
 }
 
 /// Lists a folder again if it changed, or may have changed within the grain of its clock; whether
@@ -45,13 +63,18 @@ pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listin
         return Ok(false);
     }
     (listing.listed_at, listing.settled) = (now, age > STALE);
-    let mut names: Vec<String> = match env.disk.list_dir(folder) {
-        Ok(names) => names.into_iter().filter(|(_, kind)| *kind == FileKind::File).map(|(n, _)| n).collect(),
+    let entries = match env.disk.list_dir(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(Error::io("list", folder, e)),
+        outcome => outcome.map_err(|e| Error::io("list", folder, e))?,
     };
-    names.sort_unstable();
-    let moved = names != listing.names;
-    listing.names = names;
+    let of_kind = |kind: FileKind| {
+        let names = entries.iter().filter(move |(_, k)| *k == kind).map(|(name, _)| name.clone());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    };
+    let (names, strange) = (of_kind(FileKind::File), of_kind(FileKind::Other));
+    let moved = names != listing.names || strange != listing.strange;
+    (listing.names, listing.strange) = (names, strange);
     Ok(moved)
 }

@@ -37,6 +37,8 @@ pub struct LogView {
     pub mtime: i64,
     /// Bytes of the file when it was looked at; beyond the last commit there may be a torn tail.
     pub file_len: u64,
+    /// Identity of the file.
+    pub inode: u64,
 }
 
 impl LogView {

@@ -4,10 +4,14 @@
 //! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
+mod boards;
 mod chain;
+mod claims;
 mod folder;
 mod log_view;
+mod look;
 mod owners;
+mod past;
 mod refresh;
 mod verdict;
 pub mod walker;
@@ -21,9 +25,11 @@ use fieldstone_format::run::CommitInfo;
 use fieldstone_format::version::Version;
 
 use chain::Layers;
+use claims::Claims;
+pub use claims::claim_levels;
 pub use log_view::LogView;
 pub use owners::Owners;
-pub use refresh::Refresher;
+pub use refresh::{Look, Refresher};
 pub use verdict::{ALL_KINDS, Decided, Verdict};
 pub use walker::Walker;
 
@@ -40,6 +46,49 @@ pub struct Problem {
     pub damage: bool,
 }
 
+/// A log that lost commits: it is missing, or shorter than what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The user whose log it is.
+    pub owner: u32,
+    /// File, relative to the store.
+    pub file: String,
+    /// What is missing.
+    pub why: String,
+}
+
+impl Loss {
+    /// The error of a read that the missing commits may concern.
+    pub fn error(&self) -> Error {
+        Error::corrupt(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
+            .with_hint(
+                "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
+                 or accept the loss by removing the files in boards, which say how much there was",
+            )
+    }
+}
+
+/// A century, nanoseconds.
+const CENTURY: u64 = 36_525 * 86_400 * 1_000_000_000;
+/// 2026-01-01, nanoseconds since 1970: no clock is believed to be older than this release.
+const RELEASE: u64 = 1_767_225_600_000_000_000;
+
+fn century_ahead(now: i64) -> u64 {
+    u64::try_from(now).unwrap_or(0).max(RELEASE).saturating_add(CENTURY)
+}
+
+/// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's is
+/// no clock's: to follow it would use the numbers up.
+pub fn is_believed(stamp: u64, now: i64) -> bool {
+    stamp < century_ahead(now)
+}
+
+/// Whether commits with a stamp count at all. A century more than [`is_believed`]: honest commits that follow
+/// one that was just believed stay readable for everybody.
+pub fn is_possible(stamp: u64, now: i64) -> bool {
+    stamp < century_ahead(now).saturating_add(CENTURY)
+}
+
 /// Where a version of a field stands in the order of all versions; the greater one is newer.
 pub type Order = (u64, Id);
 
@@ -52,16 +101,18 @@ pub struct Snapshot {
     pub runs: Vec<Arc<Run>>,
     /// Index into `logs` for each run.
     pub run_log: Vec<u32>,
-    /// Verdicts by transaction.
-    pub verdicts: Layers<Id, Arc<Verdict>>,
+    /// Verdicts by transaction and user: one decides for his own logs and for no other's.
+    verdicts: Layers<(Id, u32), Arc<Verdict>>,
     /// Users who own datasets.
     pub owners: Owners,
+    /// Who owns the folder of logs.
+    pub folder_owner: Option<u32>,
     /// What was found wrong.
     pub problems: Vec<Problem>,
     /// Files and slots of a version of the format that is not known here.
     pub foreign: Vec<String>,
-    /// Largest stamp in any log.
-    pub max_stamp: u64,
+    /// Logs that lost commits.
+    pub losses: Vec<Loss>,
 }
 
 impl Snapshot {
@@ -73,16 +124,18 @@ impl Snapshot {
             run_log: Vec::new(),
             verdicts: Layers::default(),
             owners: Owners::One(None),
+            folder_owner: None,
             problems: Vec::new(),
             foreign: Vec::new(),
-            max_stamp: 0,
+            losses: Vec::new(),
         }
     }
 
     /// A snapshot of these logs, which shares with one before it what did not change.
-    pub fn new(
+    fn new(
         mut logs: Vec<Arc<LogView>>,
-        problems: Vec<Problem>,
+        claims: &Arc<Claims>,
+        folder_owner: Option<u32>,
         before: Option<&Snapshot>,
     ) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
@@ -95,9 +148,8 @@ impl Snapshot {
             Some(verdicts) => verdicts,
             None => verdicts(&logs, &Snapshot::empty()).unwrap_or_default(),
         };
-        let max_stamp = logs.iter().map(|log| log.record.stamp).max().unwrap_or(0);
-        let owners = Owners::find(&logs)?;
-        Ok(Snapshot { logs, runs, run_log, verdicts, owners, problems, foreign: Vec::new(), max_stamp })
+        let owners = Owners::find(&logs, claims, folder_owner)?;
+        Ok(Snapshot { logs, runs, run_log, verdicts, owners, folder_owner, ..Snapshot::empty() })
     }
 
     /// The log that run `index` belongs to.
@@ -117,26 +169,52 @@ impl Snapshot {
         let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
         // All alike, so that the commits' own stamps count, as they will after the decision.
         let undecided = (own == Some(id)).then_some((u64::MAX, Id::NONE));
-        let Some(verdict) = self.verdicts.get(&id) else { return undecided };
+        let Some(verdict) = self.log(writer).and_then(|log| self.verdict(id, log.uid)) else {
+            return undecided;
+        };
         verdict
             .visible(kinds::FIELDS, writer, commit.sequence)
             .or_else(|| undecided.filter(|_| verdict.is_open_for(writer, commit.sequence)))
     }
 
-    /// Whether a transaction has ended.
-    pub fn has_ended(&self, transaction: Id) -> bool {
-        self.verdicts.get(&transaction).is_some_and(|verdict| verdict.closed())
+    /// What a user decided about a transaction, for the logs of his own.
+    pub fn verdict(&self, transaction: Id, user: u32) -> Option<&Arc<Verdict>> {
+        self.verdicts.get(&(transaction, user))
+    }
+
+    /// All decisions: transaction, user, and what he decided.
+    pub fn verdicts(&self) -> impl Iterator<Item = (Id, u32, &Arc<Verdict>)> {
+        self.verdicts.iter().map(|((id, user), verdict)| (*id, *user, verdict))
+    }
+
+    /// Whether a transaction has ended for the logs of a user.
+    pub fn has_ended(&self, transaction: Id, user: u32) -> bool {
+        self.verdict(transaction, user).is_some_and(|verdict| verdict.closed())
+    }
+
+    /// Logs of a user with commits prepared under a transaction, each with the last one's sequence.
+    pub fn prepared(&self, transaction: Id, user: u32) -> Vec<(Id, u64)> {
+        self.prepared_by_all(transaction)
+            .filter(|(log, _)| log.uid == user)
+            .map(|(log, sequence)| (log.writer, sequence))
+            .collect()
     }
 
     /// Logs with commits prepared under a transaction, each with the last one's sequence.
-    pub fn prepared(&self, transaction: Id) -> Vec<(Id, u64)> {
-        self.logs
-            .iter()
-            .filter_map(|log| {
-                let prepared = log.record.prepared.iter().find(|p| p.transaction == transaction)?;
-                Some((log.writer, prepared.sequence))
-            })
-            .collect()
+    pub fn prepared_by_all(&self, transaction: Id) -> impl Iterator<Item = (&Arc<LogView>, u64)> {
+        self.logs.iter().filter_map(move |log| {
+            let prepared = log.record.prepared.iter().find(|p| p.transaction == transaction)?;
+            Some((log, prepared.sequence))
+        })
+    }
+
+    /// A log that lost commits which may have held something under an encoded first level.
+    pub fn loss(&self, level: &[u8]) -> Option<&Loss> {
+        if self.losses.is_empty() {
+            return None;
+        }
+        let owner = self.owner(level);
+        self.losses.iter().find(|loss| owner.is_none_or(|owner| owner == loss.owner))
     }
 
     /// Whether anything stands under an encoded first level.
@@ -153,44 +231,47 @@ impl Snapshot {
         })
     }
 
+    /// The user who owns what stands under an encoded first level; `None` where nobody does yet.
+    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+        self.owners.of(level, || self.has_dataset(level))
+    }
+
     /// The text that names this snapshot.
     pub fn version(&self) -> Version {
-        let writers = self
-            .logs
-            .iter()
-            .map(|log| {
-                let mut prefix = [0; 8];
-                prefix.copy_from_slice(&log.writer.0[..8]);
-                (prefix, log.record.sequence)
-            })
-            .collect();
-        Version { writers }
+        Version::new(self.heads())
+    }
+
+    /// The logs, in the order of their ids, each with its last commit.
+    pub fn heads(&self) -> Vec<(Id, u64)> {
+        self.logs.iter().map(|log| (log.writer, log.record.sequence)).collect()
     }
 
     /// This snapshot cut back to an older version.
     pub fn at(&self, version: &Version, refresher: &Refresher) -> Result<Snapshot> {
+        if !version.is_reached(&self.heads()) {
+            return Err(gone(Id::NONE));
+        }
         let mut logs = Vec::new();
         for log in &self.logs {
-            let sequence = version.sequence(log.writer);
-            if sequence > log.record.sequence {
-                return Err(gone(log.writer));
-            }
+            let sequence = version.sequence(log.writer).min(log.record.sequence);
             if sequence > 0 {
                 logs.push(refresher.log_at(log, sequence)?);
             }
         }
-        let known = |prefix: &[u8; 8]| logs.iter().any(|log: &Arc<LogView>| log.writer.0[..8] == prefix[..]);
-        if version.writers.iter().any(|(prefix, _)| !known(prefix)) {
-            return Err(gone(Id::NONE));
-        }
-        Snapshot::new(logs, self.problems.clone(), None)
+        let (claims, folder_owner) = refresher.ownership();
+        let snapshot = Snapshot::new(logs, claims, folder_owner, None)?;
+        Ok(Snapshot { problems: self.problems.clone(), ..snapshot })
     }
 }
 
 /// What is decided in these logs, given what was decided in a snapshot before; `None` where a log is not
 /// what it was then and more.
-fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<Id, Arc<Verdict>>> {
-    if before.logs.iter().any(|log| logs.binary_search_by_key(&log.writer, |log| log.writer).is_err()) {
+fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<Verdict>>> {
+    let same_user = |log: &Arc<LogView>| {
+        let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
+        at.is_ok_and(|at| logs[at].uid == log.uid)
+    };
+    if !before.logs.iter().all(same_user) {
         return None;
     }
     let mut verdicts = before.verdicts.clone();
@@ -202,7 +283,7 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<Id, Arc<V
             same.then_some(())?;
         }
         for decided in log.decisions.since(known) {
-            let id = decided.decision.transaction;
+            let id = (decided.decision.transaction, log.uid);
             let verdict = verdicts.get(&id).cloned().unwrap_or_default();
             verdicts.insert(id, Arc::new(verdict.with((decided.stamp, log.writer), decided.clone())));
         }

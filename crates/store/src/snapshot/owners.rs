@@ -1,5 +1,11 @@
-//! Who owns a dataset: the user whose log holds the oldest commit into it (promise 10). Logs of other
-//! users do not count for that dataset, whatever they hold.
+//! Who owns a dataset (promise 10). Logs of other users do not count for it, whatever they hold.
+//!
+//! An owner is, where users differ, the first of these that there is:
+//! * the owner of the folder of logs, where a log of his has entries in the dataset: whoever owns the folder
+//!   could replace all others' files;
+//! * the user who claimed it ([`Claims`]);
+//! * the user whose log holds the oldest commit into it. That one is of use in stores into which others could
+//!   not write when the dataset was made; a date is no proof.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,6 +14,7 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 
 use super::LogView;
+use super::claims::Claims;
 use crate::run::RunCursor;
 
 /// Owners of datasets, as far as they matter.
@@ -15,25 +22,30 @@ use crate::run::RunCursor;
 pub enum Owners {
     /// All logs are of one user (or there is none).
     One(Option<u32>),
-    /// Owner by the encoded first level of the keys.
-    Many(HashMap<Vec<u8>, u32>),
+    /// Owner by the encoded first level of the keys; and claims, for levels without entries.
+    Many(HashMap<Vec<u8>, u32>, Arc<Claims>),
 }
 
 impl Owners {
-    /// Looks the owners up; reads no index while there is only one user.
-    pub fn find(logs: &[Arc<LogView>]) -> Result<Owners> {
+    /// Looks the owners up; reads no index and no claim while there is only one user.
+    pub fn find(logs: &[Arc<LogView>], claims: &Arc<Claims>, folder: Option<u32>) -> Result<Owners> {
         let first = logs.first().map(|log| log.uid);
         if logs.iter().all(|log| Some(log.uid) == first) {
             return Ok(Owners::One(first));
         }
-        let mut oldest: HashMap<Vec<u8>, (u64, Id, u32)> = HashMap::new();
+        let mut oldest: HashMap<Vec<u8>, Candidate> = HashMap::new();
         for log in logs {
             for run in &log.runs {
                 // A run that cannot be read holds nothing that could be owned.
                 let Ok(meta) = run.meta() else { continue };
                 let mut note = |prefix: &[u8], commit: u64| {
                     let Some(info) = meta.commits.get(commit as usize) else { return };
-                    let candidate = (info.stamp, log.writer, log.uid);
+                    let candidate = Candidate {
+                        guest: Some(log.uid) != folder,
+                        stamp: info.stamp,
+                        writer: log.writer,
+                        uid: log.uid,
+                    };
                     match oldest.get_mut(prefix) {
                         Some(known) => *known = (*known).min(candidate),
                         None => drop(oldest.insert(prefix.to_vec(), candidate)),
@@ -51,14 +63,18 @@ impl Owners {
                 }
             }
         }
-        Ok(Owners::Many(oldest.into_iter().map(|(prefix, (_, _, uid))| (prefix, uid)).collect()))
+        let owner = |(prefix, candidate): (Vec<u8>, Candidate)| {
+            let claimed = if candidate.guest { claims.owner(&prefix) } else { None };
+            (prefix, claimed.unwrap_or(candidate.uid))
+        };
+        Ok(Owners::Many(oldest.into_iter().map(owner).collect(), claims.clone()))
     }
 
     /// The owner of the dataset with this encoded first level; `None` where it has none yet.
     pub fn of(&self, prefix: &[u8], exists: impl FnOnce() -> bool) -> Option<u32> {
         match self {
             Owners::One(owner) => owner.filter(|_| exists()),
-            Owners::Many(owners) => owners.get(prefix).copied(),
+            Owners::Many(owners, claims) => owners.get(prefix).copied().or_else(|| claims.owner(prefix)),
         }
     }
 
@@ -67,7 +83,17 @@ impl Owners {
     pub fn counts(&self, prefix: &[u8], uid: u32) -> bool {
         match self {
             Owners::One(_) => true,
-            Owners::Many(owners) => owners.get(prefix) == Some(&uid),
+            Owners::Many(owners, _) => owners.get(prefix) == Some(&uid),
         }
     }
+}
+
+/// A user who wrote into a dataset; the least one owns it where nobody claimed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    /// Whether he does not own the folder.
+    guest: bool,
+    stamp: u64,
+    writer: Id,
+    uid: u32,
 }

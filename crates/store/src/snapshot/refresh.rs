@@ -1,38 +1,45 @@
-//! Keeping up with the logs: reading boards, finding logs, following them from commit to commit.
+//! Keeping up with the logs: boards say which moved, a look at each log says whether they are right.
 //!
-//! Opening reads the folder of logs and the end of each log. A refresh reads one board file per host
-//! and then only the logs whose slots moved. Boards are hints: a log without a slot is looked at each
-//! time, and the folders are listed again whenever they change.
+//! Opening reads the folder of logs and the end of each log. A refresh reads one board file per host and
+//! then the logs whose slots moved. Invariants:
+//! * a board is a hint, also by its silence: every log that is not closed is looked at by [`Look::All`], and
+//!   by any refresh a second after the last such look;
+//! * what this process wrote itself it knows without a board;
+//! * a log that is missing or shorter than its slot, or than it was, lost commits: that is kept in the
+//!   snapshot for as long as it lasts, so that reads can say so;
+//! * a log that cannot be read is passed over and named; it hides nothing else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::board::{SLOT, Slot};
-use fieldstone_format::log::{self, CommitRecord, Ends, HEADER_PREFIX, LogHeader};
+use fieldstone_format::board::Slot;
+use fieldstone_format::log;
 use fieldstone_format::{Id, unknown_version};
 
+use super::boards::Boards;
+use super::claims::Claims;
 use super::folder::{Listing, list_if_changed};
-use super::walker::{Walker, foreign_version, read_header};
-use super::{LogView, Problem, Snapshot};
+use super::look::{Looked, Looker, Store};
+use super::walker::read_header;
+use super::{LogView, Loss, Problem, Snapshot, is_believed};
 use crate::files::Files;
-use crate::run::{BlockCache, Run};
+use crate::run::BlockCache;
+use crate::writer::read_marker;
 
-/// Longest board that is believed.
-const BOARD_MAX: u64 = 64 << 20;
+/// How long boards are trusted, nanoseconds.
+const TRUST: u64 = 1_000_000_000;
+/// How long a log may look shorter than it is where another host's writes show late, nanoseconds.
+const LAG: u64 = 60_000_000_000;
 
-/// What the last refresh read, to see at a glance that nothing moved.
-#[derive(Debug, Default)]
-struct Seen {
-    boards: Vec<Vec<u8>>,
-    /// Slots that do not decode.
-    torn_slots: Vec<Problem>,
-    /// Slots of a version that we do not know.
-    foreign_slots: Vec<String>,
-    logs: Vec<Id>,
-    /// Logs without a slot, or that do not show yet what their slot says: looked at each time.
-    unsettled: Vec<Id>,
+/// How much a refresh looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// What boards say moved, and everything once a second.
+    Hints,
+    /// Every log that is not closed.
+    All,
 }
 
 /// The state between refreshes.
@@ -42,98 +49,237 @@ pub struct Refresher {
     files: Arc<Files>,
     cache: Arc<BlockCache>,
     logs_folder: Listing,
-    boards_folder: Listing,
-    seen: Seen,
-    slots: HashMap<Id, Slot>,
+    /// Logs in the folder, and what stands there under a log's name and is none.
+    listed: Vec<Id>,
+    strange: Vec<Problem>,
+    claims: Arc<Claims>,
+    boards: Boards,
+    /// What this process's writer wrote last, in each of its logs.
+    own: BTreeMap<Id, Slot>,
     views: HashMap<Id, Arc<LogView>>,
+    /// Logs without a commit so far, with their users.
+    empty: HashMap<Id, u32>,
+    /// Logs that do not show yet what their slot says, or have none: looked at each time.
+    unsettled: BTreeSet<Id>,
+    /// Logs that are not read, and why.
+    passed: BTreeMap<Id, Problem>,
+    /// Logs that lost commits, and since when that shows.
+    losses: BTreeMap<Id, (u64, Loss)>,
     /// Ends of logs whose last write failed, by the word of the writer's next log, and the user who
     /// owns that: no one ends another user's log.
     sealed: HashMap<Id, (u64, u32)>,
     /// Logs of a version that we do not know.
     foreign: BTreeMap<Id, u32>,
+    /// What store this is, once that is known.
+    store: Option<Store>,
+    /// Whether other hosts' writes may show late, once that is known.
+    lags: Option<bool>,
+    /// When every log was looked at last.
+    looked: Option<u64>,
     current: Arc<Snapshot>,
 }
 
 impl Refresher {
     pub fn new(env: Env, files: Arc<Files>, cache: Arc<BlockCache>) -> Refresher {
+        let claims = Arc::new(Claims::new(env.disk.clone(), files.layout(), &[]));
         Refresher {
             env,
             files,
             cache,
             logs_folder: Listing::default(),
-            boards_folder: Listing::default(),
-            seen: Seen::default(),
-            slots: HashMap::new(),
+            listed: Vec::new(),
+            strange: Vec::new(),
+            claims,
+            boards: Boards::default(),
+            own: BTreeMap::new(),
             views: HashMap::new(),
+            empty: HashMap::new(),
+            unsettled: BTreeSet::new(),
+            passed: BTreeMap::new(),
+            losses: BTreeMap::new(),
             sealed: HashMap::new(),
             foreign: BTreeMap::new(),
+            store: None,
+            lags: None,
+            looked: None,
             current: Arc::new(Snapshot::empty()),
         }
     }
 
+    /// Notes a commit of this process's writer, which is durable.
+    pub fn wrote(&mut self, slot: Slot) {
+        self.own.insert(slot.writer, slot);
+    }
+
     /// Looks at what moved and returns the newest snapshot.
-    pub fn refresh(&mut self) -> Result<Arc<Snapshot>> {
-        let boards_moved = self.read_boards()?;
-        let logs = self.files.layout().logs();
-        let logs_moved = list_if_changed(&self.env, &logs, &mut self.logs_folder)?;
+    pub fn refresh(&mut self, look: Look) -> Result<Arc<Snapshot>> {
+        let folder = self.files.layout().logs();
+        let logs_moved = list_if_changed(&self.env, &folder, &mut self.logs_folder)?;
         if logs_moved {
-            let names = &self.logs_folder.names;
-            self.seen.logs = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
+            self.list();
         }
-        if !boards_moved && !logs_moved && self.seen.unsettled.is_empty() {
+        let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
+        let now = self.env.clock.monotonic();
+        let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
+        let own_moved = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
+        if !(boards_moved || logs_moved || all || own_moved) && self.unsettled.is_empty() {
             return Ok(self.current.clone());
         }
+        if all {
+            self.looked = Some(now);
+        }
         // A log can be on a board before the folder's listing shows it (network file systems).
-        let mut writers = self.seen.logs.clone();
-        writers.extend(self.slots.keys());
+        let mut writers: Vec<Id> = self.listed.clone();
+        writers.extend(self.boards.slots().map(|(_, slot)| slot.writer));
+        writers.extend(self.own.keys());
+        writers.extend(self.views.keys());
         writers.sort_unstable();
         writers.dedup();
+        self.find_store(!writers.is_empty())?;
         let mut moved = false;
-        let mut problems = self.seen.torn_slots.clone();
-        self.foreign.clear();
-        for &writer in &writers {
-            moved |= self.look_safely(writer, &mut problems)?;
+        for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
+            moved |= self.look(writer, now)?;
             moved |= self.read_header_again(writer)?;
         }
         // A header read just now may end a log that was looked at before.
         for writer in self.beyond_seal() {
             self.views.remove(&writer);
-            self.look_safely(writer, &mut problems)?;
+            self.look(writer, now)?;
             moved = true;
         }
-        let behind = |w: &&Id| {
-            let view = self.views.get(*w);
-            let seen = view.map_or(0, |view| view.record.sequence);
-            self.slots.get(*w).is_none_or(|slot| seen < slot.sequence)
-                || view.is_some_and(|view| view.header_damage.is_some())
-        };
-        self.seen.unsettled = writers.iter().filter(behind).copied().collect();
-        for writer in writers {
-            self.note_damage(writer, &mut problems);
-        }
-        let mut foreign = self.seen.foreign_slots.clone();
-        for (writer, version) in &self.foreign {
-            let file = self.files.layout().shown(*writer, 0);
-            problems.push(self.problem(*writer, unknown_version("the log", version).message()));
-            foreign.push(format!("{file} of format version {version}"));
-        }
-        if moved || problems != self.current.problems || foreign != self.current.foreign {
-            let views = self.views.values().cloned().collect();
-            self.current =
-                Arc::new(Snapshot { foreign, ..Snapshot::new(views, problems, Some(&self.current))? });
-        }
-        Ok(self.current.clone())
+        self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
+        self.publish(moved, &writers, now)
     }
 
-    /// Looks at a log; damage is noted, and what another process removed is passed over.
-    fn look_safely(&mut self, writer: Id, problems: &mut Vec<Problem>) -> Result<bool> {
-        match self.look(writer) {
-            Err(e) if e.kind() == ErrorKind::Corrupt => {
-                problems.push(self.problem(writer, e.message()));
-                Ok(false)
+    /// Takes the listing of the folder of logs.
+    fn list(&mut self) {
+        let names = &self.logs_folder.names;
+        self.listed = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
+        self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
+        self.claims = Arc::new(Claims::new(self.env.disk.clone(), self.files.layout(), names));
+        // Of what is no longer there and never counted, nothing is said.
+        let listed: BTreeSet<Id> = self.listed.iter().copied().collect();
+        self.empty.retain(|writer, _| listed.contains(writer));
+        self.passed.retain(|writer, _| listed.contains(writer));
+        self.foreign.retain(|writer, _| listed.contains(writer));
+    }
+
+    /// Learns what store this is, from its marker: logs of another one do not count.
+    fn find_store(&mut self, has_logs: bool) -> Result<()> {
+        if self.store.is_none() && has_logs {
+            let layout = self.files.layout();
+            if let Ok(Some(Ok(marker))) = read_marker(&self.env, layout) {
+                let folder = layout.logs();
+                self.store = match self.env.disk.stat(&folder) {
+                    Ok(stat) => Some(Store { id: marker.id, folder_owner: stat.uid }),
+                    // Another host's folder shows late.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+                    Err(e) => return Err(Error::io("look at", &folder, e)),
+                };
             }
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            outcome => outcome,
+        }
+        Ok(())
+    }
+
+    /// The last commit of a log that is known.
+    fn sequence(&self, writer: Id) -> u64 {
+        self.views.get(&writer).map_or(0, |view| view.record.sequence)
+    }
+
+    /// What is said of a log by its user: this process itself, or the boards of the log's owner.
+    fn slot(&self, writer: Id) -> Option<&Slot> {
+        let owner = self.views.get(&writer).map(|view| view.uid).or(self.empty.get(&writer).copied());
+        let board = owner.and_then(|owner| self.boards.slot(writer, owner));
+        let own = self.own.get(&writer);
+        own.into_iter().chain(board).max_by_key(|slot| slot.sequence)
+    }
+
+    /// Whether a log is to be looked at now.
+    fn is_due(&self, writer: Id, all: bool) -> bool {
+        let Some(view) = self.views.get(&writer) else {
+            // Of a log without a commit nothing is due until it has a slot.
+            return all || !self.empty.contains_key(&writer) || self.slot(writer).is_some();
+        };
+        match self.slot(writer) {
+            Some(slot) if slot.sequence > view.record.sequence => true,
+            // Its writer is done with it: nothing comes any more.
+            Some(slot) if slot.closed && slot.hash == view.ends.hash => false,
+            slot => all || slot.is_none() || view.header_damage.is_some(),
+        }
+    }
+
+    fn is_unsettled(&self, writer: Id) -> bool {
+        let Some(view) = self.views.get(&writer) else {
+            return !self.empty.contains_key(&writer) || self.slot(writer).is_some();
+        };
+        self.slot(writer).is_none_or(|slot| slot.sequence > view.record.sequence)
+            || view.header_damage.is_some()
+    }
+
+    /// Looks at a log; whether it moved.
+    fn look(&mut self, writer: Id, now: u64) -> Result<bool> {
+        let slot = self.slot(writer).copied();
+        let view = self.views.get(&writer).cloned();
+        let looker = Looker {
+            env: &self.env,
+            files: &self.files,
+            cache: &self.cache,
+            store: self.store.as_ref(),
+            boards: &self.boards,
+            now: self.env.clock.now(),
+        };
+        let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), &mut self.sealed);
+        let problem = |file: String, why: &str, damage| Problem { file, why: why.to_owned(), damage };
+        let file = self.files.layout().shown(writer, 0);
+        self.foreign.remove(&writer);
+        let mut passed = None;
+        let mut moved = false;
+        let mut cut = None;
+        match outcome {
+            Ok(Looked::Same) => {}
+            Ok(Looked::Moved(now)) => {
+                moved =
+                    view.is_none_or(|view| view.record.sequence < now.record.sequence || view.uid != now.uid);
+                self.views.insert(writer, Arc::new(*now));
+                self.empty.remove(&writer);
+            }
+            Ok(Looked::Empty(user)) => drop(self.empty.insert(writer, user)),
+            Ok(Looked::Foreign(version)) => drop(self.foreign.insert(writer, version)),
+            Ok(Looked::Cut(why)) => cut = Some(why),
+            Ok(Looked::Passed(why)) => passed = Some(problem(file.clone(), &why, false)),
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                passed = Some(problem(file.clone(), e.message(), true))
+            }
+            Err(e) => return Err(e),
+        }
+        let is_passed = passed.is_some();
+        match passed {
+            Some(problem) => drop(self.passed.insert(writer, problem)),
+            None => drop(self.passed.remove(&writer)),
+        }
+        self.note_loss(writer, file, cut.filter(|_| !is_passed), now);
+        Ok(moved)
+    }
+
+    /// Notes whether a log is shorter than is known of it.
+    fn note_loss(&mut self, writer: Id, file: String, cut: Option<String>, now: u64) {
+        let seen = self.sequence(writer);
+        let view = self.views.get(&writer);
+        // A log that no longer is there has no owner: whose board knows it is the one who lost it.
+        let theirs = self.boards.slots().filter(|(_, slot)| slot.writer == writer);
+        let of_boards = theirs.max_by_key(|(_, slot)| slot.sequence).map(|(owner, _)| owner);
+        let owner = view.map(|view| view.uid).or(self.empty.get(&writer).copied()).or(of_boards);
+        let slot = self.slot(writer).or_else(|| self.boards.slot(writer, owner?));
+        let behind = slot.filter(|slot| slot.sequence > seen).map(|slot| {
+            format!("the log ends with commit {seen}, its board slot knows commit {}", slot.sequence)
+        });
+        let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage);
+        match cut.or(behind).zip(owner).filter(|_| !unreadable) {
+            Some((why, owner)) => {
+                let since = self.losses.get(&writer).map_or(now, |(since, _)| *since);
+                self.losses.insert(writer, (since, Loss { owner, file, why }));
+            }
+            None => drop(self.losses.remove(&writer)),
         }
     }
 
@@ -144,7 +290,7 @@ impl Refresher {
             return Ok(false);
         };
         let path = self.files.layout().log(writer);
-        let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e));
+        let file = self.env.disk.open_plain(&path, false).map_err(|e| Error::io("open", &path, e));
         let (header, header_len) = match file.and_then(|file| read_header(&*file, &path, view.file_len)) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(false),
@@ -167,257 +313,88 @@ impl Refresher {
         self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
     }
 
-    fn problem(&self, writer: Id, why: &str) -> Problem {
-        Problem { file: self.files.layout().shown(writer, 0), why: why.to_owned(), damage: true }
+    /// Makes a new snapshot where anything in it would differ.
+    fn publish(&mut self, moved: bool, writers: &[Id], now: u64) -> Result<Arc<Snapshot>> {
+        let mut problems: Vec<Problem> = self.boards.problems().chain(&self.strange).cloned().collect();
+        problems.extend(self.passed.values().cloned());
+        let mut foreign = self.boards.foreign().to_vec();
+        for (writer, version) in &self.foreign {
+            let file = self.files.layout().shown(*writer, 0);
+            let why = unknown_version("the log", version).message().to_owned();
+            problems.push(Problem { file: file.clone(), why, damage: true });
+            foreign.push(format!("{file} of format version {version}"));
+        }
+        for writer in writers {
+            self.note_damage(*writer, &mut problems);
+        }
+        let lags = match self.lags {
+            _ if self.losses.is_empty() => false,
+            Some(lags) => lags,
+            None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
+        };
+        let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
+        let losses: Vec<Loss> =
+            self.losses.values().filter(|(since, _)| certain(*since)).map(|(_, loss)| loss.clone()).collect();
+        let current = &self.current;
+        if moved || problems != current.problems || foreign != current.foreign || losses != current.losses {
+            let views = self.views.values().cloned().collect();
+            let folder_owner = self.store.as_ref().map(|store| store.folder_owner);
+            let snapshot = Snapshot::new(views, &self.claims, folder_owner, Some(current))?;
+            self.current = Arc::new(Snapshot { problems, foreign, losses, ..snapshot });
+        }
+        Ok(self.current.clone())
     }
 
-    /// Reports what is damaged in a log that is read nevertheless, and a log that ends before its slot
-    /// says.
+    /// Reports what is damaged in a log that is read nevertheless, and a log that lost commits.
     fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
-        let (slot, view) = (self.slots.get(&writer), self.views.get(&writer));
-        let seen = view.map_or(0, |view| view.record.sequence);
+        let view = self.views.get(&writer);
+        let file = || self.files.layout().shown(writer, 0);
+        let mut note =
+            |why: &str, damage| problems.push(Problem { file: file(), why: why.to_owned(), damage });
         if let Some(why) = view.and_then(|view| view.header_damage.as_deref()) {
             // The header is written with the first commit: before its sync has returned, a power cut may
             // keep the commit and not the header.
-            let damage = slot.is_some() || seen > 1;
-            problems.push(Problem { damage, ..self.problem(writer, why) });
+            note(why, self.slot(writer).is_some() || self.sequence(writer) > 1);
         }
         if let Some(why) = view.and_then(|view| view.decisions_damage.as_deref()) {
-            problems.push(self.problem(writer, why));
+            note(why, true);
         }
-        let Some(slot) = slot else { return };
-        if seen < slot.sequence {
-            problems.push(self.problem(
-                writer,
-                &format!("the log ends with commit {seen}, its board slot knows commit {}", slot.sequence),
-            ));
+        if let Some((_, loss)) = self.losses.get(&writer) {
+            note(&loss.why, true);
         }
     }
 
-    /// Reads all boards; whether anything in them changed.
-    fn read_boards(&mut self) -> Result<bool> {
-        let folder = self.files.layout().boards();
-        list_if_changed(&self.env, &folder, &mut self.boards_folder)?;
-        let mut boards = Vec::new();
-        for name in self.boards_folder.names.iter().filter(|name| name.ends_with(".board")) {
-            let path = folder.join(name);
-            let bytes = match self.env.disk.open_read(&path).and_then(|file| {
-                let mut bytes = vec![0; file.stat()?.len.min(BOARD_MAX) as usize];
-                let mut filled = 0;
-                while filled < bytes.len() {
-                    match file.read_at(&mut bytes[filled..], filled as u64)? {
-                        0 => break,
-                        n => filled += n,
-                    }
-                }
-                bytes.truncate(filled);
-                Ok(bytes)
-            }) {
-                Ok(bytes) => bytes,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(Error::io("read", &path, e)),
-            };
-            boards.push((name.clone(), bytes));
-        }
-        let moved = !boards.iter().map(|(_, bytes)| bytes).eq(&self.seen.boards);
-        if !moved {
-            return Ok(false);
-        }
-        self.seen.torn_slots.clear();
-        self.seen.foreign_slots.clear();
-        // A slot that is gone or torn vouches for nothing any more: its log is looked at each time.
-        let known = std::mem::take(&mut self.slots);
-        for (name, bytes) in &boards {
-            for (i, slot) in bytes.chunks(SLOT).enumerate() {
-                match Slot::decode(slot) {
-                    // A slot only ever grows: an older reading (another host's cache) is not news.
-                    Ok(slot) => {
-                        let seen = self.slots.get(&slot.writer).or(known.get(&slot.writer)).copied();
-                        let newest = seen.filter(|seen| seen.sequence > slot.sequence).unwrap_or(slot);
-                        self.slots.insert(slot.writer, newest);
-                    }
-                    // A slot of zeros is one being claimed.
-                    Err(_) if slot.iter().all(|&b| b == 0) => {}
-                    // Nothing depends on it, and a writer that dies in its last write leaves the same.
-                    Err(e) => {
-                        if let Some(version) = Slot::foreign(slot) {
-                            let what = format!("slot {i} of boards/{name} of format version {version}");
-                            self.seen.foreign_slots.push(what);
-                        }
-                        let why =
-                            format!("slot {i} is not read, its log is read without it: {}", e.message());
-                        let file = format!("boards/{name}");
-                        self.seen.torn_slots.push(Problem { file, why, damage: false });
-                    }
-                }
-            }
-        }
-        self.seen.boards = boards.into_iter().map(|(_, bytes)| bytes).collect();
-        Ok(true)
-    }
-
-    /// Brings the view of one log up to date; whether it moved.
-    fn look(&mut self, writer: Id) -> Result<bool> {
-        let slot = self.slots.get(&writer).copied();
-        let known = self.views.get(&writer).cloned();
-        if let (Some(slot), Some(known)) = (&slot, &known)
-            && slot.sequence <= known.record.sequence
-        {
-            return Ok(false);
-        }
-        let path = self.files.layout().log(writer);
-        let stat = self.env.disk.stat(&path).map_err(|e| Error::io("look at", &path, e))?;
-        let known_len = known.as_ref().map_or(0, |known| known.file_len);
-        if slot.is_none() && known.is_some() && stat.len == known_len {
-            return Ok(false);
-        }
-        let file = self.env.disk.open_read(&path).map_err(|e| Error::io("open", &path, e))?;
-        let (header, header_len, header_damage) = match &known {
-            Some(known) => (known.header.clone(), known.header_len, known.header_damage.clone()),
-            None => {
-                let why = match read_header(&*file, &path, stat.len) {
-                    Ok(Some((header, len))) => Ok((header, len)),
-                    // Being written; or its length is damaged, which shows if there is a commit.
-                    Ok(None) => Err("the length in its header is damaged".to_owned()),
-                    Err(e) if e.kind() == ErrorKind::Corrupt => Err(e.message().to_owned()),
-                    Err(e) => return Err(e),
-                };
-                match why {
-                    Ok((header, len)) => (Arc::new(header), len, None),
-                    // The commits do not depend on it: the last one is found from the end.
-                    Err(why) => (Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64, Some(why)),
-                }
-            }
+    /// The greatest Lamport timestamp that a commit of now has to exceed: of logs, and of slots of logs that
+    /// another host's cache does not show whole yet.
+    pub fn max_stamp(&self) -> u64 {
+        let now = self.env.clock.now();
+        let of_slot = |(owner, slot): (u32, &Slot)| {
+            let there =
+                self.views.get(&slot.writer).map(|view| view.uid).or(self.empty.get(&slot.writer).copied());
+            (there == Some(owner) || owner == self.env.identity.uid()).then_some(slot.stamp)
         };
-        for (sealed, length) in &header.sealed {
-            self.sealed.insert(*sealed, (*length, stat.uid));
-        }
-        let end = match self.sealed.get(&writer) {
-            Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
-            _ => stat.len,
-        };
-        let start = known.as_ref().map_or(header_len, |known| known.ends.end());
-        let walker = Walker { file: &*file, path: &path, end };
-        let Some((ends, record)) = walker.last_commit(start, slot.as_ref())? else {
-            // Without a commit of our version, what says another one is no damaged header of ours.
-            if header_damage.is_some()
-                && let Some(version) = foreign_version(&*file, &path, stat.len)?
-            {
-                self.foreign.insert(writer, version);
-            }
-            return Ok(false);
-        };
-        if let Some(known) = &known {
-            if record.sequence <= known.record.sequence {
-                return Ok(false);
-            }
-            LogView::check_follows(&known.record, &record)?;
-        }
-        let (decisions, broken) = walker.decisions(&ends, &record, known.as_deref());
-        let decisions_damage = match broken {
-            Some(e) => Some(e.message().to_owned()),
-            None => known.as_ref().and_then(|known| known.decisions_damage.clone()),
-        };
-        let runs = self.runs(writer, &record, known.as_deref());
-        let view = LogView {
-            writer,
-            uid: stat.uid,
-            header,
-            header_len,
-            header_damage,
-            record,
-            ends,
-            runs,
-            decisions,
-            decisions_damage,
-            mtime: stat.mtime,
-            file_len: stat.len,
-        };
-        self.views.insert(writer, Arc::new(view));
-        Ok(true)
+        let logs = self.views.values().map(|view| view.record.stamp);
+        let stamps = logs.chain(self.boards.slots().filter_map(of_slot));
+        stamps.filter(|stamp| is_believed(*stamp, now)).max().unwrap_or(0)
     }
 
-    fn runs(&self, writer: Id, record: &CommitRecord, known: Option<&LogView>) -> Vec<Arc<Run>> {
-        let seen = |reference| known?.runs.iter().find(|run| run.reference == reference).cloned();
-        record
-            .runs
-            .iter()
-            .map(|&reference| {
-                seen(reference).unwrap_or_else(|| {
-                    Arc::new(Run::new(writer, reference, self.files.clone(), self.cache.clone()))
-                })
-            })
-            .collect()
+    /// What a log's own user says of it.
+    pub fn slot_of(&self, log: &LogView) -> Option<&Slot> {
+        self.boards.slot(log.writer, log.uid)
     }
 
-    /// `log` cut back to its commit `sequence`.
-    pub fn log_at(&self, log: &Arc<LogView>, sequence: u64) -> Result<Arc<LogView>> {
-        // Commits are found by going back from one to the one before.
-        if log.record.sequence == sequence {
-            return Ok(log.clone());
-        }
-        let path = self.files.layout().log(log.writer);
-        let file = self.files.get(log.writer, 0)?;
-        let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
-        let (mut ends, mut record) = (log.ends, log.record.clone());
-        while record.sequence > sequence {
-            if record.previous == 0 || record.previous >= ends.frame {
-                return Err(super::gone(log.writer));
-            }
-            (ends, record) = walker.back_to(record.previous, ends.frame, &record)?;
-        }
-        let (decisions, broken) = walker.decisions(&ends, &record, None);
-        if let Some(e) = broken {
-            return Err(e);
-        }
-        let runs = self.runs(log.writer, &record, Some(log));
-        Ok(Arc::new(LogView { ends, record, decisions, runs, ..(**log).clone() }))
+    /// What owners of datasets are told by.
+    pub fn ownership(&self) -> (&Arc<Claims>, Option<u32>) {
+        (&self.claims, self.store.as_ref().map(|store| store.folder_owner))
     }
 
-    /// Every commit of a log, oldest first, with the outcome of checking all of its frame.
-    pub fn commits(&self, log: &LogView, mut each: impl FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
-        let path = self.files.layout().log(log.writer);
-        let file = self.files.get(log.writer, 0)?;
-        let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
-        let mut frames = vec![log.ends];
-        let mut previous = log.record.previous;
-        let mut broken = None;
-        while previous != 0 {
-            let next = frames[frames.len() - 1].frame;
-            let found = walker.ends(previous, Some(next)).and_then(|ends| Ok((ends, walker.record(&ends)?)));
-            match found {
-                Ok((ends, record)) if ends.end() == next => {
-                    frames.push(ends);
-                    previous = record.previous;
-                }
-                Ok(_) => {
-                    broken = Some(walker.named(previous, Error::corrupt("the frame does not reach the next")))
-                }
-                Err(e) => broken = Some(e),
-            }
-            if broken.is_some() {
-                break;
-            }
-        }
-        for ends in frames.iter().rev() {
-            each(*ends, walker.check_frame(ends));
-        }
-        broken.map_or(Ok(()), Err)
+    /// Where the logs are.
+    pub fn files(&self) -> &Arc<Files> {
+        &self.files
     }
 
-    /// Reads a log's header again.
-    pub fn check_header(&self, log: &LogView) -> Result<()> {
-        let path = self.files.layout().log(log.writer);
-        let file = self.files.get(log.writer, 0)?;
-        match read_header(&*file, &path, log.file_len)? {
-            Some((header, _)) if header.writer == log.writer => Ok(()),
-            Some(_) => Err(Error::corrupt(format!("{} carries another log's name", path.display()))),
-            None => Err(Error::corrupt(format!("the header of {} is cut", path.display()))),
-        }
-    }
-
-    /// The slots of all boards.
-    pub fn slots(&self) -> &HashMap<Id, Slot> {
-        &self.slots
+    /// Where blocks of indexes are kept.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
     }
 }

@@ -1,7 +1,8 @@
 //! What a session archived and did not flush yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use fieldstone_core::Result;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
@@ -11,11 +12,9 @@ use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
 use super::blocks::Prepared;
 use super::data_log::DataLog;
+use super::loss::Keys;
 use super::shared::Shared;
 use crate::read::Versions;
-
-/// Most keys that a message names.
-const NAMED: usize = 3;
 
 /// Fields in the order they were archived.
 #[derive(Debug, Default)]
@@ -33,6 +32,8 @@ pub struct Batch {
     raw_bytes: u64,
     /// Catalog and graph changes.
     pub side: Vec<SideRecord>,
+    /// Encoded first levels to be claimed beside those of the fields.
+    pub claims: BTreeSet<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -44,6 +45,8 @@ struct Item {
     digest: Option<u128>,
     /// Whether the location is one of an earlier commit, which no shift concerns.
     placed: bool,
+    /// Who archived it.
+    thread: ThreadId,
 }
 
 impl Batch {
@@ -82,13 +85,10 @@ impl Batch {
         &self.payload
     }
 
-    /// Encoded first levels.
-    pub fn datasets(&self) -> Vec<Vec<u8>> {
-        let mut datasets: Vec<Vec<u8>> =
-            self.items.iter().flatten().map(|item| item.key[..item.dataset_end].to_vec()).collect();
-        datasets.sort_unstable();
-        datasets.dedup();
-        datasets
+    /// Encoded first levels of the fields, and those claimed beside them.
+    pub fn datasets(&self) -> BTreeSet<Vec<u8>> {
+        let of_fields = self.items.iter().flatten().map(|item| item.key[..item.dataset_end].to_vec());
+        of_fields.chain(self.claims.iter().cloned()).collect()
     }
 
     /// Encoded keys of the fields.
@@ -96,9 +96,21 @@ impl Batch {
         self.items.iter().flatten().filter(|item| !item.entry.is_removal()).map(|item| &*item.key)
     }
 
-    /// Keys for a message.
-    pub fn names(&self) -> Vec<String> {
-        self.items.iter().flatten().map(|item| Versions::text_of(&item.key)).collect()
+    /// Keys for a message: of what these threads archived.
+    pub fn keys_of(&self, of: impl Fn(ThreadId) -> bool) -> Keys {
+        let mut keys = Keys::default();
+        let items = self.items.iter().flatten().filter(|item| of(item.thread));
+        items.for_each(|item| keys.add(|| Versions::text_of(&item.key)));
+        keys
+    }
+
+    /// Keys for messages, by the thread that archived.
+    pub fn keys_by_thread(&self) -> HashMap<ThreadId, Keys> {
+        let mut keys: HashMap<ThreadId, Keys> = HashMap::new();
+        for item in self.items.iter().flatten() {
+            keys.entry(item.thread).or_default().add(|| Versions::text_of(&item.key));
+        }
+        keys
     }
 
     /// Takes a value whose bytes wait in memory. Offsets count from the payload's first byte until the
@@ -187,7 +199,8 @@ impl Batch {
         self.live += 1;
         self.raw_bytes = self.raw_bytes.saturating_add(entry.length);
         let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
-        self.items.push(Some(Item { key, dataset_end, entry, digest, placed }));
+        let thread = thread::current().id();
+        self.items.push(Some(Item { key, dataset_end, entry, digest, placed, thread }));
     }
 
     /// The index run of this batch, whose inline payload will stand at `base` of the log. `None` for a
@@ -234,14 +247,5 @@ fn listed(offset: u64, blocks: Vec<Block>, payload: usize, table: &[u8]) -> Bloc
         offset: offset + payload as u64,
         length: table.len() as u64,
         crc: fieldstone_format::crc(table),
-    }
-}
-
-/// Names some of many keys.
-pub fn name_some(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }

@@ -6,7 +6,7 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
-use super::{StoreIdentity, random_id};
+use super::{Existence, StoreIdentity, random_id};
 use crate::layout::Layout;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
@@ -15,12 +15,22 @@ use crate::layout::Layout;
 /// Every writer does this before its first commit, and trusts nothing but the marker: a process that
 /// made something before us may have died before it synced it. Where there is a marker, the folders
 /// above the store are durable, because they were synced before it was made; the store's own folder is
-/// synced each time.
-pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
+/// synced each time. What `existence` knows to have been there is not made again: where it is gone, that
+/// is the error.
+pub fn create_store(
+    env: &Env,
+    layout: &Layout,
+    identity: StoreIdentity,
+    existence: &Existence,
+) -> Result<StoreIdentity> {
+    existence.check(&*env.disk, layout)?;
     let marked = env.disk.stat(&layout.marker()).is_ok();
+    if !marked {
+        env.disk.create_dir_all(layout.root()).map_err(|e| Error::io("create", layout.root(), e))?;
+    }
     for folder in [layout.logs(), layout.data(), layout.boards()] {
         if !marked || env.disk.stat(&folder).is_err() {
-            env.disk.create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+            env.disk.create_dir_alike(&folder).map_err(|e| Error::io("create", &folder, e))?;
         }
     }
     if !marked {
@@ -29,7 +39,9 @@ pub fn create_store(env: &Env, layout: &Layout, identity: StoreIdentity) -> Resu
     }
     let root = layout.root();
     env.disk.sync_dir(root).map_err(|e| Error::io("sync", root, e))?;
-    check(env, layout, identity)
+    let identity = check(env, layout, identity, existence)?;
+    existence.note(identity.id, true);
+    Ok(identity)
 }
 
 /// Syncs all folders above one. Which of them are new cannot be known; one that we may not change was
@@ -61,13 +73,14 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     }
     let marker = Marker { id: identity.id, schema: identity.schema.clone() };
     let temporary = layout.root().join(format!(".new-{}", random_id(env)));
-    let file = env.disk.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = env.disk.create_alike(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     let outcome = write_all_at(&*file, &marker.encode(), 0)
         .and_then(|()| file.sync_data())
         .and_then(|()| match env.disk.link(&temporary, &path) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            // Without links the last of several first writers wins; `check` tells the others.
-            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => env.disk.rename(&temporary, &path),
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+                write_without_links(env, &temporary, &path)
+            }
             outcome => outcome,
         })
         .map_err(|e| Error::io("write", &path, e));
@@ -75,14 +88,65 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     outcome
 }
 
-fn check(env: &Env, layout: &Layout, identity: StoreIdentity) -> Result<StoreIdentity> {
-    match read_marker(env, layout)? {
+/// Where there are no links, who makes a name beside the marker first puts the marker in place; others wait
+/// for that, and do it themselves where the first one died. That name stays: a host to which the marker does
+/// not show yet finds it taken all the same.
+fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Result<()> {
+    match env.disk.create_alike(&path.with_file_name(".new-marker")) {
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            let patience = if path.parent().is_some_and(|root| env.disk.lags(root)) { LATE } else { TORN };
+            for _ in 0..patience / POLL {
+                if env.disk.stat(path).is_ok() {
+                    return Ok(());
+                }
+                env.clock.sleep(POLL);
+            }
+        }
+        Err(e) => return Err(e),
+    }
+    env.disk.rename(temporary, path)
+}
+
+/// How long a marker may be in the making; how long one that is there may show late on another host; and how
+/// often it is looked at meanwhile, nanoseconds.
+const TORN: u64 = 2_000_000_000;
+const LATE: u64 = 90_000_000_000;
+const POLL: u64 = 10_000_000;
+
+/// What the marker says now that there is one. All logs must carry one id, so that one that was made on
+/// another host is waited for until it shows.
+fn check(
+    env: &Env,
+    layout: &Layout,
+    identity: StoreIdentity,
+    existence: &Existence,
+) -> Result<StoreIdentity> {
+    let mut waited = 0;
+    let marker = loop {
+        let marker = read_marker(env, layout)?;
+        let limit = match marker {
+            Some(Ok(_)) => 0,
+            Some(Err(_)) if marker_bytes(env, layout)?.is_some_and(|b| marker::foreign(&b).is_some()) => 0,
+            Some(Err(_)) => TORN,
+            None => LATE,
+        };
+        if waited >= limit {
+            break marker;
+        }
+        env.clock.sleep(POLL);
+        waited += POLL;
+    };
+    match marker {
         Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
             "{} has meanwhile been made a store with another schema",
             layout.root().display()
         ))
         .with_hint("open it again")),
-        Some(Ok(marker)) => Ok(StoreIdentity { id: marker.id, schema: marker.schema }),
+        Some(Ok(marker)) => {
+            existence.check_id(marker.id, layout)?;
+            Ok(StoreIdentity { id: marker.id, schema: marker.schema })
+        }
         _ => Ok(identity),
     }
 }
@@ -100,7 +164,7 @@ pub fn read_marker(env: &Env, layout: &Layout) -> Result<Option<Result<Marker>>>
 
 fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
     let path = layout.marker();
-    let file = match env.disk.open_read(&path) {
+    let file = match env.disk.open_plain(&path, false) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(None);

@@ -7,6 +7,7 @@ use fieldstone_core::env::{DiskFile, Env, write_all_at, write_all_streaming};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::{Id, data};
 
+use super::linked::Linked;
 use crate::layout::Layout;
 
 /// Bytes collected before they are written: large writes cost the page cache least.
@@ -32,16 +33,26 @@ pub struct DataLog {
     buffer: Vec<u8>,
     /// Whether the directory entry is durable.
     entered: bool,
+    linked: Linked,
 }
 
 impl DataLog {
     /// Creates data log `number` of a writer.
     pub fn create(env: &Env, layout: &Layout, writer: Id, number: u32) -> Result<DataLog> {
         let path = layout.file(writer, number);
-        let file = env.disk.create_new(&path).map_err(|e| Error::io("create", &path, e))?;
+        let file = env.disk.create_alike(&path).map_err(|e| Error::io("create", &path, e))?;
         let mut buffer = Vec::with_capacity(BUFFER);
         buffer.extend_from_slice(&data::encode_header(writer, number));
-        Ok(DataLog { path, file, number, written: 0, synced: 0, buffer, entered: false })
+        Ok(DataLog {
+            path,
+            file,
+            number,
+            written: 0,
+            synced: 0,
+            buffer,
+            entered: false,
+            linked: Linked::default(),
+        })
     }
 
     /// Its number.
@@ -113,5 +124,14 @@ impl DataLog {
         }
         self.synced = self.written;
         Ok(())
+    }
+    /// Whether the file was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
+    /// Unavailable where the file is gone from its place.
+    pub fn check(&mut self, env: &Env) -> Result<()> {
+        self.linked.check(&*env.disk, &*self.file, &self.path)
     }
 }

@@ -10,6 +10,7 @@ use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Prepared, Sect
 use fieldstone_format::run::RunRef;
 use fieldstone_format::{Id, crc};
 
+use super::linked::Linked;
 use super::live_runs::LiveRuns;
 use super::slot::BoardSlot;
 use super::{Flushed, StoreIdentity, random_id};
@@ -22,6 +23,7 @@ pub struct LogFile {
     path: PathBuf,
     header: Vec<u8>,
     file: Option<Arc<dyn DiskFile>>,
+    linked: Linked,
     /// Bytes of the log up to its last commit; the header counts from the start.
     length: u64,
     sequence: u64,
@@ -62,6 +64,7 @@ impl LogFile {
             length: header.len() as u64,
             header,
             file: None,
+            linked: Linked::default(),
             sequence: 0,
             last_frame: 0,
             last_decision: 0,
@@ -84,6 +87,16 @@ impl LogFile {
         self.sequence + 1
     }
 
+    /// Whether the file was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
+    /// A transaction has ended: what was prepared under it is not of interest any more.
+    pub fn settle(&mut self, transaction: Id) {
+        self.prepared.retain(|prepared| prepared.transaction != transaction);
+    }
+
     /// The transactions prepared so far that are not among the ended ones.
     pub fn prepared(&self, ended: impl Fn(Id) -> bool) -> Vec<Prepared> {
         self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()
@@ -94,7 +107,8 @@ impl LogFile {
         self.length + HEAD as u64
     }
 
-    /// Appends a commit: one write, one sync; then the board.
+    /// Appends a commit: one write, one sync; then the board. Unavailable where the log is gone from its
+    /// place.
     pub fn append(
         &mut self,
         env: &Env,
@@ -108,7 +122,8 @@ impl LogFile {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => {
-                let file = env.disk.create_new(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
+                let file =
+                    env.disk.create_alike(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
                 self.file.insert(file).clone()
             }
         };
@@ -139,6 +154,7 @@ impl LogFile {
             let folder = layout.logs();
             env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
         }
+        self.linked.check(&*env.disk, &*file, &self.path)?;
         self.torn = false;
         self.sequence = record.sequence;
         self.last_frame = self.length;
@@ -166,21 +182,24 @@ impl LogFile {
         };
         self.last_slot = Some(slot);
         self.publish(env, layout, &slot);
-        Ok(Flushed { writer: self.writer, sequence: self.sequence })
+        Ok(Flushed { writer: self.writer, sequence: self.sequence, slot })
     }
 
-    /// Writes the slot. The commit is durable already, and a log without a slot is looked at by every
-    /// refresh, so a board that cannot be written is given up rather than reported.
+    /// Writes the slot, on another board where the one before cannot be written or was replaced. The commit is
+    /// durable already, and what boards do not say readers find out, so that nothing is reported.
     fn publish(&mut self, env: &Env, layout: &Layout, slot: &Slot) {
-        let outcome = match &self.board {
-            Some(board) => board.write(slot),
-            None => BoardSlot::claim(env, layout, slot).map(|board| self.board = Some(board)),
-        };
-        if outcome.is_err()
-            && let Some(board) = self.board.take()
-        {
-            // A slot that says less than the log holds would hide this commit from other readers.
-            board.give_up(env);
+        if let Some(board) = self.board.take() {
+            match board.write(env, slot) {
+                Ok(()) => {
+                    self.board = Some(board);
+                    return;
+                }
+                Err(_) => board.give_up(),
+            }
+        }
+        // Not for a log that ends: another store may stand in its place by now.
+        if !slot.closed {
+            self.board = BoardSlot::claim(env, layout, slot).ok();
         }
     }
 

@@ -1,14 +1,17 @@
-//! This writer's slot on its host's board.
+//! This writer's slot on a board of its host.
 //!
-//! The board is the only file that several processes write. A slot is claimed by appending it, which
-//! is atomic among the processes of one host, and then rewritten in place by its owner alone. On a file
+//! A board is the only file that several processes write, all of one user. A slot is claimed by appending it,
+//! which is atomic among the processes of one host, and then rewritten in place by its owner alone. On a file
 //! system without append every process has a board of its own.
+//!
+//! What nobody reads is no slot: a board that cannot be written any more, or whose name another file has
+//! taken, is given up for another one.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, write_all_at};
-use fieldstone_core::{Error, Result};
 use fieldstone_format::board::{SLOT, Slot};
 
 use crate::layout::Layout;
@@ -18,49 +21,70 @@ use crate::layout::Layout;
 pub struct BoardSlot {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
+    inode: u64,
     offset: u64,
 }
 
 impl BoardSlot {
-    /// Claims a slot with its first content.
-    pub fn claim(env: &Env, layout: &Layout, slot: &Slot) -> Result<BoardSlot> {
+    /// Claims a slot with its first content: on the host's board, on the host's board of this user, or on one
+    /// of this writer's own.
+    pub fn claim(env: &Env, layout: &Layout, slot: &Slot) -> io::Result<BoardSlot> {
         let host: String = env
             .identity
             .host()
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '_' })
             .collect();
-        let path = layout.boards().join(format!("{host}.board"));
-        let failed = |path: &PathBuf, e| Error::io("write", path, e);
-        match env.disk.open_append(&path) {
-            Ok(board) => {
-                // Slots are found by their place: what a writer appended in part is filled up first.
-                let length = board.stat().map_err(|e| failed(&path, e))?.len;
-                let filling = length.wrapping_neg() as usize % SLOT;
-                let bytes = [&[0; SLOT][..filling], &slot.encode()].concat();
-                let offset = board.append(&bytes).map_err(|e| failed(&path, e))? + filling as u64;
-                if offset.is_multiple_of(SLOT as u64) {
-                    let file = env.disk.open_write(&path).map_err(|e| failed(&path, e))?;
-                    return Ok(BoardSlot { path, file, offset });
-                }
+        let boards = layout.boards();
+        for name in [format!("{host}.board"), format!("{host}-{}.board", env.identity.uid())] {
+            match BoardSlot::append(env, &boards.join(name), slot) {
+                Ok(Some(board)) => return Ok(board),
+                // No append here.
+                Err(e) if e.kind() == io::ErrorKind::Unsupported => break,
+                Ok(None) | Err(_) => {}
             }
-            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {}
-            Err(e) => return Err(failed(&path, e)),
         }
-        let path = layout.boards().join(format!("{host}-{}.board", slot.writer));
-        let file = env.disk.create_new(&path).map_err(|e| failed(&path, e))?;
-        let board = BoardSlot { path, file, offset: 0 };
-        board.write(slot)?;
+        // Not the name that a board given up before may have.
+        let mut salt = [0; 4];
+        env.rand.fill(&mut salt);
+        let path = boards.join(format!("{host}-{}-{:08x}.board", slot.writer, u32::from_le_bytes(salt)));
+        let file = env.disk.create_alike(&path)?;
+        let inode = file.stat()?.inode;
+        let board = BoardSlot { path, file, inode, offset: 0 };
+        board.write(env, slot)?;
         Ok(board)
     }
 
-    /// Rewrites the slot.
-    pub fn write(&self, slot: &Slot) -> Result<()> {
-        write_all_at(&*self.file, &slot.encode(), self.offset).map_err(|e| Error::io("write", &self.path, e))
+    /// Appends the slot to a board that several processes write; `None` where it is another user's.
+    fn append(env: &Env, path: &Path, slot: &Slot) -> io::Result<Option<BoardSlot>> {
+        let board = env.disk.open_append(path)?;
+        let stat = board.stat()?;
+        if stat.uid != env.identity.uid() {
+            return Ok(None);
+        }
+        // Slots are found by their place: what a writer appended in part is filled up first.
+        let filling = stat.len.wrapping_neg() as usize % SLOT;
+        let bytes = [&[0; SLOT][..filling], &slot.encode()].concat();
+        let offset = board.append(&bytes)? + filling as u64;
+        if !offset.is_multiple_of(SLOT as u64) {
+            return Ok(None);
+        }
+        let file = env.disk.open_plain(path, true)?;
+        let same = file.stat()?.inode == stat.inode;
+        Ok(same.then(|| BoardSlot { path: path.to_owned(), file, inode: stat.inode, offset }))
     }
 
-    /// Makes the slot one that says nothing.
-    pub fn give_up(self, _env: &Env) {
+    /// Rewrites the slot; fails where nobody would read it.
+    pub fn write(&self, env: &Env, slot: &Slot) -> io::Result<()> {
+        write_all_at(&*self.file, &slot.encode(), self.offset)?;
+        match env.disk.stat(&self.path)?.inode == self.inode {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Makes the slot one that says nothing: one that says less than the log holds only costs time.
+    pub fn give_up(self) {
         let _ = write_all_at(&*self.file, &[0; SLOT], self.offset);
     }
 }

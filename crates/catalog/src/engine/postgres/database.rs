@@ -1,5 +1,7 @@
 //! What every engine does, by PostgreSQL: transactions, statements, scans, bulk.
 
+use std::time::Duration;
+
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
 use postgres::types::ToSql;
@@ -8,11 +10,16 @@ use super::super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
 use super::cells::{Parameter, Taken};
 use super::rows::{Stopped, copy_rows, take, with_attr};
 use super::scan::{Group, Shape};
-use super::{ATTR_COLUMNS, PATIENCE, Postgres, TOGETHER, many, short};
+use super::{ATTR_COLUMNS, Postgres, TOGETHER, many, short};
 
 impl Database for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn set_patience(&mut self, limit: Duration) -> Result<()> {
+        self.patience = limit;
+        Ok(())
     }
 
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
@@ -41,8 +48,10 @@ impl Database for Postgres {
             }
             Wait::Yes => self
                 .simple(&format!(
-                    "SET LOCAL lock_timeout = '{PATIENCE}'; SELECT pg_advisory_xact_lock({lock}); \
-                     SET LOCAL lock_timeout = 0"
+                    "SET LOCAL lock_timeout = {}; SELECT pg_advisory_xact_lock({lock}); \
+                     SET LOCAL lock_timeout = 0",
+                    // Zero would be no limit.
+                    self.patience.as_millis().clamp(1, i32::MAX as u128)
                 ))
                 .map(|()| true),
         };

@@ -23,8 +23,14 @@ pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error
         Some(hint) => error.with_hint(hint),
         None => error,
     };
+    if cause.code().is_some_and(|state| state.code() == LOCK_NOT_AVAILABLE) {
+        return error.with_source(super::super::Busy(said));
+    }
     error.with_source(cause)
 }
+
+/// Another one holds a lock for longer than `lock_timeout`.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// The error of a connection that could not be made: without a SQLSTATE it is a matter of reaching the
 /// server, or of a password that was not given.
@@ -52,7 +58,7 @@ fn of_state(code: &str) -> (ErrorKind, Option<&'static str>) {
         "42P01" | "3F000" | "42703" | "42883" | "XX001" | "XX002" => {
             (Corrupt, Some("the tables are built again by `fieldstone rebuild`"))
         }
-        "55P03" => (Unavailable, Some("another process is applying to this catalog: try again")),
+        LOCK_NOT_AVAILABLE => (Unavailable, Some("another process is applying to this catalog: try again")),
         "53100" => (Unavailable, Some("the server's disk is full: free some space and try again")),
         "53300" => (Unavailable, Some("raise max_connections or close other clients")),
         "23505" => (Conflict, None),

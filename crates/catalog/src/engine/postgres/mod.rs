@@ -67,8 +67,8 @@ const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; S
      SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
      SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'";
 
-/// How long a writer waits for another.
-const PATIENCE: &str = "60s";
+/// How long a writer waits for another, unless it is told otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Rows of a scan that come in one go; what lies beyond is fetched piece by piece.
 const PIECE: i64 = 16 << 10;
 /// Rows that one statement takes at most.
@@ -85,6 +85,7 @@ pub struct Postgres {
     client: Option<Client>,
     statements: HashMap<String, Statement>,
     within: bool,
+    patience: Duration,
 }
 
 impl fmt::Debug for Postgres {
@@ -132,6 +133,7 @@ impl Postgres {
             client: None,
             statements: HashMap::new(),
             within: false,
+            patience: PATIENCE,
         };
         db.connect()?;
         Ok(db)

@@ -45,21 +45,25 @@ mod show;
 mod terms;
 
 use fieldstone_core::Result;
-use fieldstone_core::value::{Glob, Value};
+use fieldstone_core::value::{Glob, Size, Value};
 
 use super::{Expr, NameTest, Query};
 
 /// Parentheses within one another, at most.
-const DEPTH: usize = 100;
+const DEPTH: usize = Size::MOST.levels;
 
 /// Reads a query. Errors point at the character.
 pub fn parse(text: &str) -> Result<Query> {
-    parser::query(text)
+    let query = parser::query(text)?;
+    query.expr.size().check()?;
+    Ok(query)
 }
 
 /// Reads an expression alone.
 pub fn parse_expr(text: &str) -> Result<Expr> {
-    parser::expr(text)
+    let expr = parser::expr(text)?;
+    expr.size().check()?;
+    Ok(expr)
 }
 
 /// Reads one value as queries write it; a text that is no other value stands for itself.

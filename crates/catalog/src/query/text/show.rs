@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use fieldstone_core::value::{Glob, Test, Value};
+use fieldstone_core::value::{Glob, Size, Test, Value};
 
 use super::super::{Dim, Expr, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
 use super::parser::{RELATIONS, key_name};
@@ -50,25 +50,29 @@ impl Display for Query {
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        expr(f, self, Binds::Or)
+        expr(f, self, Binds::Or, 0)
     }
 }
 
-fn expr(f: &mut Formatter<'_>, shown: &Expr, around: Binds) -> fmt::Result {
+/// An expression that stands `depth` deep. What is too deep for a query is shown as `…`.
+fn expr(f: &mut Formatter<'_>, shown: &Expr, around: Binds, depth: usize) -> fmt::Result {
+    if depth > Size::MOST.levels {
+        return f.write_str("…");
+    }
     match shown {
         Expr::All(all) if all.is_empty() => f.write_str("everything"),
         Expr::Any(any) if any.is_empty() => f.write_str("nothing"),
-        Expr::All(one) | Expr::Any(one) if one.len() == 1 => expr(f, &one[0], around),
-        Expr::All(all) => bracketed(f, around > Binds::And, |f| joined(f, all, " and ")),
-        Expr::Any(any) => bracketed(f, around > Binds::Or, |f| joined(f, any, " or ")),
+        Expr::All(one) | Expr::Any(one) if one.len() == 1 => expr(f, &one[0], around, depth + 1),
+        Expr::All(all) => bracketed(f, around > Binds::And, |f| joined(f, all, " and ", depth + 1)),
+        Expr::Any(any) => bracketed(f, around > Binds::Or, |f| joined(f, any, " or ", depth + 1)),
         Expr::Not(inner) => match &**inner {
-            Expr::Related(at, inner) => related(f, "without", *at, inner),
+            Expr::Related(at, inner) => related(f, "without", *at, inner, depth + 1),
             inner => {
                 f.write_str("not ")?;
-                expr(f, inner, Binds::Not)
+                expr(f, inner, Binds::Not, depth + 1)
             }
         },
-        Expr::Related(at, inner) => related(f, "with", *at, inner),
+        Expr::Related(at, inner) => related(f, "with", *at, inner, depth),
         Expr::Term(shown) => term(f, shown),
     }
 }
@@ -86,24 +90,26 @@ fn bracketed(
 }
 
 /// Parts of a list. One that is such a list itself keeps its brackets, so that it stays a part.
-fn joined(f: &mut Formatter<'_>, parts: &[Expr], joint: &str) -> fmt::Result {
+fn joined(f: &mut Formatter<'_>, parts: &[Expr], joint: &str, depth: usize) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
             f.write_str(joint)?;
         }
-        expr(f, part, if joint == " and " { Binds::Not } else { Binds::And })?;
+        expr(f, part, if joint == " and " { Binds::Not } else { Binds::And }, depth)?;
     }
     Ok(())
 }
 
-fn related(f: &mut Formatter<'_>, with: &str, at: Where, inner: &Expr) -> fmt::Result {
+fn related(f: &mut Formatter<'_>, with: &str, at: Where, inner: &Expr, depth: usize) -> fmt::Result {
     let place = match at {
         Where::SameRun => "same run",
         Where::SameStep => "same step",
         Where::SameVariable => "same variable",
         Where::Overlapping => "overlapping",
     };
-    write!(f, "{with} {place} ({inner})")
+    write!(f, "{with} {place} (")?;
+    expr(f, inner, Binds::Or, depth + 1)?;
+    f.write_str(")")
 }
 
 fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
@@ -269,17 +275,25 @@ fn tested(f: &mut Formatter<'_>, subject: &str, value: &Test) -> fmt::Result {
 
 /// A test behind its subject.
 fn test(f: &mut Formatter<'_>, shown: &Test) -> fmt::Result {
+    test_at(f, shown, 0)
+}
+
+/// As [`expr`].
+fn test_at(f: &mut Formatter<'_>, shown: &Test, depth: usize) -> fmt::Result {
+    if depth > Size::MOST.levels {
+        return f.write_str("…");
+    }
     match shown {
-        Test::All(one) | Test::Any(one) if one.len() == 1 => test(f, &one[0]),
+        Test::All(one) | Test::Any(one) if one.len() == 1 => test_at(f, &one[0], depth + 1),
         Test::All(tests) if tests.is_empty() => f.write_str(" exists"),
         Test::Any(tests) if tests.is_empty() => f.write_str(" in ()"),
-        Test::All(tests) => tests_in(f, tests, "and"),
-        Test::Any(tests) => tests_in(f, tests, "or"),
+        Test::All(tests) => tests_in(f, tests, "and", depth + 1),
+        Test::Any(tests) => tests_in(f, tests, "or", depth + 1),
         Test::Not(inner) => match &**inner {
             Test::Equal(value) => write!(f, "!={value}"),
             inner => {
                 f.write_str(" not ")?;
-                test(f, inner)
+                test_at(f, inner, depth + 1)
             }
         },
         Test::Exists => f.write_str(" exists"),
@@ -301,13 +315,13 @@ fn test(f: &mut Formatter<'_>, shown: &Test) -> fmt::Result {
     }
 }
 
-fn tests_in(f: &mut Formatter<'_>, tests: &[Test], joint: &str) -> fmt::Result {
+fn tests_in(f: &mut Formatter<'_>, tests: &[Test], joint: &str, depth: usize) -> fmt::Result {
     f.write_str(" (")?;
     for (i, inner) in tests.iter().enumerate() {
         if i > 0 {
             write!(f, " {joint} ")?;
         }
-        test(f, inner)?;
+        test_at(f, inner, depth)?;
     }
     f.write_str(")")
 }

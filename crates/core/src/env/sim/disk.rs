@@ -249,7 +249,8 @@ impl DiskFile for SimFile {
         let stat = |len: u64| {
             let data = self.node.read();
             let (inode, writable) = (self.node.ino, self.mode != Mode::Read);
-            Stat { kind: FileKind::File, len, mtime: data.mtime, uid: data.uid, inode, writable }
+            let (mtime, uid, mode) = (data.mtime, data.uid, data.mode);
+            Stat { kind: FileKind::File, len, mtime, uid, mode, inode, writable }
         };
         let Who::Process(process) = &self.door.who else {
             let len = self.node.read().len();
@@ -275,7 +276,11 @@ impl SimDisk {
         let ino = state.look_up(path, &caller.stamp)?;
         let file = state.tree.file(ino)?;
         let data = file.read();
-        match mode == Mode::Read || data.access.allows(data.uid, caller.uid) {
+        let may = match mode {
+            Mode::Read => data.uid == caller.uid || data.mode & 0o004 != 0,
+            Mode::Write | Mode::Append => data.access.allows(data.uid, caller.uid),
+        };
+        match may {
             true => Ok(file.clone()),
             false => Err(Errno::ACCESS.into()),
         }
@@ -291,11 +296,21 @@ impl Disk for SimDisk {
         Ok(self.handle(node, path, Mode::Write))
     }
 
+    /// All files are made so here.
+    fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.create_new(path)
+    }
+
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let node = self.0.path_call(OpKind::OpenRead, path, None, |state, caller| {
             SimDisk::find(state, path, caller, Mode::Read)
         })?;
         Ok(self.handle(node, path, Mode::Read))
+    }
+
+    /// There are no links and no pipes here.
+    fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        if write { self.open_write(path) } else { self.open_read(path) }
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -327,6 +342,12 @@ impl Disk for SimDisk {
         })
     }
 
+    fn create_dir_alike(&self, path: &Path) -> io::Result<()> {
+        self.0.path_call(OpKind::CreateDirAll, path, None, |state, caller| {
+            state.tree.create_dir_alike(path, caller)
+        })
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.0.path_call(OpKind::SyncDir, path, None, |state, _| {
             let ino = state.tree.lookup(path)?;
@@ -350,17 +371,17 @@ impl Disk for SimDisk {
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         self.0.path_call(OpKind::Stat, path, None, |state, caller| {
             let inode = state.look_up(path, &caller.stamp)?;
-            let stat = |kind, len, mtime, uid, access: Access| {
+            let stat = |kind, len, mtime, uid, mode, access: Access| {
                 let writable = access.allows(uid, caller.uid);
-                Stat { kind, len, mtime, uid, inode, writable }
+                Stat { kind, len, mtime, uid, mode, inode, writable }
             };
             match state.tree.nodes.get(&inode) {
-                Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.access)),
+                Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.mode, d.access)),
                 Some(Node::File(file)) => {
                     let file = file.clone();
                     let len = state.len_of(&file, &caller.stamp);
                     let data = file.read();
-                    Ok(stat(FileKind::File, len, data.mtime, data.uid, data.access))
+                    Ok(stat(FileKind::File, len, data.mtime, data.uid, data.mode, data.access))
                 }
                 None => Err(Errno::NOENT.into()),
             }
@@ -388,6 +409,10 @@ impl Disk for SimDisk {
         self.0.path_call(OpKind::RemoveDir, path, None, |state, caller| state.tree.remove_dir(path, caller))
     }
 
+    fn lags(&self, _path: &Path) -> bool {
+        self.0.world.lock().weak.is_some()
+    }
+
     fn space(&self, path: &Path) -> io::Result<Space> {
         self.0.path_call(OpKind::Space, path, None, |state, caller| {
             state.look_up(path, &caller.stamp)?;
@@ -395,7 +420,7 @@ impl Disk for SimDisk {
         })
     }
 
-    /// Files here have an owner and no permissions.
+    /// Who may write here is no matter of permission bits.
     fn copy_permissions(&self, _from: &Path, _to: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -93,6 +93,8 @@ pub(super) struct FileData {
     pub(super) mtime: i64,
     pub(super) uid: u32,
     pub(super) access: Access,
+    /// Permission bits; of them, only those for reading are obeyed.
+    pub(super) mode: u32,
     pub(super) links: u32,
     pub(super) journal: Option<Journal>,
     pub(super) recent: Option<Recent>,
@@ -105,6 +107,7 @@ impl FileData {
             mtime,
             uid,
             access: Access::All,
+            mode: 0o644,
             links: 0,
             journal: tracked.then(Journal::default),
             recent: weak.then(Recent::default),

@@ -72,6 +72,19 @@ impl SimWorld {
         Ok(())
     }
 
+    /// Sets the permission bits of a file or directory: what a directory's new files get, and who may read
+    /// a file.
+    pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let ino = state.tree.lookup(path)?;
+        match state.tree.nodes.get_mut(&ino) {
+            Some(Node::Dir(dir)) => dir.mode = mode,
+            Some(Node::File(file)) => file.write().mode = mode,
+            None => {}
+        }
+        Ok(())
+    }
+
     /// Makes a path and all below it read-only for all but its owner, or for all.
     pub fn chmod_readonly(&self, path: &Path, except_owner: bool) -> io::Result<()> {
         self.chmod(path, if except_owner { Access::Owner } else { Access::Nobody })

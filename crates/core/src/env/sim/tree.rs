@@ -64,6 +64,8 @@ pub(super) struct Dir {
     pub(super) uid: u32,
     pub(super) mtime: i64,
     pub(super) access: Access,
+    /// Permission bits. They say who may read, and what new files get; `access` says who may write.
+    pub(super) mode: u32,
 }
 
 impl Dir {
@@ -75,6 +77,7 @@ impl Dir {
             uid,
             mtime,
             access: Access::All,
+            mode: 0o755,
         }
     }
 }
@@ -233,7 +236,8 @@ impl Tree {
             return Err(Errno::EXIST.into());
         }
         self.writable_place(path, caller)?;
-        let data = FileData::new(caller.uid, caller.stamp.time, self.tracked, caller.weak);
+        let mut data = FileData::new(caller.uid, caller.stamp.time, self.tracked, caller.weak);
+        data.mode = 0o600 | self.dir(dir)?.mode & 0o044;
         let ino = self.add(|ino| Node::File(FileNode::new(ino, data)));
         self.change(dir, vec![Edit { dir, name, to: Some(ino) }], caller);
         self.file(ino).cloned()
@@ -259,6 +263,18 @@ impl Tree {
             let ino = self.add(|_| Node::Dir(new));
             self.change(at, vec![Edit { dir: at, name: name.clone(), to: Some(ino) }], caller);
             at = ino;
+        }
+        Ok(())
+    }
+
+    /// One directory, with the mode of the one above it.
+    pub(super) fn create_dir_alike(&mut self, path: &Path, caller: &Caller) -> io::Result<()> {
+        let above = self.place(path)?.0;
+        let (made, mode) = (self.lookup(path).is_err(), self.dir(above)?.mode);
+        self.create_dir_all(path, caller)?;
+        let ino = self.lookup(path)?;
+        if let Some(dir) = self.dir_mut(ino).filter(|_| made) {
+            dir.mode = mode;
         }
         Ok(())
     }

@@ -1,0 +1,82 @@
+//! How large an expression is: measured, and dropped, without recursion, whoever put it together.
+
+use fieldstone_core::value::{Measure, Size, Test};
+
+use super::{Expr, NameTest, Term};
+
+/// A part of an expression.
+enum Part<'a> {
+    Expr(&'a Expr),
+    Name(&'a NameTest),
+}
+
+impl Expr {
+    /// Its size, with the tests and values of its terms.
+    pub fn size(&self) -> Size {
+        Measure::of(Part::Expr(self), |part, levels, measure| match part {
+            Part::Expr(Expr::All(list) | Expr::Any(list)) => {
+                measure.inside(list.iter().map(Part::Expr), levels + 1);
+            }
+            Part::Expr(Expr::Not(inner) | Expr::Related(_, inner)) => {
+                measure.inside([Part::Expr(inner)], levels + 1);
+            }
+            Part::Expr(Expr::Term(term)) => match asked(term) {
+                Asked::Name(name) => measure.inside([Part::Name(name)], levels),
+                Asked::Test(test) => measure.add(test.size(), levels),
+                Asked::Several(parts) => measure.add(Size { parts, levels: 0 }, levels),
+            },
+            Part::Name(NameTest::Any(names)) => measure.inside(names.iter().map(Part::Name), levels + 1),
+            Part::Name(NameTest::Is(_) | NameTest::Glob(_)) => {}
+        })
+    }
+
+    /// Takes its parts out of it.
+    fn take_parts(&mut self, into: &mut Vec<Expr>) {
+        match self {
+            Expr::All(list) | Expr::Any(list) => into.append(list),
+            Expr::Not(inner) | Expr::Related(_, inner) => {
+                into.push(std::mem::replace(inner, Expr::All(Vec::new())));
+            }
+            Expr::Term(_) => {}
+        }
+    }
+}
+
+impl Drop for Expr {
+    fn drop(&mut self) {
+        let mut left = Vec::new();
+        self.take_parts(&mut left);
+        while let Some(mut part) = left.pop() {
+            part.take_parts(&mut left);
+        }
+    }
+}
+
+/// What a term asks.
+enum Asked<'a> {
+    Name(&'a NameTest),
+    Test(&'a Test),
+    /// So many numbers or ranges.
+    Several(usize),
+}
+
+fn asked(term: &Term) -> Asked<'_> {
+    match term {
+        Term::Run(name)
+        | Term::Project(name)
+        | Term::Job(name)
+        | Term::Variable(name)
+        | Term::Tag(name)
+        | Term::Unit(name) => Asked::Name(name),
+        Term::Param(_, test)
+        | Term::Created(test)
+        | Term::Time(test)
+        | Term::Value(test)
+        | Term::Extent(_, test)
+        | Term::Volume(test) => Asked::Test(test),
+        Term::Step(ranges) => Asked::Several(ranges.len()),
+        Term::VariableVersion(versions) | Term::TagVersion(versions) => Asked::Several(versions.len()),
+        Term::Region(ranges, _) => Asked::Several(ranges.len()),
+        Term::Scope(_) => Asked::Several(0),
+    }
+}

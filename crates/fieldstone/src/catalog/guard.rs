@@ -1,0 +1,272 @@
+//! The engine's file as a file: opened, set aside and cleared by one process at a time.
+//!
+//! Invariants:
+//! * the file and its journal belong together: opening one, setting one aside and clearing what a
+//!   deleted one left behind exclude each other by a lock on the file `lock` beside them;
+//! * a lock is waited for no longer than the caller says;
+//! * all files here are made for this user alone, and what is not this user's alone is removed, never
+//!   opened;
+//! * the database is made and closed here before anybody can have it open: a file of SQLite's that is
+//!   closed loses all locks that this process has on it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fieldstone_catalog::engine::Busy;
+use fieldstone_core::env::Clock;
+use fieldstone_core::{Error, Result};
+use rustix::fs::{FlockOperation, OFlags};
+
+use super::{folder, holders};
+
+/// Between two tries to take the lock, in nanoseconds.
+const PAUSE: u64 = 5_000_000;
+
+/// Who waits, how, and whose files these are.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The user.
+    pub uid: u32,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// How long a lock is waited for.
+    pub limit: Duration,
+}
+
+/// Keeps others from setting the file aside, or from opening it.
+#[derive(Debug)]
+pub struct Guard(File);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A child that was forked meanwhile has the same open file, and the lock with it: closing ours
+        // would not give it up.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+fn guard(path: &Path, alone: bool, terms: Terms<'_>) -> Result<Guard> {
+    let lock = path.with_file_name("lock");
+    let failed = |e| Error::io("lock", &lock, e);
+    if !folder::is_own_file(&lock, terms.uid).map_err(failed)? {
+        remove(&lock)?;
+    }
+    let file = new_file().truncate(false).open(&lock).map_err(failed)?;
+    let operation =
+        if alone { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
+    let begun = terms.clock.monotonic();
+    loop {
+        match rustix::fs::flock(&file, operation) {
+            Ok(()) => return Ok(Guard(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(e) => return Err(failed(e.into())),
+        }
+        if u128::from(terms.clock.monotonic().saturating_sub(begun)) >= terms.limit.as_nanos() {
+            let holders = holders::named(&lock, None);
+            return Err(Error::unavailable(format!("cannot lock {}: {holders}", lock.display()))
+                .with_hint("end or continue that process, or try again")
+                .with_source(Busy(holders)));
+        }
+        terms.clock.sleep(PAUSE);
+    }
+}
+
+/// For files of this user alone.
+fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    // A pipe under the name must not keep us waiting.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    options.create(true).write(true).mode(0o600).custom_flags(flags);
+    options
+}
+
+/// Makes a file ready to be opened, and keeps it so until the guard is dropped: it is there, this user's
+/// alone, and no journal of a file that was deleted lies beside it.
+pub fn prepare(path: &Path, terms: Terms<'_>) -> Result<Guard> {
+    let shared = guard(path, false, terms)?;
+    if path.exists() && all_own(path, terms.uid)? {
+        return Ok(shared);
+    }
+    drop(shared);
+    let alone = guard(path, true, terms)?;
+    if !all_own(path, terms.uid)? {
+        remove(path)?;
+    }
+    if !path.exists() {
+        for file in companions(path) {
+            remove(&file)?;
+        }
+        // An empty file is a new database; whoever comes next finds it and leaves the journal alone.
+        new_file().create_new(true).open(path).map_err(|e| Error::io("create", path, e))?;
+    }
+    drop(alone);
+    guard(path, false, terms)
+}
+
+/// Whether a database and what belongs to it are this user's alone.
+fn all_own(path: &Path, uid: u32) -> Result<bool> {
+    let [wal, shm] = companions(path);
+    for file in [path, &wal, &shm] {
+        if !folder::is_own_file(file, uid).map_err(|e| Error::io("look at", file, e))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Sets a damaged file aside, provided that it is still the one with this inode. What was set aside
+/// before is replaced.
+pub fn set_aside(path: &Path, inode: Option<u64>, terms: Terms<'_>) -> Result<()> {
+    let _alone = guard(path, true, terms)?;
+    if inode_of(path) != inode {
+        return Ok(());
+    }
+    let mut files = vec![path.to_owned()];
+    files.extend(companions(path));
+    for file in files {
+        let mut aside = file.clone().into_os_string();
+        aside.push(".damaged");
+        match fs::rename(&file, &aside) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io("set aside", &file, e)),
+        }
+    }
+    Ok(())
+}
+
+/// SQLite's journal and its index.
+pub fn companions(path: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Which file stands under a path now.
+pub fn inode_of(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|facts| facts.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use fieldstone_core::env::Env;
+
+    use super::*;
+
+    struct Setting {
+        folder: tempfile::TempDir,
+        path: PathBuf,
+        env: Env,
+    }
+
+    impl Setting {
+        fn new() -> Setting {
+            let folder = tempfile::tempdir().unwrap();
+            Setting { path: folder.path().join("index.sqlite"), folder, env: Env::real() }
+        }
+
+        fn terms(&self) -> Terms<'_> {
+            Terms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit: Duration::from_millis(20) }
+        }
+    }
+
+    #[test]
+    fn a_journal_without_its_file_is_cleared_and_damage_is_set_aside() {
+        let at = Setting::new();
+        let [wal, shm] = companions(&at.path);
+        fs::write(&wal, b"old").unwrap();
+        fs::write(&shm, b"old").unwrap();
+        drop(prepare(&at.path, at.terms()).unwrap());
+        assert!(!wal.exists() && !shm.exists() && at.path.exists());
+        for file in [at.path.clone(), at.folder.path().join("lock")] {
+            assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
+        }
+        fs::write(&at.path, b"broken").unwrap();
+        set_aside(&at.path, Some(1), at.terms()).unwrap();
+        assert!(at.path.exists(), "another file stands there by now");
+        set_aside(&at.path, inode_of(&at.path), at.terms()).unwrap();
+        assert!(!at.path.exists() && at.folder.path().join("index.sqlite.damaged").exists());
+    }
+
+    #[test]
+    fn what_is_not_ours_alone_is_taken_away_and_never_opened() {
+        let at = Setting::new();
+        let precious = at.folder.path().join("precious");
+        let [wal, shm] = companions(&at.path);
+        let lock = at.folder.path().join("lock");
+        for name in [&at.path, &wal, &shm, &lock] {
+            for kind in 0..3 {
+                for file in [&at.path, &wal, &shm, &lock] {
+                    let _ = fs::remove_file(file);
+                }
+                fs::write(&precious, b"mine").unwrap();
+                if *name != at.path {
+                    fs::write(&at.path, b"").unwrap();
+                }
+                match kind {
+                    0 => symlink(&precious, name).unwrap(),
+                    1 => fs::hard_link(&precious, name).unwrap(),
+                    _ => {
+                        fs::write(name, b"forged").unwrap();
+                        fs::set_permissions(name, fs::Permissions::from_mode(0o666)).unwrap();
+                    }
+                }
+                drop(prepare(&at.path, at.terms()).unwrap());
+                let context = format!("{} of kind {kind}", name.display());
+                assert_eq!(fs::read(&precious).unwrap(), b"mine", "{context}");
+                assert_eq!(fs::read(&at.path).unwrap(), b"", "{context}");
+                assert!(!wal.exists() && !shm.exists(), "{context}");
+                assert!(folder::is_own_file(&lock, at.terms().uid).unwrap(), "{context}");
+                fs::remove_file(&precious).unwrap();
+            }
+        }
+        // A link to what is not there yet is not followed either.
+        fs::remove_file(&lock).unwrap();
+        symlink(&precious, &lock).unwrap();
+        drop(prepare(&at.path, at.terms()).unwrap());
+        assert!(!precious.exists());
+    }
+
+    #[test]
+    fn a_lock_that_another_holds_is_waited_for_a_while_and_its_holder_named() {
+        let at = Setting::new();
+        drop(prepare(&at.path, at.terms()).unwrap());
+        let lock = at.folder.path().join("lock");
+        let held = File::open(&lock).unwrap();
+        rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
+        let error = prepare(&at.path, at.terms()).unwrap_err();
+        assert!(fieldstone_catalog::engine::is_busy(&error), "{error}");
+        let me = format!("process {}", std::process::id());
+        assert!(error.message().contains(&me) || !Path::new("/proc/locks").exists(), "{error}");
+        drop(held);
+        drop(prepare(&at.path, at.terms()).unwrap());
+    }
+
+    #[test]
+    fn a_guard_that_a_child_inherited_is_given_up_by_its_owner() {
+        let at = Setting::new();
+        let guard = prepare(&at.path, at.terms()).unwrap();
+        // What a forked child has: the same open file.
+        let inherited = guard.0.try_clone().unwrap();
+        drop(guard);
+        set_aside(&at.path, inode_of(&at.path), at.terms()).unwrap();
+        drop(inherited);
+    }
+}

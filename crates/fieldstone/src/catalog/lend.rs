@@ -1,0 +1,482 @@
+//! Connections to engines: who gets which, how long one waits for other processes, and what is done when
+//! they do not get on.
+//!
+//! | engine | waits for others |
+//! |---|---|
+//! | a file | [`QUIET`], longer while whoever holds it works, at most [`WORKING`] |
+//! | a server | [`SERVER`] |
+//! | in memory | never |
+//!
+//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
+//! [`RETRY`] one call tries the shared engine again, [`BRIEF`]ly; where that goes, the handle returns to it
+//! and drops its own.
+//!
+//! Invariants:
+//! * no call waits without limit for another process;
+//! * in a forked child no connection of its parent's is used, closed or waited for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fieldstone_catalog::engine::{
+    Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema,
+};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+
+use super::guard::{self, Terms};
+use super::holders;
+use super::inner::{Inner, lock};
+use super::place::{self, EnginePlace};
+
+/// Connections that are kept while nobody reads.
+const IDLE: usize = 4;
+/// How long one waits for a process that does nothing.
+const QUIET: Duration = Duration::from_millis(1500);
+/// How long one waits in all for processes that work, in nanoseconds.
+const WORKING: u64 = 30_000_000_000;
+/// How long one waits for other clients of a server.
+const SERVER: Duration = Duration::from_secs(60);
+/// How long one waits where something else is at hand.
+const BRIEF: Duration = Duration::from_millis(100);
+/// Bytes of SQLite's `-shm` that are locked by who writes, moves the journal or mends it.
+const SHM_LOCKS: (u64, u64) = (120, 122);
+/// Time between two tries to return to the shared engine, in nanoseconds.
+const RETRY: u64 = 10_000_000_000;
+
+/// How long a call waits for other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all.
+    None,
+    /// [`BRIEF`]ly.
+    Brief,
+    /// Until it is clear that they do not get on.
+    Full,
+}
+
+impl Patience {
+    fn limit(self, place: &EnginePlace) -> Duration {
+        match self {
+            Patience::None => Duration::ZERO,
+            Patience::Brief => BRIEF,
+            Patience::Full if matches!(place, EnginePlace::Postgres(_)) => SERVER,
+            Patience::Full => QUIET,
+        }
+    }
+}
+
+/// The engines of one process.
+#[derive(Debug, Default)]
+pub struct Engines {
+    place: Mutex<Option<EnginePlace>>,
+    /// Connections to the file or the server that nobody uses.
+    idle: Mutex<Vec<Engine>>,
+    /// The engine in memory: there is one, because it holds the data.
+    memory: Mutex<Option<Engine>>,
+    /// Until when the shared engine is not tried, by the monotonic clock: others have it, and the one in
+    /// memory stands for it.
+    away: Mutex<Option<u64>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Engine {
+    index: Option<Index>,
+    /// The file, and which one it was when it was opened.
+    file: Option<(PathBuf, Option<u64>)>,
+    /// How long whoever has it now waits for others.
+    pub patience: Patience,
+    /// The process that opened it.
+    process: u32,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // In a forked child the connection is its parent's: to close it could end the parent's, too.
+        if std::process::id() != self.process {
+            std::mem::forget(self.index.take());
+        }
+    }
+}
+
+impl Engine {
+    fn of(
+        database: Box<dyn Database>,
+        file: Option<PathBuf>,
+        store: Id,
+        patience: Patience,
+    ) -> Result<Engine> {
+        let file = file.map(|path| (path.clone(), guard::inode_of(&path)));
+        let index = Index::open(database, store)?;
+        Ok(Engine { index: Some(index), file, patience, process: std::process::id() })
+    }
+
+    /// The index.
+    pub fn index(&mut self) -> Result<&mut Index> {
+        self.index.as_mut().ok_or_else(|| Error::internal("a catalog's engine was closed while it was used"))
+    }
+
+    /// Whether its file is still the one under the name.
+    fn is_current(&self) -> bool {
+        self.file.as_ref().is_none_or(|(path, inode)| guard::inode_of(path) == *inode)
+    }
+}
+
+/// Whether a file has tables of a later release.
+fn newer_layout(database: &mut Sqlite) -> Result<bool> {
+    let mut newer = false;
+    database.begin(false, Wait::Yes)?;
+    let read = database.query("SELECT value FROM meta WHERE name = 'layout'", &[], &mut |row| {
+        let numbers = (row[0].text()?.parse::<u64>(), schema::LAYOUT.parse::<u64>());
+        newer = matches!(numbers, (Ok(theirs), Ok(ours)) if theirs > ours);
+        Ok(Flow::Stop)
+    });
+    database.rollback()?;
+    match read {
+        Err(e) if e.kind() == ErrorKind::Corrupt => Err(e),
+        // A file without tables.
+        _ => Ok(newer),
+    }
+}
+
+/// Why a connection's work was not done.
+struct Failed {
+    error: Error,
+    /// Whether it may go better with another connection.
+    again: bool,
+}
+
+/// Whether a connection is good for more after an error.
+fn keeps(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
+}
+
+/// Which engine a call takes.
+enum Turn {
+    Shared(Patience),
+    Own,
+}
+
+impl Engines {
+    /// Keeps a connection for whoever reads next.
+    fn keep(&self, engine: Engine) {
+        let mut idle = lock(&self.idle);
+        if idle.len() < IDLE {
+            idle.push(engine);
+        }
+    }
+
+    fn turn(&self, now: u64) -> Turn {
+        let mut away = lock(&self.away);
+        match *away {
+            None => Turn::Shared(Patience::Full),
+            Some(until) if now < until => Turn::Own,
+            Some(_) => {
+                // This call tries; others need not wait with it.
+                *away = Some(now.saturating_add(RETRY));
+                Turn::Shared(Patience::Brief)
+            }
+        }
+    }
+
+    /// The shared engine was of use: the one in memory is not needed any more.
+    fn returned(&self) {
+        *lock(&self.away) = None;
+        if let Ok(mut own) = self.memory.try_lock() {
+            drop(own.take());
+        }
+    }
+}
+
+impl Inner {
+    fn terms<'a>(&self, home: &'a fieldstone_store::api::Home, limit: Duration) -> Terms<'a> {
+        Terms { uid: home.env.identity.uid(), clock: &*home.env.clock, limit }
+    }
+
+    fn now(&self) -> u64 {
+        self.store.home().env.clock.monotonic()
+    }
+
+    /// Opens a file. Conflict where its tables are of a later release.
+    fn open_file(&self, path: &Path, patience: Patience) -> Result<Engine> {
+        let home = self.store.home();
+        let limit = patience.limit(&EnginePlace::File(path.to_owned()));
+        let terms = self.terms(&home, limit);
+        let inode;
+        let outcome = {
+            let _guard = guard::prepare(path, terms)?;
+            inode = guard::inode_of(path);
+            Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
+                true => Err(Error::conflict("its tables are of a later release")),
+                false => Engine::of(Box::new(database), Some(path.to_owned()), home.id, patience),
+            })
+        };
+        let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
+        match outcome {
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                guard::set_aside(path, inode, terms)?;
+                Err(named(e))
+            }
+            outcome => outcome.map_err(named),
+        }
+    }
+
+    /// Where the engine is that this user's processes share.
+    pub fn place(&self) -> Result<EnginePlace> {
+        let mut known = lock(&self.engines().place);
+        let home = self.store.home();
+        // Its folder may have been deleted with it, or replaced.
+        let gone =
+            |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, &home));
+        match &*known {
+            Some(place) if !gone(place) => Ok(place.clone()),
+            _ => {
+                let place = place::choose(&home, self.settings.engine.as_deref())?;
+                // Beside a store that is not made yet nothing can stand: it is asked again once it is.
+                match &home.folder {
+                    Some(folder) if matches!(place, EnginePlace::File(_)) && !folder.exists() => {
+                        Ok(EnginePlace::Memory)
+                    }
+                    _ => Ok(known.insert(place).clone()),
+                }
+            }
+        }
+    }
+
+    /// The engine's place for a store with these heads: in memory while there is nothing to keep.
+    pub fn place_for(&self, heads: &[(Id, u64)]) -> Result<EnginePlace> {
+        if heads.is_empty() { Ok(EnginePlace::Memory) } else { self.place() }
+    }
+
+    /// The place of the engine that this handle asks at this moment.
+    pub fn place_now(&self, heads: &[(Id, u64)]) -> Result<EnginePlace> {
+        if lock(&self.engines().away).is_some() { Ok(EnginePlace::Memory) } else { self.place_for(heads) }
+    }
+
+    /// A new connection. A file that is damaged is set aside.
+    fn connect(&self, place: &EnginePlace, patience: Patience) -> Result<Engine> {
+        let store = self.store.home().id;
+        match place {
+            EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store, patience),
+            EnginePlace::Postgres(url) => {
+                let mut server = Postgres::open(url, store)?;
+                server.set_patience(patience.limit(place))?;
+                Engine::of(Box::new(server), None, store, patience)
+            }
+            EnginePlace::File(path) => match self.open_file(path, patience) {
+                Err(e) if e.kind() == ErrorKind::Conflict => {
+                    // Who has the later release goes on with that file, and we have one of our own.
+                    let own = place::of_layout(path, schema::LAYOUT);
+                    let engine = self.open_file(&own, patience)?;
+                    *lock(&self.engines().place) = Some(EnginePlace::File(own));
+                    Ok(engine)
+                }
+                outcome => outcome,
+            },
+        }
+    }
+
+    /// Lends a connection; one to an engine in memory where others have the shared one and do not get on.
+    pub fn with_engine<T>(
+        &self,
+        place: &EnginePlace,
+        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+    ) -> Result<T> {
+        if *place != EnginePlace::Memory
+            && let Turn::Shared(patience) = self.engines().turn(self.now())
+        {
+            let outcome = self.with(place, patience, &mut |engine| {
+                // Who returns must find it free for what comes next, too: reading alone may do without.
+                if patience == Patience::Brief {
+                    let index = engine.index()?;
+                    if !index.begin_apply(Wait::No)? {
+                        return Err(Error::unavailable("another process has the catalog's engine")
+                            .with_source(Busy("not free".into())));
+                    }
+                    index.abort()?;
+                }
+                work(engine)
+            });
+            match outcome {
+                Err(e) if is_busy(&e) => self.go_away(),
+                Err(e) => return Err(e),
+                Ok(value) => {
+                    self.engines().returned();
+                    return Ok(value);
+                }
+            }
+        }
+        self.with(&EnginePlace::Memory, Patience::Full, work)
+    }
+
+    /// Asks the engine in memory for a while.
+    pub fn go_away(&self) {
+        *lock(&self.engines().away) = Some(self.now().saturating_add(RETRY));
+    }
+
+    /// Lends a connection to this engine and no other; an error of which `is_busy` says so: others have it.
+    /// Where its file turns out to be damaged or is not the one under its name any more, the work is done
+    /// once again, on a new one: all of an engine is in the logs.
+    pub fn with<T>(
+        &self,
+        place: &EnginePlace,
+        patience: Patience,
+        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+    ) -> Result<T> {
+        match self.lend(place, patience, work) {
+            Err(Failed { again: true, .. }) => {
+                let place = if *place == EnginePlace::Memory { EnginePlace::Memory } else { self.place()? };
+                self.lend(&place, patience, work).map_err(|failed| failed.error)
+            }
+            outcome => outcome.map_err(|failed| failed.error),
+        }
+    }
+
+    fn lend<T>(
+        &self,
+        place: &EnginePlace,
+        patience: Patience,
+        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+    ) -> std::result::Result<T, Failed> {
+        let engines = self.engines();
+        let broken = |error: Error| Failed { again: error.kind() == ErrorKind::Corrupt, error };
+        if *place == EnginePlace::Memory {
+            let mut slot = lock(&engines.memory);
+            let mut engine = match slot.take() {
+                Some(engine) => engine,
+                None => self.connect(place, patience).map_err(broken)?,
+            };
+            let outcome = work(&mut engine);
+            if outcome.as_ref().err().is_none_or(keeps) {
+                *slot = Some(engine);
+            }
+            return outcome.map_err(broken);
+        }
+        let idle = lock(&engines.idle).pop().filter(Engine::is_current);
+        let was_idle = idle.is_some();
+        let mut engine = match idle {
+            Some(engine) => engine,
+            None => {
+                // Others that lie idle have the old file, too.
+                lock(&engines.idle).retain(Engine::is_current);
+                self.connect(place, patience).map_err(broken)?
+            }
+        };
+        if engine.patience != patience {
+            engine.patience = patience;
+            let set = engine.index().and_then(|index| index.database().set_patience(patience.limit(place)));
+            set.map_err(broken)?;
+        }
+        match work(&mut engine) {
+            Ok(value) => {
+                engines.keep(engine);
+                Ok(value)
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                if let Some((path, inode)) = engine.file.clone() {
+                    drop(engine);
+                    let home = self.store.home();
+                    guard::set_aside(&path, inode, self.terms(&home, patience.limit(place)))
+                        .map_err(|error| Failed { again: false, error })?;
+                }
+                Err(Failed { again: true, error })
+            }
+            Err(error) => {
+                // A server that was started anew has ended all connections: a new one is tried.
+                let on_server = matches!(place, EnginePlace::Postgres(_));
+                let ended =
+                    on_server && was_idle && error.kind() == ErrorKind::Unavailable && !is_busy(&error);
+                if ended {
+                    lock(&engines.idle).clear();
+                }
+                let again = ended || !engine.is_current();
+                if keeps(&error) && !again {
+                    engines.keep(engine);
+                }
+                Err(Failed { again, error })
+            }
+        }
+    }
+
+    /// Begins something for which an engine is needed alone. While others have it and get on, one waits.
+    pub fn insist<T>(
+        &self,
+        index: &mut Index,
+        patience: Patience,
+        begin: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<T> {
+        let place = self.place()?;
+        let EnginePlace::File(path) = &place else { return begin(index) };
+        if patience != Patience::Full || index.database().dialect() != Dialect::Sqlite {
+            return begin(index);
+        }
+        let begun = self.now();
+        // At first for a moment, so that it is known how far the others are before the wait.
+        let (mut limit, mut before) = (BRIEF, None);
+        let outcome = loop {
+            index.database().set_patience(limit)?;
+            let busy = match begin(index) {
+                Err(e) if is_busy(&e) => e,
+                done => break done,
+            };
+            index.database().set_patience(Duration::ZERO)?;
+            let signs = Some(self.signs(path, index));
+            if signs == before || self.now().saturating_sub(begun) > WORKING {
+                break Err(busy);
+            }
+            (limit, before) = (QUIET, signs);
+        };
+        index.database().set_patience(patience.limit(&place))?;
+        outcome
+    }
+
+    /// What changes while whoever has the engine gets on: its processor time, where the system tells, and
+    /// the marks, at least twice a second where that is possible.
+    fn signs(&self, path: &Path, index: &mut Index) -> (u64, Vec<(Id, u64)>) {
+        let [_, shm] = guard::companions(path);
+        let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
+        marks.sort_unstable();
+        (holders::work(&shm, Some(SHM_LOCKS), self.store.home().env.identity.uid()), marks)
+    }
+
+    /// Names who has the engine, in an error that says that it is not free.
+    pub fn held(&self, place: &EnginePlace, error: Error) -> Error {
+        let EnginePlace::File(path) = place else { return error };
+        let [_, shm] = guard::companions(path);
+        let error = error.context(holders::named(&shm, Some(SHM_LOCKS)));
+        error.with_hint("end or continue that process, or try again; queries are answered without it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn turn(engines: &Engines, now: u64) -> Option<Patience> {
+        match engines.turn(now) {
+            Turn::Shared(patience) => Some(patience),
+            Turn::Own => None,
+        }
+    }
+
+    #[test]
+    fn one_call_tries_to_return_after_a_while() {
+        let engines = Engines::default();
+        let own = || Engine::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
+        assert_eq!(turn(&engines, 5), Some(Patience::Full));
+        *lock(&engines.away) = Some(5 + RETRY);
+        *lock(&engines.memory) = Some(own().unwrap());
+        assert_eq!(turn(&engines, 4 + RETRY), None);
+        assert_eq!(turn(&engines, 5 + RETRY), Some(Patience::Brief), "one tries");
+        assert_eq!(turn(&engines, 5 + RETRY), None, "the others go on");
+        assert_eq!(turn(&engines, 5 + 2 * RETRY), Some(Patience::Brief));
+        assert!(lock(&engines.memory).is_some());
+        engines.returned();
+        assert!(lock(&engines.memory).is_none());
+        assert_eq!(turn(&engines, 6 + 2 * RETRY), Some(Patience::Full));
+    }
+}

@@ -1,0 +1,102 @@
+//! Who owns a run, and what others may do with it.
+//!
+//! A run and the dataset of its fields have one owner, where the schema lets a dataset be named by a run
+//! alone ([`Schema::run_level`](fieldstone_core::schema::Schema::run_level)); else the run has an owner of
+//! its own. Where the store names nobody, the user who declared the run first owns it; one that the owner of the
+//! folder of logs declared is always his. What is refused here with an error does not count in the engine either, whoever wrote it into a log.
+
+use std::sync::Arc;
+
+use fieldstone_catalog::engine::{Index, OwnerOf};
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{Annotate, RunName};
+use fieldstone_format::keys::encode_level;
+use fieldstone_store::api::Feed;
+
+use super::declare::run_text;
+use super::engine::View;
+use super::inner::Inner;
+
+/// The encoded level that says who owns a run.
+fn level(schema: &Schema, run: &RunName) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_level(&schema.run_level(&run.project, &run.name), &mut bytes);
+    bytes
+}
+
+/// Tells an engine who owns runs, where there are several users. `own`: what this user has not flushed is
+/// applied, too.
+pub fn set(inner: &Inner, index: &mut Index, feed: &Feed, own: bool) {
+    let folder = feed.folder_owner();
+    if !feed.is_shared() && (!own || feed.is_of(inner.user())) {
+        return index.set_owners(None, folder);
+    }
+    let (feed, schema) = (feed.clone(), inner.schema.clone());
+    let of: OwnerOf = Arc::new(move |run: &RunName| feed.owner(&level(&schema, run)));
+    index.set_owners(Some(of), folder);
+}
+
+impl Inner {
+    /// The user who calls.
+    pub fn user(&self) -> u32 {
+        self.store.home().env.identity.uid()
+    }
+
+    /// The name of a user.
+    pub fn user_name(&self, user: u32) -> String {
+        self.store.home().env.identity.user_name(user)
+    }
+
+    /// The owner of a run; `first` is who declared it first.
+    pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
+        let feed = self.store.feed()?;
+        if first.is_some() && first == feed.folder_owner() {
+            return Ok(first);
+        }
+        Ok(feed.owner(&level(&self.schema, run)).or(first))
+    }
+
+    /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
+    pub fn need_own(&self, session: Option<Id>, run: &RunName) -> Result<()> {
+        if self.known().is_mine(session, run) {
+            return Ok(());
+        }
+        let first = match self.find_run(session, run)? {
+            Some(info) => info.first,
+            // One that was deleted stays its owner's.
+            None => self.look(View::All(session), &mut |index| index.first_user(run))?,
+        };
+        match self.owner(run, first)? {
+            Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
+            _ => self.store.claim(level(&self.schema, run), session)?,
+        }
+        self.known().keep_mine(session, run);
+        Ok(())
+    }
+
+    /// Refuses attributes of others where a run takes none.
+    pub fn need_annotate(&self, session: Option<Id>, run: &RunName, annotate: Annotate) -> Result<()> {
+        if annotate == Annotate::All || self.known().is_mine(session, run) {
+            return Ok(());
+        }
+        let first = self.find_run(session, run)?.and_then(|info| info.first);
+        match self.owner(run, first)? {
+            Some(owner) if owner != self.user() => {
+                let (run, name) = (run_text(run), self.user_name(owner));
+                Err(Error::denied(format!("run {run} is annotated by its owner {name} alone"))
+                    .with_hint(format!("ask {name} to annotate it, or annotate a run of your own")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The error for who would change another's run.
+    pub fn owned_by(&self, run: &RunName, owner: u32) -> Error {
+        let (run, name) = (run_text(run), self.user_name(owner));
+        Error::denied(format!("run {run} is owned by {name}")).with_hint(format!(
+            "ask {name} for steps, variables and deletions; you may annotate it, and delete what you annotated"
+        ))
+    }
+}

@@ -1,0 +1,89 @@
+//! Whose a dataset and a transaction are, as a writer asks before it acts.
+
+use std::collections::BTreeSet;
+
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::keys::encode_level;
+
+use super::{LocalStore, lock};
+use crate::report;
+use crate::snapshot::{Snapshot, claim_levels};
+
+impl LocalStore {
+    /// Refuses datasets that someone else made.
+    pub(super) fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
+        let uid = self.env.identity.uid();
+        match snapshot.owner(prefix) {
+            Some(owner) if owner != uid => Err(self.not_owner(prefix, owner)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Claims encoded first levels where others may write into the store; Denied where somebody else did.
+    pub(super) fn claim_levels(&self, levels: &BTreeSet<Vec<u8>>) -> Result<()> {
+        let state = self.state();
+        let new: Vec<&Vec<u8>> = {
+            let claimed = lock(&state.claimed);
+            levels.iter().filter(|level| !claimed.contains(*level)).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
+            Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
+            Ok(false) => {}
+            Err((level, owner)) => {
+                lock(&state.own_datasets).remove(&level);
+                return Err(self.not_owner(&level, owner));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
+        let name = self.env.identity.user_name(owner);
+        let dataset = report::dataset_text(prefix);
+        Error::denied(format!("dataset {dataset} is owned by {name}"))
+            .with_hint(format!("ask {name}, or archive under another dataset"))
+    }
+
+    pub(super) fn check_dataset(&self, key: &FieldKey) -> Result<()> {
+        let mut prefix = Vec::new();
+        encode_level(&key.levels[0], &mut prefix);
+        self.check_prefix(prefix)
+    }
+
+    /// Refuses the dataset with this encoded first level where someone else made it.
+    pub(super) fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
+        if lock(&self.state().own_datasets).contains(&prefix) {
+            return Ok(());
+        }
+        let snapshot = self.snapshot()?;
+        self.check_versions(&snapshot)?;
+        self.check_owner(&prefix, &snapshot)?;
+        lock(&self.state().own_datasets).insert(prefix);
+        Ok(())
+    }
+
+    /// Denied where a transaction holds what other users flushed and nothing of ours: a user decides for his
+    /// own logs.
+    pub(super) fn check_decider(
+        &self,
+        transaction: Id,
+        covers: &[(Id, u64)],
+        snapshot: &Snapshot,
+    ) -> Result<()> {
+        let other = snapshot.prepared_by_all(transaction).next();
+        let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
+        if lock(&self.state().begun).contains(&transaction) {
+            return Ok(());
+        }
+        let name = self.env.identity.user_name(log.uid);
+        Err(Error::denied(format!(
+            "transaction {transaction} is {name}'s: each user decides for his own logs"
+        ))
+        .with_hint(format!("ask {name} to commit or abort it")))
+    }
+}

@@ -1,0 +1,144 @@
+//! Claims: files that say who owns a dataset or a run, by the user whom the file system names as theirs.
+//!
+//! Invariants:
+//! * nothing that a user writes into a claim, and no date, makes him an owner: only that he was the first to
+//!   make a file of that name, in a folder where nobody removes another's (the sticky bit);
+//! * a claim is durable before the commit that it is made for.
+//!
+//! A folder of logs that only its owner may write to needs none, and gets none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::claim;
+
+use crate::layout::Layout;
+
+/// The claims of a store as a listing of its logs shows them; each is read when it is asked for.
+#[derive(Debug)]
+pub struct Claims {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    names: BTreeSet<String>,
+    /// Owner and level of claims that were read, by name.
+    read: Mutex<BTreeMap<String, Claim>>,
+}
+
+/// A claim: its owner, and its level where it says one.
+type Claim = (u32, Option<Vec<u8>>);
+
+impl Claims {
+    /// The claims among these names of the folder of logs.
+    pub fn new(disk: Arc<dyn Disk>, layout: &Layout, names: &[String]) -> Claims {
+        let names = names.iter().filter(|name| claim::is_file_name(name)).cloned().collect();
+        Claims { disk, folder: layout.logs(), names, read: Mutex::default() }
+    }
+
+    /// Who claims an encoded first level. A claim that cannot be read is none.
+    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+        if self.names.is_empty() {
+            return None;
+        }
+        for number in 0..claim::NAMES {
+            let name = claim::file_name(level, number);
+            if !self.names.contains(&name) {
+                return None;
+            }
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            let (owner, of) = match read.get(&name) {
+                Some(seen) => seen,
+                None => {
+                    let claim =
+                        read_claim(&*self.disk.open_plain(&self.folder.join(&name), false).ok()?).ok()?;
+                    read.entry(name).or_insert(claim)
+                }
+            };
+            if of.as_ref().is_none_or(|of| of == level) {
+                return Some(*owner);
+            }
+        }
+        None
+    }
+}
+
+fn read_claim(file: &dyn DiskFile) -> std::io::Result<Claim> {
+    let stat = file.stat()?;
+    let mut bytes = vec![0; stat.len.min(claim::CLAIM_MAX) as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], filled as u64)? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    // Its maker may have died before it was whole: then its name says what it is for.
+    Ok((stat.uid, claim::decode(&bytes[..filled]).ok()))
+}
+
+/// Makes claims on encoded first levels for this process's user, durable when it returns, where others may
+/// write into the folder of logs; `false` where that cannot be seen yet. The owner of the first level that is
+/// claimed by somebody else is the inner error.
+pub fn claim_levels<'a>(
+    env: &Env,
+    layout: &Layout,
+    levels: impl IntoIterator<Item = &'a Vec<u8>>,
+) -> Result<std::result::Result<bool, (Vec<u8>, u32)>> {
+    let folder = layout.logs();
+    match env.disk.stat(&folder) {
+        Ok(stat) if stat.is_shared() => {}
+        Ok(_) => return Ok(Ok(true)),
+        // Another host's folder shows late.
+        Err(e) if e.kind() == NotFound => return Ok(Ok(false)),
+        Err(e) => return Err(Error::io("look at", &folder, e)),
+    }
+    let mut made = false;
+    for level in levels {
+        match claim_level(env, &folder, level)? {
+            Outcome::Made => made = true,
+            Outcome::Ours => {}
+            Outcome::Of(owner) => return Ok(Err((level.clone(), owner))),
+        }
+    }
+    if made {
+        env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
+    }
+    Ok(Ok(true))
+}
+
+enum Outcome {
+    Made,
+    Ours,
+    Of(u32),
+}
+
+fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outcome> {
+    for number in 0..claim::NAMES {
+        let path = folder.join(claim::file_name(level, number));
+        match env.disk.create_alike(&path) {
+            Ok(file) => {
+                let written = write_all_at(&*file, &claim::encode(level), 0).and_then(|()| file.sync_data());
+                return written.map(|()| Outcome::Made).map_err(|e| Error::io("write", &path, e));
+            }
+            Err(e) if e.kind() == AlreadyExists => {}
+            Err(e) => return Err(Error::io("create", &path, e)),
+        }
+        let there = match env.disk.open_plain(&path, false).and_then(|file| read_claim(&*file)) {
+            Ok(there) => there,
+            // Taken by what is no claim, or one that may not be read: the next name says whose it is.
+            Err(e) if matches!(e.kind(), PermissionDenied | NotFound | std::io::ErrorKind::InvalidInput) => {
+                continue;
+            }
+            Err(e) => return Err(Error::io("read", &path, e)),
+        };
+        if there.1.as_ref().is_none_or(|of| of == level) {
+            let ours = there.0 == env.identity.uid();
+            return Ok(if ours { Outcome::Ours } else { Outcome::Of(there.0) });
+        }
+    }
+    Err(Error::denied(format!("all names of a claim are taken in {}", folder.display()))
+        .with_hint("somebody made files there that are no claims: ask who owns the folder to remove them"))
+}

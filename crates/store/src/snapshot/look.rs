@@ -1,0 +1,224 @@
+//! Looking at one log: whether it moved, and what of it counts.
+
+use std::collections::HashMap;
+use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
+use std::sync::Arc;
+
+use fieldstone_core::env::{DiskFile, Env};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::board::Slot;
+use fieldstone_format::log::{CommitRecord, HEADER_PREFIX, LogHeader};
+
+use super::boards::Boards;
+use super::walker::{Walker, foreign_version, read_header};
+use super::{LogView, is_possible};
+use crate::files::Files;
+use crate::run::{BlockCache, Run};
+
+/// What store the logs are of.
+#[derive(Debug, Clone, Copy)]
+pub struct Store {
+    /// The id in its marker.
+    pub id: Id,
+    /// The user who owns the folder of logs.
+    pub folder_owner: u32,
+}
+
+/// What a look at a log came to.
+#[derive(Debug)]
+pub enum Looked {
+    /// Nothing new.
+    Same,
+    /// Commits that were not known, or another file or length.
+    Moved(Box<LogView>),
+    /// No commit yet; the user who owns the log.
+    Empty(u32),
+    /// A log of a version that is not known here.
+    Foreign(u32),
+    /// It is missing, or shorter than what was read of it.
+    Cut(String),
+    /// It is none that this user reads here, and why.
+    Passed(String),
+}
+
+/// What a look needs.
+pub struct Looker<'a> {
+    pub env: &'a Env,
+    pub files: &'a Arc<Files>,
+    pub cache: &'a Arc<BlockCache>,
+    pub store: Option<&'a Store>,
+    pub boards: &'a Boards,
+    /// The clock.
+    pub now: i64,
+}
+
+impl Looker<'_> {
+    /// Looks at a log of which `view` is known and of which its user says `slot`.
+    pub fn look(
+        &self,
+        writer: Id,
+        slot: Option<&Slot>,
+        view: Option<&Arc<LogView>>,
+        sealed: &mut HashMap<Id, (u64, u32)>,
+    ) -> Result<Looked> {
+        let path = self.files.layout().log(writer);
+        let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.record.sequence));
+        if !moved && let Some(view) = view {
+            // Looked at by name: whatever stands there now.
+            match self.env.disk.stat(&path) {
+                Ok(stat) if (stat.inode, stat.len, stat.uid) == (view.inode, view.file_len, view.uid) => {
+                    return Ok(Looked::Same);
+                }
+                Err(e) if e.kind() != NotFound => return Err(Error::io("look at", &path, e)),
+                _ => {}
+            }
+        }
+        let file = match self.env.disk.open_plain(&path, false) {
+            Ok(file) => file,
+            Err(e) if e.kind() == NotFound => return Ok(self.missing(writer, slot, view)),
+            Err(e) if e.kind() == InvalidInput => return Ok(Looked::Passed(format!("it is not read: {e}"))),
+            Err(e) if e.kind() == PermissionDenied => {
+                let why = "it is not read: this user may not; what it holds is missing here";
+                return Ok(Looked::Passed(why.to_owned()));
+            }
+            Err(e) => return Err(Error::io("open", &path, e)),
+        };
+        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+        if let Some(view) = view {
+            if stat.len < view.ends.end() {
+                let (known, sequence) = (view.ends.end(), view.record.sequence);
+                let len = stat.len;
+                return Ok(Looked::Cut(format!(
+                    "the log has {len} bytes, commit {sequence} ended at {known} when it was read"
+                )));
+            }
+            if stat.inode != view.inode {
+                // Another file took the name: what was opened before is not it.
+                self.files.forget(writer);
+            }
+        }
+        let slot = slot.or_else(|| self.boards.slot(writer, stat.uid));
+        let (header, header_len, header_damage) = match view {
+            Some(view) => (view.header.clone(), view.header_len, view.header_damage.clone()),
+            None => self.header(writer, &*file, stat.len)?,
+        };
+        if let Some(store) = self.store
+            && header.store != Id::NONE
+            && header.store != store.id
+        {
+            return Ok(Looked::Passed(format!(
+                "it is not read: it is a log of another store, {}",
+                header.store
+            )));
+        }
+        for (ended, length) in &header.sealed {
+            sealed.insert(*ended, (*length, stat.uid));
+        }
+        let end = match sealed.get(&writer) {
+            Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
+            _ => stat.len,
+        };
+        let start = view.map_or(header_len, |view| view.ends.end());
+        let walker = Walker { file: &*file, path: &path, end };
+        let Some((ends, record)) = walker.last_commit(start, slot)? else {
+            // Without a commit of our version, what says another one is no damaged header of ours.
+            if header_damage.is_some()
+                && let Some(version) = foreign_version(&*file, &path, stat.len)?
+            {
+                return Ok(Looked::Foreign(version));
+            }
+            return Ok(match view {
+                Some(view) => self.same(view, &stat),
+                None => Looked::Empty(stat.uid),
+            });
+        };
+        if !is_possible(record.stamp, self.now) {
+            return Err(Error::corrupt(format!(
+                "commit {} has a stamp that lies centuries ahead: none of its writer's commits count",
+                record.sequence
+            )));
+        }
+        if let Some(view) = view {
+            if record.sequence <= view.record.sequence {
+                return Ok(self.same(view, &stat));
+            }
+            LogView::check_follows(&view.record, &record)?;
+        }
+        let (decisions, broken) = walker.decisions(&ends, &record, view.map(|view| &**view));
+        let decisions_damage = match broken {
+            Some(e) => Some(e.message().to_owned()),
+            None => view.and_then(|view| view.decisions_damage.clone()),
+        };
+        let runs = runs_of(self.files, self.cache, writer, &record, view.map(|view| &**view));
+        Ok(Looked::Moved(Box::new(LogView {
+            writer,
+            uid: stat.uid,
+            header,
+            header_len,
+            header_damage,
+            record,
+            ends,
+            runs,
+            decisions,
+            decisions_damage,
+            mtime: stat.mtime,
+            file_len: stat.len,
+            inode: stat.inode,
+        })))
+    }
+
+    /// A log without a new commit: its file may have changed all the same.
+    fn same(&self, view: &LogView, stat: &fieldstone_core::env::Stat) -> Looked {
+        if (stat.inode, stat.len, stat.uid) == (view.inode, view.file_len, view.uid) {
+            return Looked::Same;
+        }
+        let (uid, file_len, inode) = (stat.uid, stat.len, stat.inode);
+        Looked::Moved(Box::new(LogView { uid, file_len, inode, ..view.clone() }))
+    }
+
+    fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&Arc<LogView>>) -> Looked {
+        let on_boards = self.boards.slots().map(|(_, slot)| slot).filter(|slot| slot.writer == writer);
+        let sequences = slot.into_iter().chain(on_boards).map(|slot| slot.sequence);
+        match sequences.chain(view.map(|view| view.record.sequence)).max() {
+            Some(sequence) => Looked::Cut(format!("the log is missing; it had {sequence} commits")),
+            // Another process removed what was listed.
+            None => Looked::Same,
+        }
+    }
+
+    /// The header of a log that is not known yet, its length, and what is wrong with it.
+    fn header(
+        &self,
+        writer: Id,
+        file: &dyn DiskFile,
+        len: u64,
+    ) -> Result<(Arc<LogHeader>, u64, Option<String>)> {
+        let path = self.files.layout().log(writer);
+        let why = match read_header(file, &path, len) {
+            Ok(Some((header, length))) => return Ok((Arc::new(header), length, None)),
+            // Being written; or its length is damaged, which shows if there is a commit.
+            Ok(None) => "the length in its header is damaged".to_owned(),
+            Err(e) if e.kind() == ErrorKind::Corrupt => e.message().to_owned(),
+            Err(e) => return Err(e),
+        };
+        // The commits do not depend on it: the last one is found from the end.
+        Ok((Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64, Some(why)))
+    }
+}
+
+/// The index runs that a commit names; those that a view has already are shared with it.
+pub fn runs_of(
+    files: &Arc<Files>,
+    cache: &Arc<BlockCache>,
+    writer: Id,
+    record: &CommitRecord,
+    view: Option<&LogView>,
+) -> Vec<Arc<Run>> {
+    let seen = |reference| view?.runs.iter().find(|run| run.reference == reference).cloned();
+    let run = |&reference| {
+        let new = || Arc::new(Run::new(writer, reference, files.clone(), cache.clone()));
+        seen(reference).unwrap_or_else(new)
+    };
+    record.runs.iter().map(run).collect()
+}
