@@ -190,7 +190,9 @@ impl Writer {
 
     /// Takes an encoded first level that the next commit of a session claims beside those of its fields.
     pub fn take_claim(&mut self, session: Option<Id>, level: Vec<u8>) {
-        self.sessions.entry(session).or_default().batch.claims.insert(level);
+        let own = self.sessions.entry(session).or_default();
+        own.note();
+        own.batch.claims.insert(level);
     }
 
     /// Catalog and graph changes that wait for the next commit of a session.
