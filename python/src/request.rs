@@ -392,7 +392,9 @@ impl<'py> KeyText<'py> {
     pub fn new(key: &Bound<'py, PyAny>) -> PyResult<KeyText<'py>> {
         let mut pairs = Vec::with_capacity(8);
         if let Ok(dict) = key.cast::<PyDict>() {
-            for (keyword, value) in dict.iter() {
+            // Taken out before any is read: reading one may run a program's code, which may change the dict.
+            let items: Vec<_> = dict.iter().collect();
+            for (keyword, value) in items {
                 add_pair(&mut pairs, &keyword, value)?;
             }
         } else if let Ok(key) = key.cast::<Key>() {

@@ -16,6 +16,7 @@ import fieldstone as fst
 import fieldstone.container
 import numpy as np
 import pytest
+from fieldstone._native import _Query
 
 LEVELS = "nested more than 64 levels"
 
@@ -338,6 +339,48 @@ def test_a_length_that_is_wrong_is_not_believed(store: fst.Store, tmp_path: Any,
     for call in calls:
         with contextlib.suppress(fst.Error, TypeError, ValueError):
             call()
+
+
+def test_hits_of_columns_that_do_not_fit_are_refused(store: fst.Store) -> None:
+    store.run("r").annotate_many("f", [1.0, 2.0], variable="v", step=[0, 1], start=[0], count=[1])
+    restore, state = store._catalog().hits(_Query(None, {"tag": "f"})).__reduce__()
+    assert len(restore(*state)) == 2
+    names, when, versions, values, (offsets, start, count), users = state
+    for wrong in (
+        (names[:4], when, versions, values, (offsets, start, count)),
+        ([(codes[:1], words) for codes, words in names], when, versions, values, (offsets, start, count)),
+        (names, (when[0], when[1][:1]), versions, values, (offsets, start, count)),
+        (names, when, (versions[0], []), values, (offsets, start, count)),
+        (names, when, versions, values[:1], (offsets, start, count)),
+        (names, when, versions, values, (offsets[:2], start, count)),
+        (names, when, versions, values, ([0, 2, 1], start, count)),
+        (names, when, versions, values, ([0, 1, 9], start, count)),
+        (names, when, versions, values, (offsets, start, count[:1])),
+    ):
+        with pytest.raises(fst.Invalid, match="pickled by something else"):
+            restore(*wrong, users)
+    with pytest.raises(fst.Invalid, match="pickled by something else"):
+        restore(names, when, versions, values, (offsets, start, count), (users[0][:1], users[1]))
+
+
+class Turns(int):
+    """A number that changes the dict it stands in while it is read."""
+
+    within: dict[str, Any]
+
+    def __str__(self) -> str:
+        self.within.clear()
+        self.within.update({str(n): n for n in range(100)})
+        return "6"
+
+
+def test_a_dict_that_changes_while_it_is_read_is_read_as_it_was(store: fst.Store) -> None:
+    step = Turns(6)
+    key = {"step": step, "run": "a", "variable": "v"}
+    step.within = key
+    store.archive(key, b"x")
+    store.flush()
+    assert store.get("run=a,variable=v,step=6") == b"x"
 
 
 WAYS: dict[str, Callable[[Any, Any], Any]] = {

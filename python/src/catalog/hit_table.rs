@@ -178,8 +178,9 @@ impl PyHitTable {
             codes,
             words: words.into_iter().map(Arc::from).collect(),
         };
+        let foreign = || invalid("hits that were pickled by something else", "pickle them again");
         let Ok([project, run, variable, tag, unit]) = <[_; 5]>::try_from(names.0) else {
-            return Err(invalid("hits that were pickled by something else", "pickle them again"));
+            return Err(foreign());
         };
         let values = values.0.iter().map(|(kind, object)| {
             values::of_kind(object, ValueType::from_u8(*kind).unwrap_or(ValueType::Json), "a value")
@@ -203,9 +204,26 @@ impl PyHitTable {
             id: vec![nobody(); rows],
             visited: 0,
         };
+        if !is_whole(&table) {
+            return Err(foreign());
+        }
         let names = users.1.into_iter().map(|(user, name)| (user, name.into()));
         Ok(PyHitTable { table: Arc::new(table), users: Users::named(names.collect()) })
     }
+}
+
+/// Whether all columns have as many rows, and boxes are where they should be.
+fn is_whole(table: &HitTable) -> bool {
+    let rows = table.step.len();
+    let coded = [&table.project, &table.run, &table.variable, &table.tag, &table.unit];
+    let (offsets, ends) = (&table.offsets, table.start.len() as u64);
+    coded.iter().all(|column| column.codes.len() == rows)
+        && [table.time.len(), table.value.len(), table.user.len()] == [rows; 3]
+        && [table.variable_version.len(), table.tag_version.len()] == [rows; 2]
+        && offsets.len() == rows + 1
+        && offsets.is_sorted()
+        && offsets.last() == Some(&ends)
+        && table.count.len() == table.start.len()
 }
 
 /// Stands for the identity of hits that came from another process.
