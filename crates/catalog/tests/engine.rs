@@ -14,9 +14,9 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, TagDecl, Values,
-    VariableName, kinds,
+    VariableName,
 };
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{SideRecord, kinds};
 
 const STORE: Id = Id([1; 16]);
 const WRITER: Id = Id([2; 16]);

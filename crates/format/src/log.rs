@@ -195,10 +195,30 @@ pub struct Decision {
     pub transaction: Id,
     /// Whether it committed; else it was aborted.
     pub committed: bool,
-    /// Kinds of content that are visible, see [`crate::catalog::kinds`]; all ones for everything.
+    /// Kinds of content that are visible, see [`kinds`]; all ones for everything.
     pub kinds: u32,
     /// Logs whose prepared commits it covers, each up to a sequence.
     pub covers: Vec<(Id, u64)>,
+}
+
+/// Kinds of what a transaction holds, as bits of a decision's mask: EMPRESS activates by these.
+pub mod kinds {
+    /// Fields.
+    pub const FIELDS: u32 = 1;
+    /// Runs.
+    pub const RUN: u32 = 1 << 1;
+    /// Steps.
+    pub const STEP: u32 = 1 << 2;
+    /// Variables.
+    pub const VARIABLE: u32 = 1 << 3;
+    /// Tags.
+    pub const TAG: u32 = 1 << 4;
+    /// Attributes of runs.
+    pub const RUN_ATTRIBUTE: u32 = 1 << 5;
+    /// Attributes of steps.
+    pub const STEP_ATTRIBUTE: u32 = 1 << 6;
+    /// Attributes of variables.
+    pub const VARIABLE_ATTRIBUTE: u32 = 1 << 7;
 }
 
 /// A range of a log with its checksum.

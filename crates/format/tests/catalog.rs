@@ -7,9 +7,9 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, AttributeBatch, AttributeId, Boxes, Column, Coordinate, ROWS_MAX, Record, Removal, RunDecl,
-    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName, kinds,
+    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{SideRecord, kinds};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -24,6 +24,7 @@ use fieldstone_core::{Error, Result};
 pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
 
+pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use crate::feed::{Commit, DecisionState, EntryChange, Feed};
 pub use crate::join::{Home, SideSource};
 use crate::read::{Field, Fields};
@@ -246,33 +247,6 @@ pub struct ListEntry {
 /// A stream of list entries.
 pub type Listing = Box<dyn Iterator<Item = Result<ListEntry>> + Send>;
 
-/// How [`FieldStore::checkpoint`] writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckpointOptions {
-    /// Whether an earlier checkpoint of this store in the folder is gone on with; else the folder must be
-    /// new or empty.
-    pub incremental: bool,
-}
-
-impl Default for CheckpointOptions {
-    fn default() -> Self {
-        CheckpointOptions { incremental: true }
-    }
-}
-
-/// What a checkpoint wrote.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CheckpointReport {
-    /// The version that the folder now holds.
-    pub version: String,
-    /// Bytes that were new.
-    pub bytes: u64,
-    /// Files that they went to.
-    pub files: u64,
-    /// How long it took.
-    pub nanoseconds: u64,
-}
-
 /// Something `verify` found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -491,7 +465,7 @@ pub trait FieldStore: Send + Sync + fmt::Debug {
     /// nothing is written.
     fn abandon(&self, transaction: Id) -> Result<()>;
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), given as bits
-    /// (see [`fieldstone_format::catalog::kinds`]); `on` flushes first. What is prepared by now counts;
+    /// (see [`fieldstone_format::log::kinds`]); `on` flushes first. What is prepared by now counts;
     /// the transaction stays open for more until it is decided, and a committed one stays committed.
     /// All 32 bits are the same as a commit. Conflict for an aborted transaction.
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;

@@ -21,17 +21,44 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{FOOT, HEAD};
 
-use crate::api::{CheckpointOptions, CheckpointReport};
 use crate::files::Files;
+use crate::identity::StoreIdentity;
 use crate::layout::Layout;
 use crate::snapshot::{LogView, Snapshot, Walker};
-use crate::writer::{self, StoreIdentity};
+use crate::writer;
 
 /// Bytes copied at a time.
 const PART: u64 = 4 << 20;
 
 /// Lengths that are durable in a folder, by writer and number of its file; as this process left them.
 pub type Durable = HashMap<(Id, u32), u64>;
+
+/// How a checkpoint writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Whether an earlier checkpoint of this store in the folder is gone on with; else the folder must be
+    /// new or empty.
+    pub incremental: bool,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        CheckpointOptions { incremental: true }
+    }
+}
+
+/// What a checkpoint wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// The version that the folder now holds.
+    pub version: String,
+    /// Bytes that were new.
+    pub bytes: u64,
+    /// Files that they went to.
+    pub files: u64,
+    /// How long it took.
+    pub nanoseconds: u64,
+}
 
 /// What one checkpoint works on.
 pub struct Checkpoint<'a> {

@@ -23,6 +23,7 @@ pub mod conformance;
 pub mod feed;
 mod files;
 mod fork;
+mod identity;
 pub mod join;
 mod layout;
 pub mod local;

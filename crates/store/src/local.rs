@@ -22,13 +22,14 @@ use crate::api::*;
 use crate::checkpoint::{Checkpoint, Durable};
 use crate::files::Files;
 use crate::fork::PerProcess;
+use crate::identity::{StoreIdentity, random_id};
 use crate::join::Sources;
 use crate::layout::Layout;
 use crate::read;
 use crate::report;
 use crate::run::BlockCache;
 use crate::snapshot::{ALL_KINDS, Look, Refresher, Snapshot};
-use crate::writer::{self, Existence, Horizon, Prepared, StoreIdentity, Writer};
+use crate::writer::{self, Existence, Horizon, Prepared, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -171,10 +172,10 @@ impl LocalStore {
                 .with_hint("open it without a schema to take its own"));
             }
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
-            (None, Some(asked)) => (writer::random_id(&env), asked.clone()),
+            (None, Some(asked)) => (random_id(&env), asked.clone()),
             (None, None) => {
                 let schema = Schema::builtin("simulation");
-                (writer::random_id(&env), schema.ok_or_else(|| Error::internal("no schema is built in"))?)
+                (random_id(&env), schema.ok_or_else(|| Error::internal("no schema is built in"))?)
             }
         };
         let mut store = LocalStore {
@@ -667,7 +668,7 @@ impl FieldStore for LocalStore {
 
     fn begin(&self) -> Result<Id> {
         self.check_writable()?;
-        let id = writer::random_id(&self.env);
+        let id = random_id(&self.env);
         lock(&self.state().begun).insert(id);
         Ok(id)
     }

@@ -26,7 +26,8 @@ mod write;
 use std::sync::Arc;
 
 use fieldstone::catalog::Catalog;
-use fieldstone::catalog::records::{RunName, kinds};
+use fieldstone::catalog::kinds;
+use fieldstone::catalog::records::RunName;
 use pyo3::prelude::*;
 
 pub use boxes::Region;

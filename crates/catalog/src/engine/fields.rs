@@ -12,7 +12,8 @@
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunName, VariableName, kinds};
+use fieldstone_format::catalog::{RunName, VariableName};
+use fieldstone_format::log::kinds;
 
 use super::declare::shape_text;
 use super::index::{Doing, Index};

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fieldstone_catalog::engine::{FieldRow, HeldPlace, Index, Standing};
 use fieldstone_core::dtype::DType;
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunName, VariableName, kinds};
+use fieldstone_format::catalog::{RunName, VariableName};
+use fieldstone_format::log::kinds;
 
 use super::{Commit, Dice, History, Order, run_name, variable, visible};
 

@@ -47,6 +47,7 @@ pub use fieldstone_catalog::query::{
 };
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog as records;
+pub use fieldstone_format::log::kinds;
 
 use engine::View;
 use inner::Inner;
@@ -364,7 +365,7 @@ impl Catalog {
 
 /// The bits of kinds given by name.
 fn kind_bits(names: &[&str]) -> Result<u32> {
-    use records::kinds::*;
+    use kinds::*;
     const KINDS: [(&str, u32); 8] = [
         ("run", RUN),
         ("step", STEP),

@@ -24,6 +24,7 @@ use super::declarations::{put_run, put_tag, read_run, read_tag};
 use super::value::{put_value, read_value};
 use super::{AttributeBatch, Boxes, Column, ROWS_MAX, Values, VariableName};
 use crate::bytes::{Cursor, Put};
+use crate::log::kinds;
 
 const STEPS: u8 = 1;
 const BOXES: u8 = 2;
@@ -195,12 +196,12 @@ impl AttributeBatch {
         self.values.get(if self.one_value { 0 } else { row }, self.tag.kind)
     }
 
-    /// Bit of [`kinds`](super::kinds).
+    /// Bit of [`kinds`].
     pub fn kind_bit(&self) -> u32 {
         match (self.variables.is_empty(), &self.step) {
-            (false, _) => super::kinds::VARIABLE_ATTRIBUTE,
-            (true, Some(_)) => super::kinds::STEP_ATTRIBUTE,
-            (true, None) => super::kinds::RUN_ATTRIBUTE,
+            (false, _) => kinds::VARIABLE_ATTRIBUTE,
+            (true, Some(_)) => kinds::STEP_ATTRIBUTE,
+            (true, None) => kinds::RUN_ATTRIBUTE,
         }
     }
 

@@ -264,23 +264,3 @@ pub enum Record {
     /// Deletions.
     Remove(Vec<Removal>),
 }
-
-/// Kinds of what a transaction holds, as bits of a decision's mask: EMPRESS activates by these.
-pub mod kinds {
-    /// Fields.
-    pub const FIELDS: u32 = 1;
-    /// Runs.
-    pub const RUN: u32 = 1 << 1;
-    /// Steps.
-    pub const STEP: u32 = 1 << 2;
-    /// Variables.
-    pub const VARIABLE: u32 = 1 << 3;
-    /// Tags.
-    pub const TAG: u32 = 1 << 4;
-    /// Attributes of runs.
-    pub const RUN_ATTRIBUTE: u32 = 1 << 5;
-    /// Attributes of steps.
-    pub const STEP_ATTRIBUTE: u32 = 1 << 6;
-    /// Attributes of variables.
-    pub const VARIABLE_ATTRIBUTE: u32 = 1 << 7;
-}

@@ -11,10 +11,10 @@ use super::declarations::{
     check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps,
     put_tags, put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
 };
-use super::{Record, Removal, kinds};
+use super::{Record, Removal};
 use crate::block::{check_raw_len, pack, unpack_checked};
 use crate::bytes::{Cursor, Put};
-use crate::log::SideRecord;
+use crate::log::{SideRecord, kinds};
 
 /// Kinds of side records that belong to the catalog, known or not.
 pub const KINDS: std::ops::RangeInclusive<u16> = 0x0100..=0x01ff;

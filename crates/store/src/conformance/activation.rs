@@ -1,7 +1,7 @@
 //! Transactions that become visible kind by kind, and what a feed shows of them.
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::kinds::{FIELDS, TAG, VARIABLE_ATTRIBUTE};
+use fieldstone_format::log::kinds::{FIELDS, TAG, VARIABLE_ATTRIBUTE};
 
 use super::*;
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::kinds;
+use fieldstone_format::log::kinds;
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::version::Version;
 

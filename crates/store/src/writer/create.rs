@@ -6,7 +6,8 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
-use super::{Existence, StoreIdentity, random_id};
+use super::Existence;
+use crate::identity::{StoreIdentity, random_id};
 use crate::layout::Layout;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where

@@ -13,8 +13,19 @@ use fieldstone_format::{Id, crc};
 use super::linked::Linked;
 use super::live_runs::LiveRuns;
 use super::slot::BoardSlot;
-use super::{Flushed, StoreIdentity, random_id};
+use crate::identity::{StoreIdentity, random_id};
 use crate::layout::Layout;
+
+/// What a flush did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flushed {
+    /// The log.
+    pub writer: Id,
+    /// Sequence of the commit.
+    pub sequence: u64,
+    /// What a board says of the log from now on.
+    pub slot: Slot,
+}
 
 /// A log being written. The file is created by its first commit.
 #[derive(Debug)]

@@ -37,7 +37,6 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Decision, SideRecord};
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::{Id, log};
@@ -45,10 +44,12 @@ use fieldstone_format::{Id, log};
 pub use blocks::Prepared;
 use data_log::DataLog;
 pub use linked::Existence;
+pub use log_file::Flushed;
 use log_file::LogFile;
 use session::Session;
 use shared::Shared;
 
+use crate::identity::StoreIdentity;
 use crate::join::Sources;
 use crate::layout::Layout;
 use crate::read::Versions;
@@ -56,15 +57,6 @@ use crate::snapshot::Snapshot;
 
 /// Payload up to which a flush is one write to the log.
 pub const INLINE_MAX: usize = 1 << 20;
-
-/// Who the store is, as this writer writes it into its logs.
-#[derive(Debug, Clone)]
-pub struct StoreIdentity {
-    /// The store's id.
-    pub id: Id,
-    /// Text of its schema.
-    pub schema: String,
-}
 
 /// What a flush must know of the rest of the store.
 #[derive(Debug, Clone, Default)]
@@ -92,17 +84,6 @@ pub struct Writer {
     last_stamp: u64,
     /// Places of values that were archived with [`crate::api::ArchiveOptions::share`].
     shared: Shared,
-}
-
-/// What a flush did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flushed {
-    /// The log.
-    pub writer: Id,
-    /// Sequence of the commit.
-    pub sequence: u64,
-    /// What a board says of the log from now on.
-    pub slot: Slot,
 }
 
 /// What is done about encoded first levels before anything under them is committed.
@@ -393,11 +374,4 @@ impl Writer {
         self.data = None;
         self.shared = Shared::default();
     }
-}
-
-/// Draws a random id.
-pub fn random_id(env: &Env) -> Id {
-    let mut id = [0; 16];
-    env.rand.fill(&mut id);
-    Id(id)
 }
