@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// The libraries, lowest first; each may use those that [`LAYERS`] gives it.
 const CORE: &str = "fieldstone-core";
 const FORMAT: &str = "fieldstone-format";
+const JOURNAL: &str = "fieldstone-journal";
 const STORE: &str = "fieldstone-store";
 const ARRAY: &str = "fieldstone-array";
 const CATALOG: &str = "fieldstone-catalog";
@@ -23,12 +24,13 @@ const FACADE: &str = "fieldstone";
 const LAYERS: &[(&str, &[&str])] = &[
     (CORE, &[]),
     (FORMAT, &[CORE]),
-    (STORE, &[CORE, FORMAT]),
+    (JOURNAL, &[CORE, FORMAT]),
+    (STORE, &[CORE, FORMAT, JOURNAL]),
     (ARRAY, &[CORE, FORMAT]),
-    (CATALOG, &[CORE, FORMAT]),
-    (GRAPH, &[CORE, FORMAT]),
-    (NET, &[CORE, FORMAT, STORE, ARRAY, CATALOG, GRAPH]),
-    (FACADE, &[CORE, FORMAT, STORE, ARRAY, CATALOG, GRAPH, NET]),
+    (CATALOG, &[CORE, FORMAT, JOURNAL]),
+    (GRAPH, &[CORE, FORMAT, JOURNAL]),
+    (NET, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH]),
+    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, NET]),
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),
@@ -53,13 +55,19 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/catalog/src/engine/vfs.rs", "the table of C functions itself, which SQLite calls"),
     ("crates/catalog/tests/fork.rs", "it forks, and waits for its children"),
     ("crates/core/src/env/real.rs", "sync_file_range, for which rustix has no binding"),
-    ("crates/store/src/fork.rs", "a list that needs no lock, which a fork could leave locked"),
+    ("crates/journal/src/fork.rs", "a list that needs no lock, which a fork could leave locked"),
     ("python/src/catalog/arrow.rs", "C structures of Arrow are taken out of capsules"),
     ("python/src/data.rs", "memory of Python objects is read and filled without copying it"),
 ];
 
 /// Crates that reach the outside world through `core::env` alone, and the one file behind it.
-const PURE: &[&str] = &["crates/core/src/", "crates/format/src/", "crates/store/src/"];
+const PURE: &[&str] = &[
+    "crates/array/src/",
+    "crates/core/src/",
+    "crates/format/src/",
+    "crates/journal/src/",
+    "crates/store/src/",
+];
 const REAL: &str = "crates/core/src/env/real.rs";
 
 /// Marks of unfinished work, spelled in halves so that this file does not hold them.

@@ -18,22 +18,16 @@
 //! processes but a host's board; nothing is locked; a read pins one snapshot.
 
 pub mod api;
-mod checkpoint;
 pub mod conformance;
-pub mod feed;
-mod files;
-mod fork;
-mod identity;
 pub mod join;
-mod layout;
 pub mod local;
 mod read;
 mod report;
-mod run;
-mod snapshot;
 mod writer;
 
+use fieldstone_journal::{checkpoint, feed, files, fork, identity, layout, run, snapshot};
+
 pub use api::FieldStore;
-pub use feed::Feed;
+pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
 pub use read::{Field, Fields, FieldsReader, Outline};

@@ -10,8 +10,9 @@ use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
+use fieldstone_journal::writer::data_log::DataLog;
+
 use super::blocks::Prepared;
-use super::data_log::DataLog;
 use super::loss::Keys;
 use super::shared::Shared;
 use crate::read::Versions;

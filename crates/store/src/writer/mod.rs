@@ -20,17 +20,10 @@
 
 mod batch;
 mod blocks;
-mod create;
-pub use create::{create_store, foreign_marker, read_marker};
-mod data_log;
 mod external;
-mod linked;
-mod live_runs;
-mod log_file;
 mod loss;
 mod session;
 mod shared;
-mod slot;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,12 +33,13 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::log::{CommitRecord, Decision, SideRecord};
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::{Id, log};
+pub use fieldstone_journal::writer::create::{create_store, foreign_marker, read_marker};
+use fieldstone_journal::writer::data_log::DataLog;
+pub use fieldstone_journal::writer::linked::Existence;
+pub use fieldstone_journal::writer::log_file::Flushed;
+use fieldstone_journal::writer::log_file::LogFile;
 
 pub use blocks::Prepared;
-use data_log::DataLog;
-pub use linked::Existence;
-pub use log_file::Flushed;
-use log_file::LogFile;
 use session::Session;
 use shared::Shared;
 

@@ -16,13 +16,16 @@ use crate::files::read_vec;
 const TAIL: u64 = 4096;
 /// Walks the frames of a log.
 pub struct Walker<'a> {
+    /// The log.
     pub file: &'a dyn fieldstone_core::env::DiskFile,
+    /// Its path, for messages.
     pub path: &'a std::path::Path,
     /// Where the log ends for us.
     pub end: u64,
 }
 
 impl Walker<'_> {
+    /// Reads a range, which must lie before the end.
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
         if offset.checked_add(length).is_none_or(|end| end > self.end) {
             return Err(Error::corrupt(format!("{} is cut", self.path.display())));
@@ -30,10 +33,12 @@ impl Walker<'_> {
         read_vec(self.file, self.path, offset, length)
     }
 
+    /// Says which frame an error is about.
     pub fn named(&self, at: u64, error: Error) -> Error {
         error.context(format!("frame at {at} of {}", self.path.display()))
     }
 
+    /// Where the frame that begins at an offset lies, by its head.
     pub fn head(&self, at: u64) -> Result<Ends> {
         let bytes = self.read(at, HEAD as u64)?;
         let ends = Ends::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
@@ -49,6 +54,7 @@ impl Walker<'_> {
         self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
     }
 
+    /// The record of a frame, from the copy at an offset.
     pub fn record_copy(&self, ends: &Ends, offset: u64) -> Result<CommitRecord> {
         let bytes = self.read(offset, u64::from(ends.record_len))?;
         ends.record(&bytes).map_err(|e| self.named(ends.frame, e))
@@ -63,6 +69,7 @@ impl Walker<'_> {
         })
     }
 
+    /// The frame that begins at an offset, and its record.
     pub fn frame(&self, at: u64) -> Result<(Ends, CommitRecord)> {
         let ends = self.head(at)?;
         let record = self.record(&ends)?;
@@ -101,6 +108,7 @@ impl Walker<'_> {
         Ok(record)
     }
 
+    /// Compares a frame's body with its checksum.
     pub fn check_body(&self, ends: &Ends) -> Result<()> {
         let (mut at, mut left) = ends.body();
         let mut sum = 0;

@@ -11,30 +11,37 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The paths of the store in a folder.
     pub fn new(root: impl Into<PathBuf>) -> Layout {
         Layout { root: root.into() }
     }
 
+    /// The store's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
+    /// The file that says what store it is.
     pub fn marker(&self) -> PathBuf {
         self.root.join(marker::FILE_NAME)
     }
 
+    /// The folder of logs.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
 
+    /// The folder of data logs.
     pub fn data(&self) -> PathBuf {
         self.root.join("data")
     }
 
+    /// The folder of boards.
     pub fn boards(&self) -> PathBuf {
         self.root.join("boards")
     }
 
+    /// The log of a writer.
     pub fn log(&self, writer: Id) -> PathBuf {
         self.logs().join(log::file_name(writer))
     }

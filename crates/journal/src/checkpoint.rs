@@ -25,7 +25,8 @@ use crate::files::Files;
 use crate::identity::StoreIdentity;
 use crate::layout::Layout;
 use crate::snapshot::{LogView, Snapshot, Walker};
-use crate::writer;
+use crate::writer::create::{create_store, read_marker};
+use crate::writer::linked::Existence;
 
 /// Bytes copied at a time.
 const PART: u64 = 4 << 20;
@@ -81,8 +82,8 @@ impl Checkpoint<'_> {
     pub fn write(&mut self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         let begun = self.target.clock.monotonic();
         self.check(options)?;
-        let new = writer::Existence::default();
-        writer::create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
+        let new = Existence::default();
+        create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
         let mut report =
             CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
         let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();
@@ -122,7 +123,7 @@ impl Checkpoint<'_> {
             return Err(Error::conflict(format!("{shown} is not empty"))
                 .with_hint("give a new folder, or go on with the checkpoint there: incremental"));
         }
-        match writer::read_marker(&self.target, &self.layout)? {
+        match read_marker(&self.target, &self.layout)? {
             Some(Ok(marker)) if marker.id == self.identity.id => {}
             Some(Ok(_)) => {
                 return Err(Error::conflict(format!("{shown} holds another store"))

@@ -6,7 +6,7 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
-use super::Existence;
+use super::linked::Existence;
 use crate::identity::{StoreIdentity, random_id};
 use crate::layout::Layout;
 

@@ -157,7 +157,8 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
+    /// What the logs held when a snapshot was taken.
+    pub fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
         Feed { snapshot, files, passed: Arc::default() }
     }
 

@@ -25,6 +25,7 @@ pub struct Files {
 }
 
 impl Files {
+    /// No file is opened yet.
     pub fn new(disk: Arc<dyn Disk>, outside: Arc<dyn Disk>, layout: Layout) -> Files {
         Files { disk, outside, layout, open: Mutex::default() }
     }
@@ -34,6 +35,7 @@ impl Files {
         &*self.outside
     }
 
+    /// The paths of the store.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -59,6 +59,7 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run of which nothing has been read yet.
     pub fn new(writer: Id, reference: RunRef, files: Arc<Files>, cache: Arc<BlockCache>) -> Run {
         let number = cache.next_run.fetch_add(1, Ordering::Relaxed);
         Run { writer, reference, files, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }

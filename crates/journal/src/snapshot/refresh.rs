@@ -26,7 +26,7 @@ use super::walker::read_header;
 use super::{LogView, Loss, Problem, Snapshot, is_believed};
 use crate::files::Files;
 use crate::run::BlockCache;
-use crate::writer::read_marker;
+use crate::writer::create::read_marker;
 
 /// How long boards are trusted, nanoseconds.
 const TRUST: u64 = 1_000_000_000;
@@ -80,6 +80,7 @@ pub struct Refresher {
 }
 
 impl Refresher {
+    /// A refresher that has seen nothing yet.
     pub fn new(env: Env, files: Arc<Files>, cache: Arc<BlockCache>) -> Refresher {
         let claims = Arc::new(Claims::new(env.disk.clone(), files.layout(), &[]));
         Refresher {

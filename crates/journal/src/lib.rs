@@ -1,0 +1,11 @@
+//! The journal: what the writers of a store wrote, and what of it counts.
+
+pub mod checkpoint;
+pub mod feed;
+pub mod files;
+pub mod fork;
+pub mod identity;
+pub mod layout;
+pub mod run;
+pub mod snapshot;
+pub mod writer;
