@@ -344,3 +344,31 @@ fn decode_text(rest: &mut &[u8]) -> Result<Arc<str>> {
     }
     Ok(std::str::from_utf8(&plain).map_err(not_utf8)?.into())
 }
+
+/// An encoded first level as text: `{run=a}`.
+pub fn level_text(prefix: &[u8]) -> String {
+    let mut rest = prefix;
+    let decode = |rest: &mut &[u8]| -> Result<Level> {
+        let names = decode_names(rest)?;
+        let values = names.iter().map(|_| decode_value(rest)).collect::<Result<_>>()?;
+        Ok(Level { names, values })
+    };
+    match decode(&mut rest) {
+        Ok(level) => {
+            let pairs: Vec<String> = level
+                .names
+                .iter()
+                .zip(&level.values)
+                .filter(|(_, value)| !value.is_absent())
+                .map(|(name, value)| format!("{name}={}", fieldstone_core::key::Quoted(&value.text())))
+                .collect();
+            format!("{{{}}}", pairs.join(","))
+        }
+        Err(_) => "a damaged dataset".to_owned(),
+    }
+}
+
+/// An encoded key as text, for messages.
+pub fn key_text(key: &[u8]) -> String {
+    KeyDecoder::new().decode(key).map_or_else(|_| "a damaged key".to_owned(), |key| key.to_string())
+}

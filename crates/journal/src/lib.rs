@@ -5,7 +5,11 @@ pub mod feed;
 pub mod files;
 pub mod fork;
 pub mod identity;
+pub mod join;
+pub mod journal;
 pub mod layout;
 pub mod run;
 pub mod snapshot;
 pub mod writer;
+
+pub use journal::Journal;

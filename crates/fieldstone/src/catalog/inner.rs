@@ -15,8 +15,8 @@ use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record};
+use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{FieldStore, SideRecord, SideSource};
-use fieldstone_store::join::PerProcess;
 
 use super::CatalogSettings;
 use super::gather::Gather;

@@ -11,8 +11,9 @@ use fieldstone_format::crc;
 use fieldstone_format::entry::{Blocks, Entry, Layout, Location};
 
 use super::outside::Outside;
-use super::versions::{Part, key_text};
+use super::versions::Part;
 use crate::files::Files;
+use fieldstone_format::keys::key_text;
 
 /// Most stored bytes that are fetched by one read.
 const READ_MAX: u64 = 1 << 20;

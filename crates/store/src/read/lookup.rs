@@ -23,7 +23,7 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
             Versions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)
-                .map_err(|e| e.context(super::versions::key_text(key)))?;
+                .map_err(|e| e.context(fieldstone_format::keys::key_text(key)))?;
             more = cursor.advance_under(key)?;
         }
     }

@@ -31,4 +31,4 @@ pub use outside::Outside;
 pub use plan::{Fields, retrieve};
 pub use scan::Scan;
 pub use stream::FieldsReader;
-pub use versions::{Part, Versions};
+pub use versions::Part;

@@ -133,7 +133,7 @@ impl Scan {
                         self.own,
                         &mut parts,
                     )
-                    .map_err(|e| e.context(super::versions::key_text(&self.key)))?;
+                    .map_err(|e| e.context(fieldstone_format::keys::key_text(&self.key)))?;
                 }
                 let more = cursor.advance()?;
                 self.settle(more);

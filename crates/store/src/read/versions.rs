@@ -5,7 +5,7 @@ use fieldstone_core::geometry::{IndexBox, Uncovered, uncovered};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, EntryId, Location};
-use fieldstone_format::keys::KeyDecoder;
+use fieldstone_format::keys::key_text;
 use fieldstone_format::run::CommitInfo;
 
 use crate::snapshot::{Order, Snapshot};
@@ -189,11 +189,6 @@ impl Versions {
         .with_hint("retrieve with strict=False fills what is missing"))
     }
 
-    /// An encoded key as text, for messages.
-    pub fn text_of(key: &[u8]) -> String {
-        key_text(key)
-    }
-
     /// The key as text.
     pub fn name(&self) -> String {
         key_text(&self.key)
@@ -229,9 +224,4 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
     }
     kept.reverse();
     *parts = kept;
-}
-
-/// An encoded key as text, for messages.
-pub fn key_text(key: &[u8]) -> String {
-    KeyDecoder::new().decode(key).map_or_else(|_| "a damaged key".to_owned(), |key| key.to_string())
 }

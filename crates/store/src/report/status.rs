@@ -48,7 +48,11 @@ pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &
             let mut lines: Vec<String> = owners
                 .iter()
                 .map(|(prefix, uid)| {
-                    format!("{} {}", super::dataset_text(prefix), env.identity.user_name(*uid))
+                    format!(
+                        "{} {}",
+                        fieldstone_format::keys::level_text(prefix),
+                        env.identity.user_name(*uid)
+                    )
                 })
                 .collect();
             lines.sort_unstable();

@@ -12,7 +12,7 @@ use fieldstone_format::{claim, data, log, marker};
 
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::{Files, read_vec};
-use crate::read::{Match, Matcher, Part, Source, Versions, lookup};
+use crate::read::{Match, Matcher, Part, Source, lookup};
 use crate::run::Run;
 use crate::snapshot::{LogView, Refresher, Snapshot};
 
@@ -117,7 +117,7 @@ impl Check<'_> {
     }
 
     fn entry(&mut self, run: usize, at: (u32, u32), key: &[u8], value: &[u8]) -> Result<()> {
-        let name = || Some(Versions::text_of(key));
+        let name = || Some(fieldstone_format::keys::key_text(key));
         let part = match Part::decode(self.snapshot, run, at, value) {
             Ok(part) => part,
             Err(e) => {
@@ -154,7 +154,7 @@ impl Check<'_> {
     }
 
     fn marker(&mut self) -> Result<()> {
-        let damaged = match crate::writer::read_marker(self.env, self.files.layout())? {
+        let damaged = match fieldstone_journal::writer::create::read_marker(self.env, self.files.layout())? {
             Some(Ok(_)) => None,
             Some(Err(e)) => Some(e),
             None if self.snapshot.logs.is_empty() => None,

@@ -48,7 +48,7 @@ pub trait SideSource: Send + Sync + fmt::Debug {
 
 /// Who has side records for a handle's flushes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sources(Arc<Mutex<Vec<Weak<dyn SideSource>>>>);
+pub struct Sources(Arc<Mutex<Vec<Weak<dyn SideSource>>>>);
 
 impl Sources {
     /// Remembers one for as long as it lives.

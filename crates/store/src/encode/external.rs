@@ -16,21 +16,21 @@ use fieldstone_format::entry::{ArrayInfo, Blocks, External, Layout, Location};
 use fieldstone_format::keys::encode_key;
 use fieldstone_format::location::file_url;
 
-use super::blocks::{Prepared, new_entry};
+use fieldstone_journal::writer::Encoded;
+
+use super::blocks::new_entry;
 use crate::api::{ExternalContent, ExternalSpec, Seen};
 use crate::read::Outside;
 
 /// Raw length of a block of bytes outside.
 const BLOCK: u64 = 1 << 20;
 
-impl Prepared<'_> {
-    /// Reads what a spec describes, and prepares its entry.
-    pub fn external(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Prepared<'static>> {
-        prepare(key, disk, spec).map_err(|e| e.context(key))
-    }
+/// Reads what a spec describes, and prepares its entry.
+pub fn external(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Encoded<'static>> {
+    prepare(key, disk, spec).map_err(|e| e.context(key))
 }
 
-fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Prepared<'static>> {
+fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Encoded<'static>> {
     let named = |action: &'static str| move |e| Error::io(action, spec.path, e);
     let path = disk.absolute(spec.path).map_err(named("look at"))?;
     let file = disk.open_read(&path).map_err(named("open"))?;
@@ -95,7 +95,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<P
         put_blocks(&blocks, entry.array.is_some(), &mut table);
     }
     entry.location = Location::External(Box::new(external));
-    Ok(Prepared {
+    Ok(Encoded {
         key: encode_key(key),
         entry,
         size: 0,

@@ -7,15 +7,14 @@ use std::thread::{self, ThreadId};
 use fieldstone_core::Result;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
+use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
-use fieldstone_journal::writer::data_log::DataLog;
-
-use super::blocks::Prepared;
+use super::data_log::DataLog;
+use super::encoded::Encoded;
 use super::loss::Keys;
 use super::shared::Shared;
-use crate::read::Versions;
 
 /// Fields in the order they were archived.
 #[derive(Debug, Default)]
@@ -101,7 +100,7 @@ impl Batch {
     pub fn keys_of(&self, of: impl Fn(ThreadId) -> bool) -> Keys {
         let mut keys = Keys::default();
         let items = self.items.iter().flatten().filter(|item| of(item.thread));
-        items.for_each(|item| keys.add(|| Versions::text_of(&item.key)));
+        items.for_each(|item| keys.add(|| key_text(&item.key)));
         keys
     }
 
@@ -109,14 +108,14 @@ impl Batch {
     pub fn keys_by_thread(&self) -> HashMap<ThreadId, Keys> {
         let mut keys: HashMap<ThreadId, Keys> = HashMap::new();
         for item in self.items.iter().flatten() {
-            keys.entry(item.thread).or_default().add(|| Versions::text_of(&item.key));
+            keys.entry(item.thread).or_default().add(|| key_text(&item.key));
         }
         keys
     }
 
     /// Takes a value whose bytes wait in memory. Offsets count from the payload's first byte until the
     /// frame's place is known.
-    pub fn add_inline(&mut self, value: Prepared<'_>) {
+    pub fn add_inline(&mut self, value: Encoded<'_>) {
         let offset = self.payload.len() as u64;
         self.payload.extend_from_slice(&value.payload);
         self.payload.extend_from_slice(&value.table);
@@ -124,7 +123,7 @@ impl Batch {
     }
 
     /// Takes a value whose stored bytes stand in this writer's files already.
-    pub fn add_shared(&mut self, value: Prepared<'_>, (file, offset): (u32, u64)) {
+    pub fn add_shared(&mut self, value: Encoded<'_>, (file, offset): (u32, u64)) {
         self.add(file, offset, value, true);
         self.borrows = true;
     }
@@ -142,7 +141,7 @@ impl Batch {
     }
 
     /// Takes a value whose bytes go to the data log.
-    pub fn add_spilled(&mut self, value: Prepared<'_>, data: &mut DataLog) -> Result<()> {
+    pub fn add_spilled(&mut self, value: Encoded<'_>, data: &mut DataLog) -> Result<()> {
         let offset = data.write(&value.payload)?;
         data.write(&value.table)?;
         self.add(data.number(), offset, value, false);
@@ -164,8 +163,8 @@ impl Batch {
     }
 
     /// Takes a value whose payload stands at `offset` of a file.
-    fn add(&mut self, file: u32, offset: u64, value: Prepared<'_>, placed: bool) {
-        let Prepared { key, mut entry, size, blocks, payload, table, digest } = value;
+    fn add(&mut self, file: u32, offset: u64, value: Encoded<'_>, placed: bool) {
+        let Encoded { key, mut entry, size, blocks, payload, table, digest } = value;
         entry.ordinal = self.items.len() as u64;
         entry.location = match entry.location {
             Location::None => {

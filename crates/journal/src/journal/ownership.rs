@@ -2,16 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::encode_level;
+use fieldstone_format::keys::level_text;
 
-use super::{LocalStore, lock};
-use crate::report;
+use super::{Journal, lock};
 use crate::snapshot::{Snapshot, claim_levels};
 
-impl LocalStore {
+impl Journal {
+    /// The user who owns what stands under an encoded first level of keys; `None` where nobody does yet.
+    pub fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        Ok(self.snapshot()?.owner(level))
+    }
+
+    /// Makes what stands under an encoded first level ours, from the session's next commit on. Denied where
+    /// another user owns it.
+    pub fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        self.check_prefix(level.clone())?;
+        lock(&self.state().writer).take_claim(transaction, level);
+        Ok(())
+    }
+
     /// Refuses datasets that someone else made.
     pub(super) fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
         let uid = self.env.identity.uid();
@@ -44,19 +56,13 @@ impl LocalStore {
 
     pub(super) fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
         let name = self.env.identity.user_name(owner);
-        let dataset = report::dataset_text(prefix);
+        let dataset = level_text(prefix);
         Error::denied(format!("dataset {dataset} is owned by {name}"))
             .with_hint(format!("ask {name}, or archive under another dataset"))
     }
 
-    pub(super) fn check_dataset(&self, key: &FieldKey) -> Result<()> {
-        let mut prefix = Vec::new();
-        encode_level(&key.levels[0], &mut prefix);
-        self.check_prefix(prefix)
-    }
-
     /// Refuses the dataset with this encoded first level where someone else made it.
-    pub(super) fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
+    pub fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
         if lock(&self.state().own_datasets).contains(&prefix) {
             return Ok(());
         }

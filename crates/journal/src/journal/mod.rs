@@ -1,0 +1,445 @@
+//! The journal of one store, as one handle has it: what this process writes, and the snapshots it reads.
+//!
+//! * here: opening, snapshots, and what goes into the next commit;
+//! * `transactions`: what becomes visible together, and who decides;
+//! * `ownership`: whose a dataset and a transaction are.
+//!
+//! Invariants:
+//! * a commit record is the only thing that makes anything visible;
+//! * nothing is made on disk before the first commit, or before [`Journal::create`];
+//! * a forked child has a writer, a snapshot and locks of its own.
+
+mod ownership;
+mod transactions;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use fieldstone_core::env::{Disk, Env};
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::log::SideRecord;
+use fieldstone_format::version::Version;
+use fieldstone_format::{FORMAT_VERSION, Id, marker};
+
+use crate::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
+use crate::feed::Feed;
+use crate::files::Files;
+use crate::fork::PerProcess;
+use crate::identity::{StoreIdentity, random_id};
+use crate::join::{Home, SideSource, Sources};
+use crate::layout::Layout;
+use crate::run::BlockCache;
+use crate::snapshot::{Look, Refresher, Snapshot};
+use crate::writer::create::{create_store, foreign_marker, read_marker};
+use crate::writer::linked::Existence;
+use crate::writer::{Encoded, Horizon, Writer};
+
+/// Longest schema: every log's header repeats it.
+const SCHEMA_MAX: usize = 1 << 20;
+
+/// How a [`Journal`] is opened.
+#[derive(Debug, Clone, Default)]
+pub struct JournalOptions {
+    /// The URL as the user gave it, for messages.
+    pub url: String,
+    /// Whether writing is allowed.
+    pub writable: bool,
+    /// Whether an absent store is NotFound.
+    pub must_exist: bool,
+    /// Whether an existing store is a Conflict.
+    pub must_be_new: bool,
+    /// Schema; the store's own where absent, `simulation` for a new store.
+    pub schema: Option<Schema>,
+    /// Version to read.
+    pub at: Option<String>,
+    /// The file system of files outside the store, where it is not the store's own.
+    pub outside: Option<Arc<dyn Disk>>,
+    /// Whether the store's file system is this machine's.
+    pub native: bool,
+}
+
+/// The journal of a store.
+#[derive(Debug)]
+pub struct Journal {
+    env: Env,
+    layout: Layout,
+    options: JournalOptions,
+    schema: Schema,
+    /// Id of the store, or the one it gets if we create it.
+    id: Id,
+    /// Version of the marker, where it is not ours.
+    marker_version: Option<String>,
+    /// Whether the store was there when it was opened, or was made since.
+    existence: Arc<Existence>,
+    pinned: Option<Arc<Snapshot>>,
+    process: PerProcess<State>,
+}
+
+/// What one process has of a store.
+#[derive(Debug)]
+struct State {
+    files: Arc<Files>,
+    refresher: Mutex<Refresher>,
+    writer: Mutex<Writer>,
+    /// Encoded first levels that are claimed, or need no claim.
+    claimed: Mutex<HashSet<Vec<u8>>>,
+    /// Transactions that this process opened.
+    begun: Mutex<HashSet<Id>>,
+    /// Datasets that we are known to own, or that nobody owns yet.
+    own_datasets: Mutex<HashSet<Vec<u8>>>,
+    /// Who has side records for our flushes.
+    sources: Sources,
+    /// What checkpoints of this process left in which folder.
+    checkpoints: Mutex<HashMap<PathBuf, Durable>>,
+}
+
+impl State {
+    fn new(env: &Env, layout: &Layout, options: &JournalOptions, existence: &Arc<Existence>) -> State {
+        let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
+        let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
+        let sources = Sources::default();
+        let writer = Writer::new(env.clone(), layout.clone(), sources.clone(), existence.clone());
+        let cache = Arc::new(BlockCache::default());
+        State {
+            refresher: Mutex::new(Refresher::new(env.clone(), files.clone(), cache)),
+            files,
+            writer: Mutex::new(writer),
+            claimed: Mutex::default(),
+            begun: Mutex::default(),
+            own_datasets: Mutex::default(),
+            sources,
+            checkpoints: Mutex::default(),
+        }
+    }
+}
+
+/// A panic of one caller must not lock all others out: what the lock guards is checked where it is used.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Journal {
+    /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
+    pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
+        if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
+            return Err(Error::invalid(format!("the schema is longer than {SCHEMA_MAX} bytes"))
+                .with_hint("every log repeats it: keep it to rules and types"));
+        }
+        let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
+        let layout = Layout::new(root);
+        let existence = Arc::new(Existence::default());
+        let state = State::new(&env, &layout, &options, &existence);
+        let found = find_identity(&env, &layout, &state)?;
+        if let Some(found) = &found {
+            existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
+        }
+        let marker_version = foreign_marker(&env, &layout)?;
+        match &found {
+            None if options.must_exist => {
+                return Err(Error::not_found(format!("there is no store at {}", folder.display()))
+                    .with_hint("check the path; a store is made by the first flush into it"));
+            }
+            Some(_) if options.must_be_new => {
+                return Err(Error::conflict(format!("there is a store at {} already", folder.display()))
+                    .with_hint("open it with mode a"));
+            }
+            _ => {}
+        }
+        let (id, schema) = match (found, &options.schema) {
+            (Some(found), Some(asked)) if found.schema != asked.text() => {
+                return Err(Error::conflict(format!(
+                    "the store at {} has another schema than the one asked for",
+                    folder.display()
+                ))
+                .with_hint("open it without a schema to take its own"));
+            }
+            (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
+            (None, Some(asked)) => (random_id(&env), asked.clone()),
+            (None, None) => {
+                let schema = Schema::builtin("simulation");
+                (random_id(&env), schema.ok_or_else(|| Error::internal("no schema is built in"))?)
+            }
+        };
+        let mut journal = Journal {
+            process: PerProcess::new(env.identity.clone(), state),
+            env,
+            layout,
+            options,
+            schema,
+            id,
+            marker_version,
+            existence,
+            pinned: None,
+        };
+        if let Some(text) = &journal.options.at {
+            let version = Version::decode(text)?;
+            let newest = journal.snapshot()?;
+            let pinned = newest.at(&version, &lock(&journal.state().refresher))?;
+            journal.pinned = Some(Arc::new(pinned));
+        }
+        Ok(journal)
+    }
+
+    /// Makes the store now, without a commit: folders and marker, durable. Does nothing where it is there;
+    /// Conflict where another process has meanwhile made it with another schema.
+    pub fn create(&self) -> Result<()> {
+        self.check_writable()?;
+        self.check_versions(&*self.snapshot()?)?;
+        create_store(&self.env, &self.layout, self.identity(), &self.existence).map(drop)
+    }
+
+    /// The world that the store lives in.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Where things lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The store's files, and those outside of it.
+    pub fn files(&self) -> &Arc<Files> {
+        &self.state().files
+    }
+
+    /// The schema in force.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// What keeps snapshots up to date.
+    pub fn refresher(&self) -> &Mutex<Refresher> {
+        &self.state().refresher
+    }
+
+    fn state(&self) -> &State {
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options, &self.existence))
+    }
+
+    /// The snapshot that a read of now sees.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        match &self.pinned {
+            Some(pinned) => Ok(pinned.clone()),
+            None => lock(&self.state().refresher).refresh(Look::Hints),
+        }
+    }
+
+    /// Denied where this handle only reads.
+    pub fn check_writable(&self) -> Result<()> {
+        if self.options.writable {
+            return Ok(());
+        }
+        let why = if self.options.at.is_some() {
+            "was opened at an older version"
+        } else {
+            "is open for reading only"
+        };
+        Err(Error::denied(format!("the store at {} {why}", self.options.url))
+            .with_hint("open it with mode a"))
+    }
+
+    /// Refuses to write beside what is of another version of the format: what we cannot read we could
+    /// contradict.
+    fn check_versions(&self, snapshot: &Snapshot) -> Result<()> {
+        let marker =
+            self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
+        let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
+        Err(Error::denied(format!(
+            "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
+            self.options.url
+        ))
+        .with_hint("write with a release that knows all versions in the store; reading goes on here"))
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
+    }
+
+    /// Takes what others have for a session's next flush.
+    fn drain(&self, session: Option<Id>) -> Result<()> {
+        for source in self.state().sources.alive() {
+            let records = source.drain(session)?;
+            if !records.is_empty() {
+                lock(&self.state().writer).take_drained(session, records);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an encoded value for the session's next commit.
+    pub fn take(&self, value: Encoded<'_>, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
+    }
+
+    /// Encoded keys that the session's next commit holds values for.
+    pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
+        lock(&self.state().writer).keys(transaction)
+    }
+
+    /// Carries catalog and graph changes with the session's next commit.
+    pub fn take_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        lock(&self.state().writer).take_side(transaction, records);
+        Ok(())
+    }
+
+    /// Side records that this handle took for a session and did not flush yet, in their order.
+    pub fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
+        self.drain(transaction)?;
+        Ok(lock(&self.state().writer).side(transaction))
+    }
+
+    /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
+    pub fn feed(&self) -> Result<Feed> {
+        Ok(Feed::new(self.snapshot()?, self.state().files.clone()))
+    }
+
+    /// Makes what a session took durable and visible; under a transaction: durable and prepared.
+    pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.check_writable()?;
+        self.drain(transaction)?;
+        let state = self.state();
+        {
+            let mut writer = lock(&state.writer);
+            writer.check(transaction)?;
+            if !writer.has_work(transaction) {
+                return Ok(());
+            }
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        if let Some(id) = transaction {
+            self.check_open(id, None, &snapshot)?;
+        }
+        let flushed = {
+            let mut writer = lock(&state.writer);
+            for prefix in writer.datasets(transaction) {
+                self.check_owner(&prefix, &snapshot).inspect_err(|_| {
+                    lock(&state.own_datasets).remove(&prefix);
+                })?;
+            }
+            let claim = |levels: &BTreeSet<Vec<u8>>| self.claim_levels(levels);
+            writer.flush(transaction, horizon, &claim, &|| Ok(self.identity()))?
+        };
+        if let Some(flushed) = &flushed {
+            lock(&state.refresher).wrote(flushed.slot);
+        }
+        if let (Some(id), Some(_)) = (transaction, flushed) {
+            // A decision may have been written meanwhile; then this flush is not part of it.
+            self.check_open(id, flushed, &*self.snapshot()?)?;
+        }
+        state.sources.alive().iter().for_each(|source| source.flushed(transaction));
+        Ok(())
+    }
+    /// Forgets what a session took and did not flush.
+    pub fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
+        lock(&self.state().writer).discard(transaction);
+        Ok(())
+    }
+    /// Raises what a flush would raise of earlier failures that took what this thread gave, and nothing
+    /// else; it counts as told then.
+    pub fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        lock(&self.state().writer).check(transaction)
+    }
+
+    /// Values taken and not yet flushed.
+    pub fn unflushed(&self) -> u64 {
+        lock(&self.state().writer).unflushed()
+    }
+
+    /// Looks at every log that is not closed.
+    pub fn refresh(&self) -> Result<()> {
+        if self.pinned.is_none() {
+            lock(&self.state().refresher).refresh(Look::All)?;
+        }
+        Ok(())
+    }
+
+    /// Id of a store that was made and has no commit yet.
+    pub fn made_id(&self) -> Option<Id> {
+        matches!(read_marker(&self.env, &self.layout), Ok(Some(Ok(_)))).then_some(self.id)
+    }
+
+    /// Flushes what is outside transactions, and writes all that is visible then to a folder, as an ordinary
+    /// store, durable when this returns. Only for a store in memory.
+    pub fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        // In memory are those stores whose folder is not on the disk where files outside are.
+        let Some(outside) = &self.options.outside else {
+            return Err(Error::invalid(format!("the store at {} is in a folder", self.options.url))
+                .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
+        };
+        let target = Env { disk: outside.clone(), ..self.env.clone() };
+        let folder = target.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
+        let state = self.state();
+        // One at a time: two into one folder would write the same files.
+        let mut known = lock(&state.checkpoints);
+        self.flush(None)?;
+        let snapshot = self.snapshot()?;
+        let mut checkpoint = Checkpoint {
+            files: &state.files,
+            snapshot: &snapshot,
+            target,
+            layout: Layout::new(folder.clone()),
+            identity: self.identity(),
+            durable: known.remove(&folder).unwrap_or_default(),
+        };
+        let report = checkpoint.write(options)?;
+        known.insert(folder, checkpoint.durable);
+        Ok(report)
+    }
+    /// Flushes and says that this handle writes no more.
+    pub fn close(&self) -> Result<()> {
+        // What was lost before does not keep the rest from being flushed: there is no later call.
+        let lost = self.check_lost(None);
+        let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
+        lock(&self.state().writer).close();
+        self.state().sources.alive().iter().for_each(|source| source.closed());
+        match (lost, flushed) {
+            (Err(lost), Err(e)) => Err(e.context(lost.message())),
+            (lost, flushed) => lost.and(flushed),
+        }
+    }
+    /// Where and what the store is.
+    pub fn home(&self) -> Home {
+        let folder = self.options.native.then(|| self.layout.root().to_owned());
+        // Another process may have made the store since this handle was opened.
+        let found = find_identity(&self.env, &self.layout, self.state()).ok().flatten();
+        Home {
+            id: found.map_or(self.id, |identity| identity.id),
+            folder,
+            writable: self.options.writable,
+            pinned: self.pinned.is_some(),
+            env: self.env.clone(),
+        }
+    }
+    /// Asks `source` for side records before every flush of this process's handle, for as long as it lives.
+    pub fn attach(&self, source: Weak<dyn SideSource>) {
+        self.state().sources.attach(source);
+    }
+
+    fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
+        let mut refresher = lock(&self.state().refresher);
+        let snapshot = refresher.refresh(Look::Hints)?;
+        self.check_versions(&snapshot)?;
+        let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
+        Ok((horizon, snapshot))
+    }
+}
+
+/// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.
+fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<StoreIdentity>> {
+    let marker = read_marker(env, layout)?;
+    if let Some(Ok(marker)) = marker {
+        return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
+    }
+    let snapshot = lock(&state.refresher).refresh(Look::All)?;
+    let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
+    match (told, marker) {
+        (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
+        (None, Some(Err(damage))) => Err(damage),
+        (None, _) => Ok(None),
+    }
+}

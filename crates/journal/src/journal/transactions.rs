@@ -1,0 +1,141 @@
+//! Transactions: what becomes visible together, and who decides.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::Decision;
+
+use super::{Journal, lock};
+use crate::identity::random_id;
+use crate::snapshot::{ALL_KINDS, Snapshot};
+use crate::writer::{Flushed, Horizon};
+
+impl Journal {
+    /// Opens a transaction that this handle will decide.
+    pub fn begin(&self) -> Result<Id> {
+        self.check_writable()?;
+        let id = random_id(&self.env);
+        lock(&self.state().begun).insert(id);
+        Ok(id)
+    }
+
+    /// Decides a transaction: visible for all, or never.
+    pub fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.end(transaction, commit, true)
+    }
+
+    /// Aborts a transaction of which nobody but this handle has the id.
+    pub fn abandon(&self, transaction: Id) -> Result<()> {
+        self.end(transaction, false, false)
+    }
+
+    /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), as bits.
+    pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        self.check_writable()?;
+        if on & off != 0 {
+            return Err(Error::invalid("a kind is to be made visible and invisible at once"));
+        }
+        if on != 0 {
+            self.flush(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if verdict.is_some_and(|verdict| verdict.aborted()) {
+            return self.check_open(transaction, None, &snapshot);
+        }
+        self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
+        let before = verdict.map_or(0, |verdict| verdict.kinds());
+        let kinds = (before | on) & !off;
+        let covers = match verdict {
+            Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
+            _ => snapshot.prepared(transaction, user),
+        };
+        let covered = |(writer, sequence): &(Id, u64)| {
+            verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))
+        };
+        if kinds == before && covers.iter().all(covered) {
+            return Ok(());
+        }
+        self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon)
+    }
+
+    /// Conflict where a transaction has ended and does not hold what we flushed last.
+    pub(super) fn check_open(
+        &self,
+        transaction: Id,
+        flushed: Option<Flushed>,
+        snapshot: &Snapshot,
+    ) -> Result<()> {
+        let verdict = snapshot.verdict(transaction, self.env.identity.uid());
+        let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
+            return Ok(());
+        };
+        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
+            return Ok(());
+        }
+        let verb = if verdict.aborted() { "aborted" } else { "committed" };
+        Err(Error::conflict(format!(
+            "transaction {transaction} is {verb} already: what comes later is never visible"
+        ))
+        .with_hint("begin a new transaction"))
+    }
+
+    /// Ends a transaction. `given`: somebody else may have its id.
+    fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
+        self.check_writable()?;
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.discard(Some(transaction))?;
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let verdict = snapshot.verdict(transaction, user);
+        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
+            if verdict.aborted() == commit {
+                self.check_open(transaction, None, &snapshot)?;
+            }
+        } else {
+            let covers = snapshot.prepared(transaction, user);
+            self.check_decider(transaction, &covers, &snapshot)?;
+            // The end is written even of nothing, for those who have joined and not flushed yet.
+            if given || !covers.is_empty() || verdict.is_some() {
+                let kinds = ALL_KINDS;
+                self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
+            }
+        }
+        let state = self.state();
+        lock(&state.writer).end(transaction);
+        lock(&state.begun).remove(&transaction);
+        Ok(())
+    }
+
+    /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
+    fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
+        let transaction = decision.transaction;
+        let ends = decision.committed && decision.kinds == ALL_KINDS;
+        let covers = decision.covers.clone();
+        let written = lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
+        lock(&self.state().refresher).wrote(written.slot);
+        if !ends {
+            return Ok(());
+        }
+        // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
+        // told here, because one of us always sees the other.
+        let late: Vec<String> = self
+            .snapshot()?
+            .prepared(transaction, self.env.identity.uid())
+            .into_iter()
+            .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
+            .map(|(w, _)| w.to_string())
+            .collect();
+        if late.is_empty() {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
+            late.join(", ")
+        ))
+        .with_hint("let all joined processes leave before the opener commits"))
+    }
+}
