@@ -174,6 +174,11 @@ impl DiskFile for SimFile {
         }
     }
 
+    fn write_vectored_at(&self, parts: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        self.write_at(&whole, offset)
+    }
+
     fn append(&self, data: &[u8]) -> io::Result<u64> {
         if self.mode != Mode::Append {
             return Err(io::ErrorKind::InvalidInput.into());
