@@ -83,11 +83,12 @@ impl Journal {
         let Some(target) = writer.waits_for(session) else { return Ok(None) };
         loop {
             if writer.is_through(session, target) {
-                writer.check(session)?;
                 return Ok(writer.flushed(session));
             }
             if writer.is_busy() {
                 writer = wait(state, writer);
+                // What the commit that is over lost of this thread's is told before anything else is done.
+                writer.check(session)?;
             } else if writer.is_ready() {
                 break;
             } else {
