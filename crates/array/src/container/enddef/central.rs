@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
@@ -17,9 +17,9 @@ use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
 use super::difference::{Conflict, Conflicts, check_records, difference};
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_object, put_u32};
-use super::place::{self, Placed, Plan, Ranks};
+use super::place::{self, LocalEntries, Placement, Plan, Ranks};
 use super::report::Watch;
-use super::{EnddefOptions, Planned, moves, wants_index};
+use super::{EnddefOptions, emit, wants_index};
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
 
@@ -37,12 +37,39 @@ enum Check {
     Sort,
 }
 
+/// Rank 0 writes the header of all ranks.
+#[derive(Debug)]
+pub(super) struct CentralHeader {
+    pub placement: Placement,
+    /// On rank 0.
+    all: Option<Box<GatheredHeader>>,
+    pub index: Option<IndexPart>,
+    pub moves: bool,
+}
+
+/// The definitions of all ranks, and where they go.
+#[derive(Debug)]
+struct GatheredHeader {
+    header: Header,
+    placement: Placement,
+    entries: LocalEntries,
+}
+
+impl CentralHeader {
+    /// Writes all of the header on rank 0, nothing on the others; gives the bytes.
+    pub fn write(&mut self, file: &TeamFile, numrecs: u64, watch: &mut Watch<'_>) -> Result<u64> {
+        let Some(all) = &mut self.all else { return Ok(0) };
+        all.header.numrecs = Some(numrecs);
+        emit::write(file, &all.header, (&all.placement, &all.entries), self.index.as_mut(), watch)
+    }
+}
+
 pub(super) fn plan(
     team: &Team,
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<CentralHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
     let skip = if team.rank() == 0 { [0; 3] } else { base };
@@ -80,14 +107,14 @@ pub(super) fn plan(
 
     // Rank 0 places everything, as a rank alone; the others learn of it.
     let place = |merged: Merged, watch: &mut Watch<'_>| {
-        let mut whole = merged.whole;
-        let lens = [whole.dims.len(), whole.attrs.len(), whole.vars.len()];
+        let mut header = merged.whole;
+        let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
         let mine = lens.map(|len| place::ranges(0, len, &[]));
         let spelled = merged.has_paths;
         let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-        let placed = place::place(Ranks::ALONE, &mut whole, mine, &plan)?;
+        let (placement, entries) = place::place(Ranks::ALONE, &mut header, mine, &plan)?;
         watch.hold(lens[2] as u64 * 24);
-        Ok((whole, placed, merged.numbers))
+        Ok((GatheredHeader { header, placement, entries }, merged.numbers))
     };
     let done = match merged {
         None => Ok(None),
@@ -95,27 +122,28 @@ pub(super) fn plan(
     };
     let done = team.agree("placed", done)?;
     let told = match (&done, team.rank()) {
-        (Some((whole, placed, numbers)), 0) => moves(options.old, whole, &placed.layout).map(|moved| {
-            let lists = numbers.iter().enumerate();
-            lists.map(|(rank, list)| tell(placed, whole, moved, list, rank, base)).collect()
-        }),
+        (Some((all, numbers)), 0) => {
+            place::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
+                let lists = numbers.iter().enumerate();
+                lists.map(|(rank, list)| tell(&all.placement, &all.header, moved, list, rank, base)).collect()
+            })
+        }
         _ => Ok(vec![Vec::new(); team.size()]),
     };
     let told = team.alltoallv("numbers", told)?;
-    let (placed, moves) = team.agree("numbers received", hear(header, &told[0]))?;
+    let (placement, moves) = team.agree("numbers received", hear(header, &told[0]))?;
 
-    let whole = match (done, team.rank()) {
-        (Some((whole, placed, _)), 0) => Some((whole, placed)),
+    let all = match (done, team.rank()) {
+        (Some((all, _)), 0) => Some(Box::new(all)),
         _ => None,
     };
-    let index = match (wants_index(options.indexing, placed.counts), &whole) {
-        (true, Some((whole, _))) => Some(index(whole)),
+    let index = match (wants_index(options.indexing, placement.counts), &all) {
+        (true, Some(all)) => Some(index(&all.header)),
         (true, None) => Some(IndexPart::default()),
         (false, _) => None,
     };
     watch.end("check");
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole, index, moves, blocks: None, report, held })
+    Ok(CentralHeader { placement, all, index, moves })
 }
 
 /// Whether a hash table may have as many slots as a strategy says.
@@ -138,7 +166,7 @@ pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
 /// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
 /// latter begin.
 fn tell(
-    placed: &Placed,
+    placed: &Placement,
     whole: &Header,
     moved: bool,
     numbers: &[Vec<u32>; 2],
@@ -175,7 +203,7 @@ fn tell(
     out
 }
 
-fn hear(header: &mut Header, told: &[u8]) -> Result<(Placed, bool)> {
+fn hear(header: &mut Header, told: &[u8]) -> Result<(Placement, bool)> {
     let mut from = Reader(told);
     let mut words = [0; 14];
     for word in &mut words {
@@ -202,16 +230,13 @@ fn hear(header: &mut Header, told: &[u8]) -> Result<(Placed, bool)> {
         header.vars.begins.push(from.u64()?);
         header.vars.vsizes.push(from.u64()?);
     }
-    let placed = Placed {
-        mine: Default::default(),
+    let placed = Placement {
         dim_ids,
         var_ids,
         lists: [words[11], words[12], words[13]],
-        at: [0; 3],
         counts: Counts { dims: words[6], attrs: words[7], vars: words[8] },
         layout,
         spelled: words[9] == 1,
-        bytes: 0,
     };
     Ok((placed, words[10] == 1))
 }

@@ -42,13 +42,15 @@ use fieldstone_format::netcdf::trailer::{IndexPart, MANY};
 use super::define::Definitions;
 use super::model::{Counts, Strategy};
 use super::partitioned::Reader;
-use super::partitioned::write::Ready;
+use central::CentralHeader;
 pub use central::MAX_SLOTS;
 pub(super) use central::check_slots;
 pub(super) use names::sort_words;
-use place::Placed;
-use report::Watch;
+use partitioned::PartitionedHeader;
+use place::Placement;
 pub use report::{Phase, Report};
+use report::{Progress, Watch};
+use scalable::ScalableHeader;
 
 /// Which files get a name index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -121,15 +123,16 @@ pub struct Defined {
 /// Checked and placed, not yet written.
 #[derive(Debug)]
 pub struct Planned {
-    placed: Placed,
-    /// In central strategies, on ranks that write, all definitions; they are written in place of this rank's.
-    whole: Option<(Header, Placed)>,
-    index: Option<IndexPart>,
-    moves: bool,
-    /// With the partitioned header, what is written in place of all of the above.
-    blocks: Option<Ready>,
-    report: Report,
-    held: u64,
+    header: PlannedHeader,
+    progress: Progress,
+}
+
+/// Who writes what of the header.
+#[derive(Debug)]
+enum PlannedHeader {
+    Scalable(ScalableHeader),
+    Central(CentralHeader),
+    Partitioned(Box<PartitionedHeader>),
 }
 
 /// Checks the definitions of all ranks against one another and places everything. Collective.
@@ -141,13 +144,18 @@ pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<
     if options.old.is_some() {
         changes::exchange(team, definitions)?;
     }
-    match options.strategy {
-        Strategy::Scalable => scalable::plan(team, definitions, options, &mut watch),
-        Strategy::App | Strategy::LibraryHash { .. } | Strategy::LibrarySort => {
-            central::plan(team, definitions, options, &mut watch)
+    let header = match options.strategy {
+        Strategy::Scalable => {
+            PlannedHeader::Scalable(scalable::plan(team, definitions, options, &mut watch)?)
         }
-        Strategy::Partitioned => partitioned::plan(team, definitions, options, &mut watch),
-    }
+        Strategy::App | Strategy::LibraryHash { .. } | Strategy::LibrarySort => {
+            PlannedHeader::Central(central::plan(team, definitions, options, &mut watch)?)
+        }
+        Strategy::Partitioned => {
+            PlannedHeader::Partitioned(Box::new(partitioned::plan(team, definitions, options, &mut watch)?))
+        }
+    };
+    Ok(Planned { header, progress: watch.pause() })
 }
 
 /// [`plan`], and its writing into `file`. Collective.
@@ -162,12 +170,16 @@ pub fn enddef(
 impl Planned {
     /// Where things will be.
     pub fn layout(&self) -> Layout {
-        self.placed.layout
+        self.header.placement().layout
     }
 
     /// Whether data that the file has must move.
     pub fn moves(&self) -> bool {
-        self.moves
+        match &self.header {
+            PlannedHeader::Scalable(header) => header.moves,
+            PlannedHeader::Central(header) => header.moves,
+            PlannedHeader::Partitioned(_) => false,
+        }
     }
 
     /// Writes the header, which says that the file is unfinished, and makes the file as long as its data
@@ -178,45 +190,64 @@ impl Planned {
         definitions: &mut Definitions,
         options: &EnddefOptions<'_>,
     ) -> Result<Defined> {
-        let mut watch = Watch::resume(options.clock, self.held, self.report);
-        let team = file.team();
-        let layout = self.placed.layout;
-        let len = layout.file_len(options.numrecs).ok_or_else(|| {
-            let (records, size) = (options.numrecs, layout.record_size);
+        let mut watch = Watch::resume(options.clock, self.progress);
+        let len = self.header.placement().layout.file_len(options.numrecs).ok_or_else(|| {
+            let (records, size) = (options.numrecs, self.header.placement().layout.record_size);
             Error::invalid(format!("{records} records of {size} bytes each are beyond every file"))
         });
         let (header, _) = definitions.for_enddef();
         header.numrecs = Some(options.numrecs);
-        let written = match (&mut self.whole, is_central(options.strategy)) {
-            _ if self.blocks.is_some() => {
-                let ids = &self.placed.dim_ids;
-                self.blocks.as_ref().map_or(Ok(0), |ready| ready.write(file, header, ids))
-            }
-            (Some((whole, placed)), _) if team.rank() == 0 => {
-                whole.numrecs = header.numrecs;
-                emit::write(file, whole, placed, self.index.as_mut(), &mut watch)
-            }
-            (_, true) => Ok(0),
-            _ => emit::write(file, header, &self.placed, self.index.as_mut(), &mut watch),
-        };
-        let written = written.and_then(|written| len.map(|len| (written, len)));
-        let (written, len) = match written {
+        let written = self.header.write(file, header, options.numrecs, &mut watch);
+        let (written, len) = match written.and_then(|written| Ok((written, len?))) {
             Ok((written, len)) => (written, Ok(len)),
             Err(error) => (0, Err(error)),
         };
         file.set_len("header written", len)?;
         watch.end("header write");
         watch.report.header_bytes_written = written;
-        let Placed { dim_ids, var_ids, lists, counts, spelled, .. } = self.placed;
-        watch.report.counters = team.counters();
-        let (index, report) = (self.index, watch.report);
-        let reader = self.blocks.map(|ready| Arc::new(Reader::of(file.clone(), ready.head, ready.table)));
-        Ok(Defined { var_ids, dim_ids, layout, counts, spelled, lists, index, reader, report })
+        watch.report.counters = file.team().counters();
+        let (placement, index, reader) = self.header.into_parts(file);
+        let Placement { dim_ids, var_ids, lists, counts, layout, spelled } = placement;
+        Ok(Defined { var_ids, dim_ids, layout, counts, spelled, lists, index, reader, report: watch.report })
     }
 }
 
-fn is_central(strategy: Strategy) -> bool {
-    !matches!(strategy, Strategy::Scalable | Strategy::Partitioned)
+impl PlannedHeader {
+    fn placement(&self) -> &Placement {
+        match self {
+            PlannedHeader::Scalable(header) => &header.placement,
+            PlannedHeader::Central(header) => &header.placement,
+            PlannedHeader::Partitioned(header) => &header.placement,
+        }
+    }
+
+    /// Writes what this rank writes of the header: of `header`, its own definitions, or of all; gives the bytes.
+    fn write(
+        &mut self,
+        file: &TeamFile,
+        header: &Header,
+        numrecs: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64> {
+        match self {
+            PlannedHeader::Scalable(planned) => planned.write(file, header, watch),
+            PlannedHeader::Central(planned) => planned.write(file, numrecs, watch),
+            PlannedHeader::Partitioned(planned) => planned.write(file, header),
+        }
+    }
+
+    /// What data mode goes on with: numbers and places, this rank's part of the name index, and with the
+    /// partitioned header what is found through it.
+    fn into_parts(self, file: &TeamFile) -> (Placement, Option<IndexPart>, Option<Arc<Reader>>) {
+        match self {
+            PlannedHeader::Scalable(header) => (header.placement, header.index, None),
+            PlannedHeader::Central(header) => (header.placement, header.index, None),
+            PlannedHeader::Partitioned(header) => {
+                let (placement, reader) = header.into_reader(file.clone());
+                (placement, None, Some(Arc::new(reader)))
+            }
+        }
+    }
 }
 
 /// Whether a file of so many objects gets a name index.
@@ -227,14 +258,4 @@ fn wants_index(indexing: Indexing, counts: Counts) -> bool {
         Indexing::Always => true,
         Indexing::Never => false,
     }
-}
-
-/// Whether objects that the file had lie elsewhere now. The same on every rank.
-fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> Result<bool> {
-    let Some(old) = old else { return Ok(false) };
-    let before = Layout::of(old, 0)?;
-    let moved = old.vars.begins.iter().zip(&header.vars.begins).any(|(old, new)| old != new);
-    let has_records = before.record_size > 0;
-    let grown = has_records && before.record_size != layout.record_size;
-    Ok(moved || grown)
 }

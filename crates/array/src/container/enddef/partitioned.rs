@@ -3,18 +3,39 @@
 //! What is compared is compared as in strategy `scalable`, by the ranks that own a part of all hashes. Numbers
 //! of objects in that exchange count among those that a rank told, not among all of its own.
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Header;
 
+use super::EnddefOptions;
 use super::names::{self, Hello};
-use super::place::Placed;
+use super::place::Placement;
 use super::report::Watch;
 use super::shared::{self, Shared};
-use super::{EnddefOptions, Planned};
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, Format};
+use crate::container::partitioned::Reader;
 use crate::container::partitioned::own::{Keep, Paths, name_index, to_compare};
-use crate::container::partitioned::write::{NothingShared, Ownership, prepare, shared_paths};
+use crate::container::partitioned::write::{NothingShared, Ownership, Ready, prepare, shared_paths};
+
+/// Each rank writes metadata blocks of its own.
+#[derive(Debug)]
+pub(super) struct PartitionedHeader {
+    pub placement: Placement,
+    blocks: Ready,
+}
+
+impl PartitionedHeader {
+    /// Writes this rank's part; gives its bytes.
+    pub fn write(&self, file: &TeamFile, header: &Header) -> Result<u64> {
+        self.blocks.write(file, header, &self.placement.dim_ids)
+    }
+
+    /// Finds what the header says, also in a file that is not finished.
+    pub fn into_reader(self, file: TeamFile) -> (Placement, Reader) {
+        (self.placement, Reader::of(file, self.blocks.head, self.blocks.table))
+    }
+}
 
 /// What comparing the objects under shared paths came to.
 struct Compared<'a, 'w> {
@@ -51,7 +72,7 @@ pub(super) fn plan(
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<PartitionedHeader> {
     let checked = if definitions.format() != Format::Partitioned {
         Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
             .with_hint("leave the strategy out, or create the container with format partitioned"))
@@ -71,7 +92,7 @@ pub(super) fn plan(
     let words = name_index(&Keep::default(), hashes);
     let told = to_compare(&paths, &shared, hashes, &words);
     let some = told.iter().map(|list| list.len() as u64).sum();
-    let (ready, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
+    let (blocks, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
             prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
@@ -93,21 +114,17 @@ pub(super) fn plan(
             }
         }
     };
-    watch.hold(ready.memory() + numbers.memory());
+    watch.hold(blocks.memory() + numbers.memory());
     watch.end("check");
     header.vars.begins = numbers.begins;
     header.vars.vsizes = vec![0; header.vars.len()];
-    let placed = Placed {
-        mine: Default::default(),
+    let placement = Placement {
         dim_ids: numbers.dim_ids,
         var_ids: numbers.var_ids,
         lists: [0; 3],
-        at: [0; 3],
-        counts: Counts { dims: ready.head.dims, attrs: ready.head.attrs, vars: ready.head.vars },
-        layout: ready.layout,
+        counts: Counts { dims: blocks.head.dims, attrs: blocks.head.attrs, vars: blocks.head.vars },
+        layout: blocks.layout,
         spelled: false,
-        bytes: 0,
     };
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole: None, index: None, moves: false, blocks: Some(ready), report, held })
+    Ok(PartitionedHeader { placement, blocks })
 }

@@ -98,23 +98,38 @@ impl Share {
     }
 }
 
-/// Where this rank's objects go.
+/// What every rank knows once all is placed, whoever writes the header.
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
-    pub mine: Mine,
+pub(super) struct Placement {
     /// Numbers of all local dimensions and variables; of those that others place, only after they are
     /// learned.
     pub dim_ids: Vec<u64>,
     pub var_ids: Vec<u64>,
-    /// Offset of each list's tag, by kind.
+    /// Offset of each list's tag, by kind; zeros with the partitioned header, which has no lists.
     pub lists: [u64; 3],
-    /// Offset of this rank's first entry, by kind.
-    pub at: [u64; 3],
     pub counts: Counts,
     pub layout: Layout,
     pub spelled: bool,
-    /// Bytes of header entries that this rank places.
+}
+
+/// The entries of a classic header that one rank places and writes.
+#[derive(Debug, Clone)]
+pub(super) struct LocalEntries {
+    pub mine: Mine,
+    /// Offset of the first entry, by kind.
+    pub at: [u64; 3],
+    /// Bytes of all of them.
     pub bytes: u64,
+}
+
+/// Whether objects that the file had lie elsewhere now. The same on every rank.
+pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> Result<bool> {
+    let Some(old) = old else { return Ok(false) };
+    let before = Layout::of(old, 0)?;
+    let moved = old.vars.begins.iter().zip(&header.vars.begins).any(|(old, new)| old != new);
+    let has_records = before.record_size > 0;
+    let grown = has_records && before.record_size != layout.record_size;
+    Ok(moved || grown)
 }
 
 /// What placing needs to know beside the header.
@@ -155,7 +170,12 @@ impl Ranks<'_> {
 }
 
 /// Places everything: fills in sizes and begins of this rank's variables.
-pub(super) fn place(team: Ranks<'_>, header: &mut Header, mine: Mine, plan: &Plan<'_>) -> Result<Placed> {
+pub(super) fn place(
+    team: Ranks<'_>,
+    header: &mut Header,
+    mine: Mine,
+    plan: &Plan<'_>,
+) -> Result<(Placement, LocalEntries)> {
     let measured = measure(header, &mine, plan);
     let sizes;
     let own;
@@ -266,7 +286,7 @@ fn spread(
     sums: &Sums,
     sizes: &[u64],
     own: &Share,
-) -> Result<Placed> {
+) -> Result<(Placement, LocalEntries)> {
     let version = header.version;
     let (before, total) = (Share::of(&sums.before)?, Share::of(&sums.total)?);
     for (count, list) in total.objects.into_iter().zip(["dimensions", "attributes", "variables"]) {
@@ -299,7 +319,8 @@ fn spread(
     begin(header, plan, &mine, &before, &layout, sizes)?;
     let counts = Counts { dims: total.objects[0], attrs: total.objects[1], vars: total.objects[2] };
     let bytes = own.bytes.iter().sum();
-    Ok(Placed { mine, dim_ids, var_ids, lists, at, counts, layout: layout.0, spelled: plan.spelled, bytes })
+    let placement = Placement { dim_ids, var_ids, lists, counts, layout: layout.0, spelled: plan.spelled };
+    Ok((placement, LocalEntries { mine, at, bytes }))
 }
 
 /// The layout, and where new fixed variables and new variables' records begin.
@@ -386,17 +407,22 @@ fn begin(
 
 /// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks tell which ones
 /// they have, and all judge.
-fn check_oversized(team: Ranks<'_>, header: &Header, sizes: &[u64], placed: Option<&Placed>) -> Result<()> {
+fn check_oversized(
+    team: Ranks<'_>,
+    header: &Header,
+    sizes: &[u64],
+    placed: Option<&(Placement, LocalEntries)>,
+) -> Result<()> {
     let limit = layout::max_var_bytes(header.version);
     let mut told = vec![0; 16];
-    if let Some(placed) = placed {
-        for i in placed.mine[2].iter().cloned().flatten() {
+    if let Some((placement, entries)) = placed {
+        for i in entries.mine[2].iter().cloned().flatten() {
             let var = header.vars.get(i);
             let is_record = header.is_record(var);
             let last = if is_record { 8 } else { 0 };
-            told[last..last + 8].copy_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
+            told[last..last + 8].copy_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
             if sizes[i] > limit {
-                told.extend_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
+                told.extend_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
                 told.extend_from_slice(&sizes[i].to_le_bytes());
                 put_u32(&mut told, u32::from(is_record));
                 put_bytes(&mut told, var.name().as_bytes());

@@ -1,22 +1,38 @@
 //! Strategy `scalable`: no rank holds, compares or writes more than its share.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::IndexPart;
 
 use super::names::{self, Hello, Kind, Table};
-use super::place::{self, Plan, Ranks};
+use super::place::{self, LocalEntries, Placement, Plan, Ranks};
 use super::report::Watch;
-use super::shared;
-use super::{EnddefOptions, Planned, moves, wants_index};
+use super::{EnddefOptions, emit, shared, wants_index};
 use crate::container::define::Definitions;
+
+/// Each rank writes the entries that it places.
+#[derive(Debug)]
+pub(super) struct ScalableHeader {
+    pub placement: Placement,
+    entries: LocalEntries,
+    pub index: Option<IndexPart>,
+    pub moves: bool,
+}
+
+impl ScalableHeader {
+    /// Writes this rank's part; gives its bytes.
+    pub fn write(&mut self, file: &TeamFile, header: &Header, watch: &mut Watch<'_>) -> Result<u64> {
+        emit::write(file, header, (&self.placement, &self.entries), self.index.as_mut(), watch)
+    }
+}
 
 pub(super) fn plan(
     team: &Team,
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<ScalableHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
     // What the file had is told and placed by rank 0; the others know it too.
@@ -43,27 +59,27 @@ pub(super) fn plan(
         place::ranges(skip[kind], lens[kind], not_mine)
     });
     let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-    let mut placed = team.agree("placed", place::place(Ranks(Some(team)), header, mine, &plan))?;
-    watch.hold((placed.dim_ids.len() + placed.var_ids.len() + header.vars.len() * 2) as u64 * 8);
+    let placed = place::place(Ranks(Some(team)), header, mine, &plan);
+    let (mut placement, entries) = team.agree("placed", placed)?;
+    watch.hold((placement.dim_ids.len() + placement.var_ids.len() + header.vars.len() * 2) as u64 * 8);
 
     let known = match &shared {
         None => None,
         Some(shared) => {
             let hashes = [hashes[0], hashes[2]];
-            let ids = [&mut placed.dim_ids[..], &mut placed.var_ids[..]];
+            let ids = [&mut placement.dim_ids[..], &mut placement.var_ids[..]];
             Some(shared.learn(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
         }
     };
     let held = table.memory();
-    let index = match wants_index(options.indexing, placed.counts) {
+    let index = match wants_index(options.indexing, placement.counts) {
         true => Some(index(table, &hellos, base, known, watch)),
         false => None,
     };
     watch.release(held - index.as_ref().map_or(0, |index| index.entries.len() as u64 * 8).min(held));
     watch.end("check");
-    let moves = moves(options.old, header, &placed.layout)?;
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole: None, index, moves, blocks: None, report, held })
+    let moves = place::moves(options.old, header, &placement.layout)?;
+    Ok(ScalableHeader { placement, entries, index, moves })
 }
 
 /// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.
