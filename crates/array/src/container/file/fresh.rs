@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
-use fieldstone_format::netcdf::{Attrs, Version};
+use fieldstone_format::netcdf::{Attrs, Header, Version};
 
 use super::full::{Full, Read, dim_info, var_info};
+use super::header::{LocalIds, OpenHeader};
 use super::source::Unfinished;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
@@ -26,7 +27,7 @@ pub(crate) struct Fresh {
     pub layout: Layout,
     pub counts: Counts,
     pub records: Arc<Records>,
-    pub mine: Mutex<Definitions>,
+    pub definitions: Mutex<Definitions>,
     /// Numbers in the file of the variables defined here.
     pub var_ids: Vec<u64>,
     /// Numbers in the file of the dimensions defined here.
@@ -38,12 +39,13 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    fn mine(&self) -> MutexGuard<'_, Definitions> {
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What this rank has defined.
+    pub fn mine(&self) -> MutexGuard<'_, Definitions> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The whole header; read from the file at the first call.
-    pub fn full(&self) -> Result<&Full> {
+    fn full(&self) -> Result<&Full> {
         if self.full.get().is_none() {
             let read = Read::from(&Unfinished(self.file.clone(), self.version))?;
             let (header, layout) = read.shown();
@@ -64,30 +66,6 @@ impl Fresh {
     fn is_all_mine(&self, mine: &Definitions) -> bool {
         let counts = mine.counts();
         counts.vars == self.counts.vars && counts.dims == self.counts.dims && self.file.team().size() == 1
-    }
-
-    /// A variable by its local number.
-    pub fn local(&self, local: u32) -> Result<VarInfo> {
-        let mut mine = self.mine();
-        let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
-            Error::not_found(format!(
-                "no variable number {local}; {} were defined on this rank",
-                self.var_ids.len()
-            ))
-        })?;
-        let header = mine.header();
-        let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
-        if !placed {
-            drop(mine);
-            let var = self.whole()?.vars(id, 1)?.pop();
-            return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
-        }
-        let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
-        info.id = id;
-        for dim in &mut info.dims {
-            dim.id = self.dim_ids.get(dim.id as usize).copied().unwrap_or(dim.id);
-        }
-        Ok(info)
     }
 }
 
@@ -110,7 +88,7 @@ impl Metadata for Fresh {
             (mine.find_var(path), self.is_all_mine(&mine))
         };
         match found {
-            Some(local) => self.local(local).map(Some),
+            Some(local) => self.local_var(local).map(Some),
             None if all => Ok(None),
             None => self.whole()?.find_var(path),
         }
@@ -153,5 +131,42 @@ impl Metadata for Fresh {
             + ids as u64 * 8
             + self.full.get().map_or(0, Metadata::memory)
             + self.reader.as_ref().map_or(0, |reader| reader.memory())
+    }
+}
+
+impl OpenHeader for Fresh {
+    fn layout(&self) -> Result<Layout> {
+        Ok(self.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        match &self.reader {
+            Some(reader) => reader.header(),
+            None => Ok(self.full()?.header()),
+        }
+    }
+    fn local_ids(&self) -> Option<LocalIds<'_>> {
+        Some(LocalIds { vars: &self.var_ids, dims: &self.dim_ids })
+    }
+    fn local_var(&self, local: u32) -> Result<VarInfo> {
+        let mut mine = self.mine();
+        let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
+            Error::not_found(format!(
+                "no variable number {local}; {} were defined on this rank",
+                self.var_ids.len()
+            ))
+        })?;
+        let header = mine.header();
+        let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
+        if !placed {
+            drop(mine);
+            let var = self.whole()?.vars(id, 1)?.pop();
+            return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
+        }
+        let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
+        info.id = id;
+        for dim in &mut info.dims {
+            dim.id = self.dim_ids.get(dim.id as usize).copied().unwrap_or(dim.id);
+        }
+        Ok(info)
     }
 }

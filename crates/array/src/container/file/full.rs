@@ -11,6 +11,7 @@ use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
 
+use super::header::OpenHeader;
 use crate::container::access::Records;
 use crate::container::define::lookup::Lookup;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
@@ -177,5 +178,14 @@ impl Metadata for Full {
         let tables = [&self.dims, &self.vars];
         let tables = tables.map(|table| table.lock().unwrap_or_else(PoisonError::into_inner).memory());
         self.header.memory() + tables.iter().sum::<u64>()
+    }
+}
+
+impl OpenHeader for Full {
+    fn layout(&self) -> Result<Layout> {
+        Ok(self.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        Ok(&self.header)
     }
 }

@@ -13,13 +13,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::crc;
+use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{self, Source, VarEntry};
 use fieldstone_format::netcdf::trailer::{self, CHUNK, Kind, LOCATOR, Locator, PAGE, Places, STRIDE};
-use fieldstone_format::netcdf::{Attrs, Version, names};
+use fieldstone_format::netcdf::{Attrs, Header, Version, names};
 
 use super::full::{Full, Read, shown_attrs, shown_name};
+use super::header::OpenHeader;
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
@@ -444,19 +446,23 @@ impl Indexed {
         hint: impl FnOnce(&Indexed) -> Hint<T>,
         full: impl FnOnce(&Full) -> Result<T>,
     ) -> Result<T> {
+        if self.full.get().is_none()
+            && let Some(answer) = hint(self)?
+        {
+            return Ok(answer);
+        }
+        full(self.full()?)
+    }
+
+    /// The whole header; read at the first call. The index is forgotten then.
+    fn full(&self) -> Result<&Full> {
         if self.full.get().is_none() {
-            if let Some(answer) = hint(self)? {
-                return Ok(answer);
-            }
             let read = Read::from(&*self.source)?;
             self.records.raise(read.numrecs(&*self.source)?);
             let (header, layout) = read.shown();
             let _ = self.full.set(Full::new(header, layout, self.records.clone()));
         }
-        match self.full.get() {
-            Some(whole) => full(whole),
-            None => Err(fieldstone_core::Error::internal("a header that was read is not there")),
-        }
+        self.full.get().ok_or_else(|| Error::internal("a header that was read is not there"))
     }
 }
 
@@ -509,6 +515,16 @@ impl Metadata for Indexed {
         let kept = cache.chunks.0.iter().chain(&cache.pages.0).map(|(_, bytes)| bytes.len() as u64);
         let kept = kept.sum::<u64>() + self.pages.len() as u64 * 4;
         kept + self.full.get().map_or(0, Metadata::memory)
+    }
+}
+
+impl OpenHeader for Indexed {
+    /// The index does not say it: it is read from the header, of which nothing is kept.
+    fn layout(&self) -> Result<Layout> {
+        Ok(Read::from(&*self.source)?.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        Ok(self.full()?.header())
     }
 }
 

@@ -26,6 +26,8 @@
 //! | [`options`] | how a container is created and opened |
 //! | [`place`] | where it is written until it is finished |
 //! | `fresh`, `full`, `indexed` | what its header says: defined here, read whole, found through the name index |
+//! | `header` | what data mode asks of each of them |
+//! | `handles` | numbers that callers hold, and those of the definitions |
 //! | `index` | writes the name index |
 //! | `state`, `data` | the modes |
 //! | `elements` | data in and out |
@@ -44,6 +46,8 @@ mod data;
 mod elements;
 mod fresh;
 mod full;
+mod handles;
+mod header;
 mod index;
 mod indexed;
 mod inquire;
@@ -245,7 +249,7 @@ impl Container {
         ids: &mut Vec<u32>,
     ) -> Result<bool> {
         self.defining("def_many", |define| {
-            if define.dims.0.is_some() {
+            if !define.dims.is_same() {
                 return Ok(false);
             }
             define.definitions.resolve_dims((vars, first), (dims, ends), ids)?;
@@ -349,7 +353,8 @@ impl Container {
 
     /// The header, as a reader of the whole file sees it. In data mode.
     pub fn metadata(&self) -> Result<Arc<dyn Metadata>> {
-        Ok(self.data("metadata")?.metadata.clone())
+        let metadata: Arc<dyn Metadata> = self.data("metadata")?.metadata.clone();
+        Ok(metadata)
     }
 
     /// The variable with this path; in define mode one that this rank defined.
@@ -385,7 +390,7 @@ impl Container {
             State::Data(data) => data.clone(),
             State::Ended(why) => return Err(self.ended("var_of", why)),
         };
-        data.var(var.0)
+        data.metadata.local_var(data.vars.local(var.0))
     }
 
     /// Number of records, as far as this rank knows: after `sync`, of all ranks.
@@ -395,7 +400,7 @@ impl Container {
 
     /// Where the parts of the file lie.
     pub fn layout(&self) -> Result<Layout> {
-        self.data("layout")?.whole_layout()
+        self.data("layout")?.metadata.layout()
     }
 
     /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.

@@ -2,20 +2,21 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
-use super::data::{Data, Held};
+use super::data::{Data, IndexShare};
 use super::fresh::Fresh;
 use super::full::{dim_info, var_info};
+use super::handles::Handles;
 use super::moving;
 use super::options::CreateOptions;
 use super::place::{self, Place};
-use crate::container::access::{Beyond, Records};
+use crate::container::access::Records;
 use crate::container::define::{Definitions, DimColumn, VarColumns};
 use crate::container::enddef::{self, EnddefOptions, check_slots};
 use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
@@ -65,44 +66,6 @@ pub(super) struct Define {
     pub writing: bool,
 }
 
-/// From the numbers that callers hold to those of the definitions at hand. They are the same but where this
-/// rank defined objects, other ranks did too, and a redefinition then began from the file's numbers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Handles(pub(super) Option<Vec<u32>>);
-
-impl Handles {
-    /// Callers hold places in `ids`.
-    pub fn of(ids: &[u64]) -> Handles {
-        let same = ids.iter().zip(0u64..).all(|(id, i)| *id == i);
-        Handles((!same).then(|| ids.iter().map(|id| *id as u32).collect()))
-    }
-    /// The number in the definitions.
-    pub fn local(&self, handle: u32) -> u32 {
-        match &self.0 {
-            Some(list) => list.get(handle as usize).copied().unwrap_or(u32::MAX),
-            None => handle,
-        }
-    }
-    /// What callers hold for a number in the definitions.
-    pub fn handle(&self, local: u32) -> Option<u32> {
-        match &self.0 {
-            Some(list) => list.iter().position(|held| *held == local).map(|place| place as u32),
-            None => Some(local),
-        }
-    }
-    /// What callers are to hold for new numbers of the definitions.
-    pub fn hand_out(&mut self, locals: Range<u32>) -> Range<u32> {
-        match &mut self.0 {
-            Some(list) => {
-                let first = list.len() as u32;
-                list.extend(locals);
-                first..list.len() as u32
-            }
-            None => locals,
-        }
-    }
-}
-
 impl Define {
     /// Collective: define mode of a new container.
     pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
@@ -130,7 +93,7 @@ impl Define {
         let numrecs = data.meet(team, "redef")?.numrecs;
         // The ranks that will write the header again, or move the data, are others than those that wrote them.
         data.file.settle("redef", Ok(()))?;
-        let header = team.agree("redef", data.header())?;
+        let header = team.agree("redef", data.metadata.header())?;
         let mut header = header.clone();
         header.numrecs = Some(numrecs);
         let (vars, dims) = data.handles();
@@ -151,7 +114,7 @@ impl Define {
 
     /// Collective: on to data mode.
     pub fn end(&mut self, team: &Team, env: &Env) -> Result<Data> {
-        let old_header = self.old.as_ref().map(|old| old.header()).transpose();
+        let old_header = self.old.as_ref().map(|old| old.metadata.header()).transpose();
         let old_header = team.agree("enddef", old_header)?;
         let numrecs = self.definitions.header().numrecs.unwrap_or(0);
         let options = EnddefOptions {
@@ -201,55 +164,44 @@ impl Define {
             layout: defined.layout,
             counts: defined.counts,
             records: records.clone(),
-            mine: Mutex::new(definitions),
+            definitions: Mutex::new(definitions),
             var_ids: defined.var_ids,
             dim_ids: defined.dim_ids,
             full: OnceLock::new(),
             reader: defined.reader,
         });
-        let data = Data {
-            file,
-            place: Mutex::new(place),
-            options: self.options,
-            metadata: fresh.clone(),
-            held: Held::Fresh(fresh),
-            records,
-            layout: defined.layout,
-            spelled: defined.spelled,
-            lists: defined.lists,
-            writable: true,
-            finished: AtomicBool::new(false),
-            ever: AtomicBool::new(in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire))),
-            index: defined.index,
-            report: defined.report,
-            filled: None,
-            vars: std::mem::take(&mut self.vars),
-            dims: std::mem::take(&mut self.dims),
-            changed: Mutex::new(true),
-            tail: false,
-            beyond: Beyond::Zeros,
-        };
+        let (lists, spelled) = (defined.lists, defined.spelled);
+        let index = defined.index.map(|part| IndexShare { part, lists, spelled });
+        let mut data = Data::new(file, place, self.options, fresh.clone(), records, defined.layout);
+        data.ever = in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire)).into();
+        data.index = index;
+        data.report = defined.report;
+        data.vars = std::mem::take(&mut self.vars);
+        data.dims = std::mem::take(&mut self.dims);
+        data.changed = true.into();
         if let (Some(old), None) = (&self.old, in_place) {
-            let headers = old.header().and_then(|from| Ok((from, data.header()?)));
+            let headers = old.metadata.header().and_then(|from| Ok((from, data.metadata.header()?)));
             moving::copy(&old.file, &data.file, headers, numrecs)?;
             old.file.close("move data", Ok(()))?;
             if team.rank() == 0 {
                 old.discard_beside();
             }
         }
-        data.filled_from(first)
+        data.fill_new(&fresh, first)?;
+        Ok(data)
     }
 
     /// Defines many variables; their dimensions' numbers are those that callers hold.
     pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
         let ids: Vec<u32>;
         let mut columns = *columns;
-        match (&self.dims.0, columns.dims) {
-            (Some(_), DimColumn::Ids(held, ends)) => {
+        match columns.dims {
+            _ if self.dims.is_same() => {}
+            DimColumn::Ids(held, ends) => {
                 ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
                 columns.dims = DimColumn::Ids(&ids, ends);
             }
-            (Some(_), DimColumn::SameIds(held)) => {
+            DimColumn::SameIds(held) => {
                 ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
                 columns.dims = DimColumn::SameIds(&ids);
             }
