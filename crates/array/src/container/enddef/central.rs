@@ -22,6 +22,7 @@ use super::report::Watch;
 use super::{EnddefOptions, emit, wants_index};
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
+use crate::container::words::{Words, words};
 
 /// The largest number of slots that strategy `library-hash` takes. Rank 0 holds four bytes for each.
 pub const MAX_SLOTS: usize = 1 << 26;
@@ -163,6 +164,19 @@ pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     }
 }
 
+/// Where things are, for all ranks alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PlacementHead {
+    layout: Layout,
+    counts: Counts,
+    spelled: bool,
+    /// Whether data that the file has must move.
+    moved: bool,
+    lists: [u64; 3],
+}
+
+words!(PlacementHead { layout: Layout, counts: Counts, spelled: bool, moved: bool, lists: [u64; 3] });
+
 /// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
 /// latter begin.
 fn tell(
@@ -173,24 +187,8 @@ fn tell(
     rank: usize,
     base: [usize; 3],
 ) -> Vec<u8> {
-    let layout = placed.layout;
-    let mut out = Vec::new();
-    let words = [
-        layout.header_len,
-        layout.data_begin,
-        layout.data_end,
-        layout.record_begin,
-        layout.record_size,
-        u64::from(layout.one_record_var),
-        placed.counts.dims,
-        placed.counts.attrs,
-        placed.counts.vars,
-        u64::from(placed.spelled),
-        u64::from(moved),
-    ];
-    for word in words.into_iter().chain(placed.lists) {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
+    let Placement { layout, counts, spelled, lists, .. } = *placed;
+    let mut out = PlacementHead { layout, counts, spelled, moved, lists }.to_bytes();
     let skip = if rank == 0 { [0; 3] } else { base };
     for (numbers, skip) in numbers.iter().zip([skip[0], skip[2]]) {
         put_u32(&mut out, (skip + numbers.len()) as u32);
@@ -204,19 +202,8 @@ fn tell(
 }
 
 fn hear(header: &mut Header, told: &[u8]) -> Result<(Placement, bool)> {
-    let mut from = Reader(told);
-    let mut words = [0; 14];
-    for word in &mut words {
-        *word = from.u64()?;
-    }
-    let layout = Layout {
-        header_len: words[0],
-        data_begin: words[1],
-        data_end: words[2],
-        record_begin: words[3],
-        record_size: words[4],
-        one_record_var: words[5] == 1,
-    };
+    let (head, rest) = PlacementHead::split_from(told)?;
+    let mut from = Reader(rest);
     let mut ids = [Vec::new(), Vec::new()];
     for ids in &mut ids {
         for _ in 0..from.u32()? {
@@ -230,15 +217,8 @@ fn hear(header: &mut Header, told: &[u8]) -> Result<(Placement, bool)> {
         header.vars.begins.push(from.u64()?);
         header.vars.vsizes.push(from.u64()?);
     }
-    let placed = Placement {
-        dim_ids,
-        var_ids,
-        lists: [words[11], words[12], words[13]],
-        counts: Counts { dims: words[6], attrs: words[7], vars: words[8] },
-        layout,
-        spelled: words[9] == 1,
-    };
-    Ok((placed, words[10] == 1))
+    let PlacementHead { layout, counts, spelled, moved, lists } = head;
+    Ok((Placement { dim_ids, var_ids, lists, counts, layout, spelled }, moved))
 }
 
 /// The whole index, by the only rank that has everything.
@@ -454,5 +434,26 @@ impl Chains {
             last => self.next[last as usize] = at,
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::words::round_trip;
+
+    #[test]
+    fn where_things_are_goes_in_fourteen_words() {
+        let layout = Layout {
+            header_len: 1,
+            data_begin: 2,
+            data_end: 3,
+            record_begin: 4,
+            record_size: 5,
+            one_record_var: false,
+        };
+        let counts = Counts { dims: 7, attrs: 8, vars: 9 };
+        let head = PlacementHead { layout, counts, spelled: false, moved: true, lists: [12, 13, 14] };
+        assert_eq!(round_trip(&head), [1, 2, 3, 4, 5, 0, 7, 8, 9, 0, 1, 12, 13, 14]);
     }
 }

@@ -16,6 +16,7 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Error, Result};
 
 use super::report::Watch;
+use crate::container::words::{Words, words};
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +47,20 @@ pub(super) struct Hello {
     pub objects: [u64; 2],
 }
 
-/// Bytes before the columns of what one rank sends to one owner: whether it has paths, how many dimensions and
-/// variables it tells of in all, and how many of each kind to this owner.
-const HEAD: usize = 48;
+words!(Hello { has_paths: bool, objects: [u64; 2] });
+
+/// What stands before the columns of what one rank sends to one owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Head {
+    hello: Hello,
+    /// How many objects of each kind it sends to this owner.
+    counts: [u64; 3],
+}
+
+words!(Head { hello: Hello, counts: [u64; 3] });
+
+/// Bytes of a [`Head`].
+const HEAD: usize = Head::LEN * 8;
 
 /// What an owner holds: the objects of all ranks whose hashes fall in its range.
 #[derive(Debug)]
@@ -153,11 +165,8 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<V
     for count in &counts {
         let all: usize = count.iter().sum();
         let mut part = vec![0; HEAD + all * 12];
-        let all_kinds = [u64::from(hello.has_paths), hello.objects[0], hello.objects[1]];
-        let head = all_kinds.into_iter().chain(count.map(|count| count as u64));
-        for (at, word) in head.enumerate() {
-            part[at * 8..][..8].copy_from_slice(&word.to_le_bytes());
-        }
+        let head = Head { hello, counts: count.map(|count| count as u64) };
+        part[..HEAD].copy_from_slice(&head.to_bytes());
         parts.push(part);
         let numbers = HEAD + all * 8;
         next.push([0, count[0], count[0] + count[1]].map(|first| (HEAD + first * 8, numbers + first * 4)));
@@ -180,10 +189,10 @@ fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
     let mut hellos = Vec::with_capacity(parts.len());
     let mut counts = Vec::with_capacity(parts.len());
     for part in &parts {
-        let head: Vec<u64> = part.get(..HEAD).ok_or_else(broken)?.chunks_exact(8).map(word).collect();
-        hellos.push(Hello { has_paths: head[0] == 1, objects: [head[1], head[2]] });
-        let count = [head[3] as usize, head[4] as usize, head[5] as usize];
-        if (part.len() - HEAD) / 12 != count.iter().sum::<usize>() {
+        let (head, columns) = Head::split_from(part)?;
+        hellos.push(head.hello);
+        let count = head.counts.map(|count| count as usize);
+        if columns.len() / 12 != count.iter().sum::<usize>() {
             return Err(broken());
         }
         counts.push(count);
@@ -288,7 +297,17 @@ fn find_suspects(table: &mut Table<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
     use xxhash_rust::xxh3::xxh3_64;
+
+    #[test]
+    fn a_head_goes_in_six_words() {
+        let hello = Hello { has_paths: true, objects: [2, 3] };
+        assert_eq!(round_trip(&Head { hello, counts: [4, 5, 6] }), [1, 2, 3, 4, 5, 6]);
+        let parts = pack([&[7], &[], &[u64::MAX, 8]], [0; 3], hello, 2);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [HEAD + 24, HEAD + 12]);
+        assert_eq!(parts[1][..HEAD], Head { hello, counts: [0, 0, 1] }.to_bytes());
+    }
 
     #[test]
     fn words_are_sorted_whatever_their_number() {

@@ -18,6 +18,7 @@ use super::difference;
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_u32};
 use crate::container::model::Counts;
+use crate::container::words::{Words, words};
 
 /// Which objects this rank places, as ranges of local numbers by kind.
 pub(super) type Mine = [Vec<Range<usize>>; 3];
@@ -35,7 +36,7 @@ pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> 
 }
 
 /// What this rank adds to every sum.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Share {
     /// Objects by kind.
     objects: [u64; 3],
@@ -43,8 +44,13 @@ struct Share {
     bytes: [u64; 3],
     /// Bytes of fixed variables, padded.
     fixed: u64,
-    /// Bytes of one record, padded, and as it is where only one variable has records.
+    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    fixed_upper: u64,
+    /// Bytes of one record, padded.
     record: u64,
+    /// As `fixed_upper`.
+    record_upper: u64,
+    /// Bytes of one record as it is where only one variable has records.
     unpadded: u64,
     record_vars: u64,
     record_dims: u64,
@@ -52,50 +58,36 @@ struct Share {
     oversized: u64,
 }
 
-const WORDS: usize = 14;
+words!(Share {
+    objects: [u64; 3],
+    bytes: [u64; 3],
+    fixed: u64,
+    fixed_upper: u64,
+    record: u64,
+    record_upper: u64,
+    unpadded: u64,
+    record_vars: u64,
+    record_dims: u64,
+    oversized: u64,
+});
 
 impl Share {
-    fn words(&self) -> Vec<u64> {
-        let [d, a, v] = self.objects;
-        let [db, ab, vb] = self.bytes;
-        let high = |bytes: u64| bytes >> 32;
-        vec![
-            d,
-            a,
-            v,
-            db,
-            ab,
-            vb,
-            self.fixed,
-            high(self.fixed),
-            self.record,
-            high(self.record),
-            self.unpadded,
-            self.record_vars,
-            self.record_dims,
-            self.oversized,
-        ]
-    }
-
-    fn of(words: &[u64]) -> Result<Share> {
-        // Sums wrap; those of the upper halves tell that data are beyond every file.
-        if words.len() != WORDS || words[7] >= 1 << 31 || words[9] >= 1 << 31 {
+    /// A sum of shares, where its data fit into a file.
+    fn in_file(self) -> Result<Share> {
+        if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             return Err(Error::invalid(format!(
                 "the variables of all ranks together end beyond byte {} of the file; no file is larger",
                 i64::MAX
             )));
         }
-        Ok(Share {
-            objects: [words[0], words[1], words[2]],
-            bytes: [words[3], words[4], words[5]],
-            fixed: words[6],
-            record: words[8],
-            unpadded: words[10],
-            record_vars: words[11],
-            record_dims: words[12],
-            oversized: words[13],
-        })
+        Ok(self)
     }
+}
+
+/// Sums of the lower ranks' shares, and of all.
+struct ShareSums {
+    before: Share,
+    total: Share,
 }
 
 /// What every rank knows once all is placed, whoever writes the header.
@@ -182,16 +174,18 @@ pub(super) fn place(
     let sums = match measured {
         Ok((share, list)) => {
             (sizes, own) = (list, share.clone());
-            team.sums("places", Ok(share.words()))?
+            team.sums("places", Ok(share.to_words()))?
         }
         Err(error) => {
             let failed = team.sums("places", Err(error));
             return Err(failed.err().unwrap_or_else(|| Error::internal("a failure did not reach the team")));
         }
     };
+    let sums = ShareSums { before: Share::from_words(&sums.before)?, total: Share::from_words(&sums.total)? };
+    let oversized = sums.total.oversized > 0;
     check_records(team, header, &sums, plan)?;
-    let placed = spread(header, mine, plan, &sums, &sizes, &own);
-    if sums.total[13] > 0 {
+    let placed = spread(header, mine, plan, sums, &sizes, &own);
+    if oversized {
         check_oversized(team, header, &sizes, placed.as_ref().ok())?;
     }
     placed
@@ -240,6 +234,7 @@ fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<
         }
     }
     share.fixed = fixed;
+    (share.fixed_upper, share.record_upper) = (share.fixed >> 32, share.record >> 32);
     for range in vars {
         share.bytes[2] += write::vars_size(header, range.clone(), plan.spelled);
     }
@@ -265,8 +260,8 @@ fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
 }
 
 /// At most one record dimension in the whole file.
-fn check_records(team: Ranks<'_>, header: &Header, sums: &Sums, plan: &Plan<'_>) -> Result<()> {
-    if sums.total[12] <= 1 {
+fn check_records(team: Ranks<'_>, header: &Header, sums: &ShareSums, plan: &Plan<'_>) -> Result<()> {
+    if sums.total.record_dims <= 1 {
         return Ok(());
     }
     let own = header.dims.record.map_or("", |record| header.dims.names.get(record as usize));
@@ -283,12 +278,12 @@ fn spread(
     header: &mut Header,
     mine: Mine,
     plan: &Plan<'_>,
-    sums: &Sums,
+    sums: ShareSums,
     sizes: &[u64],
     own: &Share,
 ) -> Result<(Placement, LocalEntries)> {
     let version = header.version;
-    let (before, total) = (Share::of(&sums.before)?, Share::of(&sums.total)?);
+    let (before, total) = (sums.before.in_file()?, sums.total.in_file()?);
     for (count, list) in total.objects.into_iter().zip(["dimensions", "attributes", "variables"]) {
         layout::check_count(Version::Cdf1, count, || format!("number of {list} of all ranks"))?;
     }
@@ -450,6 +445,7 @@ fn check_oversized(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
 
     #[test]
     fn ranges_leave_out_what_others_place() {
@@ -462,10 +458,28 @@ mod tests {
     #[test]
     fn sums_beyond_every_file_are_seen_though_they_wrap() {
         let half = Share { fixed: i64::MAX as u64 & !3, ..Share::default() };
-        let mut words = half.words();
-        words.iter_mut().zip(half.words()).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
-        let all: Vec<u64> = words.iter().zip(half.words()).map(|(a, b)| a.wrapping_add(b)).collect();
-        assert!(Share::of(&half.words()).is_ok());
-        assert!(Share::of(&all).is_err());
+        let half = Share { fixed_upper: half.fixed >> 32, ..half };
+        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.wrapping_add(*b)).collect::<Vec<_>>();
+        let words = half.to_words();
+        let all = sum(&sum(&words, &words), &words);
+        assert!(half.in_file().is_ok());
+        assert!(Share::from_words(&all).unwrap().in_file().is_err());
+    }
+
+    #[test]
+    fn a_share_goes_in_fourteen_words() {
+        let share = Share {
+            objects: [1, 2, 3],
+            bytes: [4, 5, 6],
+            fixed: 7,
+            fixed_upper: 8,
+            record: 9,
+            record_upper: 10,
+            unpadded: 11,
+            record_vars: 12,
+            record_dims: 13,
+            oversized: 14,
+        };
+        assert_eq!(round_trip(&share), (1..=14).collect::<Vec<_>>());
     }
 }

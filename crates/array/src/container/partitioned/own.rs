@@ -15,6 +15,7 @@ use fieldstone_format::partitioned::{
 };
 
 use crate::container::enddef::sort_words;
+use crate::container::words::words;
 
 /// Dimensions, global attributes, variables: the order of all columns by kind.
 pub(super) const DIM: usize = 0;
@@ -108,7 +109,23 @@ pub(super) struct Sizes {
     pub record_vars: u64,
     /// Bytes of a record without padding.
     pub plain: u64,
+    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    fixed_upper: u64,
+    /// As `fixed_upper`.
+    record_upper: u64,
 }
+
+words!(Sizes {
+    dims: u64,
+    attrs: u64,
+    vars: u64,
+    fixed: u64,
+    record: u64,
+    record_vars: u64,
+    plain: u64,
+    fixed_upper: u64,
+    record_upper: u64,
+});
 
 impl Sizes {
     pub fn of(header: &Header, keep: &Keep) -> Result<Sizes> {
@@ -133,32 +150,17 @@ impl Sizes {
                 Error::invalid(format!("variable `{}` ends beyond the largest file", var.name()))
             })?;
         }
+        (sizes.fixed_upper, sizes.record_upper) = (sizes.fixed >> 32, sizes.record >> 32);
         Ok(sizes)
     }
 
-    pub fn list(&self) -> Vec<u64> {
-        // Sums wrap; those of the upper halves tell that data are beyond every file.
-        let high = |bytes: u64| bytes >> 32;
-        let counts = [self.dims, self.attrs, self.vars];
-        let bytes = [self.fixed, self.record, self.record_vars, self.plain];
-        counts.into_iter().chain(bytes).chain([high(self.fixed), high(self.record)]).collect()
-    }
-
-    pub fn from_list(list: &[u64]) -> Result<Sizes> {
-        let at = |i: usize| list.get(i).copied().unwrap_or(0);
-        if at(7) >= 1 << 31 || at(8) >= 1 << 31 {
+    /// A sum of sizes, where its data fit into a file.
+    pub fn in_file(self) -> Result<Sizes> {
+        if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             let message = "the variables of all ranks together end beyond the largest file (2^63 - 1 bytes)";
             return Err(Error::invalid(message));
         }
-        Ok(Sizes {
-            dims: at(0),
-            attrs: at(1),
-            vars: at(2),
-            fixed: at(3),
-            record: at(4),
-            record_vars: at(5),
-            plain: at(6),
-        })
+        Ok(self)
     }
 
     /// Bytes from one record to the next: the only record variable of a file is not padded.
@@ -358,6 +360,23 @@ fn repeated(mut hashes: Vec<u64>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
+
+    #[test]
+    fn sizes_go_in_nine_words() {
+        let sizes = Sizes {
+            dims: 1,
+            attrs: 2,
+            vars: 3,
+            fixed: 4,
+            record: 5,
+            record_vars: 6,
+            plain: 7,
+            fixed_upper: 8,
+            record_upper: 9,
+        };
+        assert_eq!(round_trip(&sizes), (1..=9).collect::<Vec<_>>());
+    }
 
     #[test]
     fn hashes_that_come_twice_are_found_and_no_others() {

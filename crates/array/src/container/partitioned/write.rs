@@ -21,6 +21,7 @@ use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry
 
 use super::own::{self, Blocks, Keep, Paths, Sizes};
 use crate::container::pieces::{PIECE, Pieces};
+use crate::container::words::{Words, words};
 
 /// Pages of an index that are made at once.
 const TOGETHER: usize = 16;
@@ -60,6 +61,23 @@ impl Numbers {
         (self.dim_ids.len() + self.var_ids.len() + self.begins.len()) as u64 * 8
     }
 }
+
+/// Sizes of one rank's parts of the header, and sums of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HeaderParts {
+    /// Bytes of metadata blocks.
+    blocks: u64,
+    /// Pages of name indexes.
+    name_pages: u64,
+    /// Pages of the path index.
+    path_pages: u64,
+    /// Paths in the path index.
+    paths: u64,
+    /// Bytes of path lists.
+    lists: u64,
+}
+
+words!(HeaderParts { blocks: u64, name_pages: u64, path_pages: u64, paths: u64, lists: u64 });
 
 /// What comes of comparing the objects under shared paths.
 pub(crate) trait Ownership {
@@ -130,8 +148,9 @@ pub(crate) fn prepare(
     alignment: &Alignment,
 ) -> Result<(Ready, Numbers)> {
     let keep = Keep { out: ownership.not_mine() };
-    let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.list()))?;
-    let (before, total) = (Sizes::from_list(&sums.before)?, Sizes::from_list(&sums.total)?);
+    let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.to_words()))?;
+    let before = Sizes::from_words(&sums.before)?.in_file()?;
+    let total = Sizes::from_words(&sums.total)?.in_file()?;
     let mut dim_ids = numbers(&keep, own::DIM, header.dims.len(), before.dims);
     let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
     ownership.learn(team, &mut dim_ids, &mut var_ids)?;
@@ -145,16 +164,19 @@ pub(crate) fn prepare(
     let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
     let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
     let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
-    let own_sizes = vec![built.len, name_pages, path_pages, distinct, built.list.len() as u64];
-    let places = team.sums("header sizes", Ok(own_sizes))?;
-    let blocks_at = Head::LEN as u64 + places.before[0];
-    let names_begin = Head::LEN as u64 + places.total[0];
-    let names_at = names_begin + places.before[1] * PAGE as u64;
-    let paths_begin = names_begin + places.total[1] * PAGE as u64;
-    let paths_at = paths_begin + places.before[2] * PAGE as u64;
-    let lists_begin = paths_begin + places.total[2] * PAGE as u64;
-    let list_at = lists_begin + places.before[4];
-    let table_offset = lists_begin + places.total[4];
+    let list_len = built.list.len() as u64;
+    let parts = HeaderParts { blocks: built.len, name_pages, path_pages, paths: distinct, lists: list_len };
+    let sums = team.sums("header sizes", Ok(parts.to_words()))?;
+    let (parts_before, parts) =
+        (HeaderParts::from_words(&sums.before)?, HeaderParts::from_words(&sums.total)?);
+    let blocks_at = Head::LEN as u64 + parts_before.blocks;
+    let names_begin = Head::LEN as u64 + parts.blocks;
+    let names_at = names_begin + parts_before.name_pages * PAGE as u64;
+    let paths_begin = names_begin + parts.name_pages * PAGE as u64;
+    let paths_at = paths_begin + parts_before.path_pages * PAGE as u64;
+    let lists_begin = paths_begin + parts.path_pages * PAGE as u64;
+    let list_at = lists_begin + parts_before.lists;
+    let table_offset = lists_begin + parts.lists;
     for block in &mut built.table.blocks {
         block.offset += blocks_at;
     }
@@ -163,17 +185,17 @@ pub(crate) fn prepare(
         blocks,
         names_offset: names_at,
         names: names.len() as u64,
-        list_len: built.list.len() as u64,
+        list_len,
         list_crc: fieldstone_format::crc(&built.list),
     });
     let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
     let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
-    let mut part = id.to_be_bytes().to_vec();
-    part.extend_from_slice(&(name.len() as u64).to_be_bytes());
-    part.extend_from_slice(name.as_bytes());
-    part.extend(built.table.pack());
-    let parts = team.allgather("index table", Ok(part))?;
-    let (table, record_dim) = team.agree("index table received", join(&parts))?;
+    let mut entries_of_rank = id.to_be_bytes().to_vec();
+    entries_of_rank.extend_from_slice(&(name.len() as u64).to_be_bytes());
+    entries_of_rank.extend_from_slice(name.as_bytes());
+    entries_of_rank.extend(built.table.pack());
+    let tables = team.allgather("index table", Ok(entries_of_rank))?;
+    let (table, record_dim) = team.agree("index table received", join(&tables))?;
     let (table_len, table_crc) = table.measure();
     let layout = team.agree("layout", lay_out(table_offset + table_len, &total, alignment))?;
     let head = Head {
@@ -181,7 +203,7 @@ pub(crate) fn prepare(
         dims: total.dims,
         attrs: total.attrs,
         vars: total.vars,
-        paths: places.total[3],
+        paths: parts.paths,
         record_dim,
         record_size: layout.record_size,
         data_begin: layout.data_begin,
@@ -192,7 +214,7 @@ pub(crate) fn prepare(
         blocks: table.blocks.len() as u32,
         writers: table.writers.len() as u32,
         paths_offset: paths_begin,
-        paths_pages: places.total[2],
+        paths_pages: parts.path_pages,
     };
     let begins = begins(header, &built, &layout);
     let blocks = blocks_at..blocks_at + built.len;
