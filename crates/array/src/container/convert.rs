@@ -11,7 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names};
 
 use super::define::{DimColumn, Types, VarColumns};
-use super::file::{Container, whole};
+use super::file::{Container, truncation};
 use super::model::{Metadata, VarInfo};
 
 /// Bytes that are copied at once.
@@ -49,9 +49,9 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     team.agree("convert data", done)
 }
 
-/// Whether a container has all data that it tells of; see [`whole`].
+/// Whether a container has all data that it tells of; see [`truncation`].
 pub(super) fn check_whole(from: &Container, source: &dyn Metadata) -> Result<()> {
-    whole::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
+    truncation::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
 }
 
 /// Defines all that `source` has, in its order.

@@ -15,16 +15,16 @@ use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
 use fieldstone_format::netcdf::write;
 use fieldstone_format::partitioned::{self as partitioned_format, Head};
 
-use super::fresh::Fresh;
-use super::full::{Full, Read, shown_name, var_info};
+use super::defined_header::DefinedHeader;
 use super::handles::Handles;
 use super::header::OpenHeader;
-use super::index;
-use super::indexed::Indexed;
+use super::indexed_header::IndexedHeader;
+use super::loaded_header::{LoadedHeader, ParsedHeader, shown_name, var_info};
+use super::name_index;
 use super::options::{CreateOptions, Mode, agree_on};
-use super::place::Place;
 use super::source::{FileSource, Unfinished};
-use super::whole;
+use super::staging::Staging;
+use super::truncation;
 use crate::container::access::fill::Job;
 use crate::container::access::{self, Beyond, FillVar, Records};
 use crate::container::define::version_of;
@@ -46,7 +46,7 @@ pub(super) struct IndexShare {
 #[derive(Debug)]
 pub(super) struct Data {
     pub file: TeamFile,
-    pub(super) place: Mutex<Place>,
+    pub(super) staging: Mutex<Staging>,
     pub options: CreateOptions,
     pub metadata: Arc<dyn OpenHeader>,
     pub records: Arc<Records>,
@@ -90,7 +90,7 @@ impl Data {
         agree_on(team, "open", path, Ok(mode.given()), || Ok(String::new()))?;
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Place::of(env, path).and_then(|place| Data::read(file.clone(), place, mode));
+        let data = Staging::of(env, path).and_then(|staging| Data::read(file.clone(), staging, mode));
         let data = team.agree("open", data.map_err(|error| error.context(path.display())));
         let data = data.inspect_err(|_| file.give_up())?;
         if team.size() > 1 {
@@ -126,7 +126,7 @@ impl Data {
     /// Data mode of a container that may be written, of which nothing was finished or changed yet.
     pub(super) fn new(
         file: TeamFile,
-        place: Place,
+        staging: Staging,
         options: CreateOptions,
         metadata: Arc<dyn OpenHeader>,
         records: Arc<Records>,
@@ -134,7 +134,7 @@ impl Data {
     ) -> Data {
         Data {
             file,
-            place: Mutex::new(place),
+            staging: Mutex::new(staging),
             options,
             metadata,
             records,
@@ -153,10 +153,10 @@ impl Data {
         }
     }
 
-    fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
+    fn read(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
         let mut data = match is_partitioned(&file)? {
-            true => Data::read_partitioned(file, place, mode)?,
-            false => Data::read_classic(file, place, mode)?,
+            true => Data::read_partitioned(file, staging, mode)?,
+            false => Data::read_classic(file, staging, mode)?,
         };
         data.writable = mode == Mode::Append;
         data.finished = true.into();
@@ -164,23 +164,23 @@ impl Data {
         Ok(data)
     }
 
-    fn read_partitioned(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
+    fn read_partitioned(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
         let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
         let reader = Arc::new(Reader::open(file.clone())?);
         let (records, layout) = (reader.records(), reader.layout()?);
         if mode == Mode::Append {
-            whole::check(&*reader, &layout, records.get(), file.len()?)?;
+            truncation::check(&*reader, &layout, records.get(), file.len()?)?;
         }
-        let mut data = Data::new(file, place, options, reader, records, layout);
+        let mut data = Data::new(file, staging, options, reader, records, layout);
         data.beyond = if mode == Mode::Append { Beyond::Zeros } else { Beyond::Corrupt };
         Ok(data)
     }
 
-    fn read_classic(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
+    fn read_classic(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
         let source = Arc::new(FileSource(file.clone()));
         let file_len = file.len()?;
         let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
-        let indexed = Indexed::open(source.clone())?;
+        let indexed = IndexedHeader::open(source.clone())?;
         if indexed.is_some() {
             options.indexing = Indexing::Always;
         }
@@ -189,32 +189,32 @@ impl Data {
             options.format = indexed.format();
             let (header_len, record_size) = (locator.header_len, locator.record_size);
             let layout = Layout { header_len, record_size, ..Layout::default() };
-            let mut data = Data::new(file, place, options, Arc::new(indexed), records, layout);
+            let mut data = Data::new(file, staging, options, Arc::new(indexed), records, layout);
             data.beyond = Beyond::Corrupt;
             return Ok(data);
         }
-        let read = Read::from(&*source)?;
+        let read = ParsedHeader::from(&*source)?;
         let records = Arc::new(Records::new(read.numrecs(&*source)?, read.raw.version));
         options.format = Format::Classic(read.raw.version);
         let (header, layout) = read.shown();
-        let full = Arc::new(Full::new(header, layout, records.clone()));
+        let loaded = Arc::new(LoadedHeader::new(header, layout, records.clone()));
         // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
         // variable what lies there was lost.
-        let is_whole = whole::check(&*full, &layout, records.get(), file_len);
+        let is_whole = truncation::check(&*loaded, &layout, records.get(), file_len);
         let beyond = if is_whole.is_ok() { Beyond::Zeros } else { Beyond::Corrupt };
         let mut tail = false;
         if mode == Mode::Append {
-            whole::can_grow(full.header(), &layout)?;
+            truncation::can_grow(loaded.header(), &layout)?;
             is_whole?;
             tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
         }
-        let mut data = Data::new(file, place, options, full, records, layout);
+        let mut data = Data::new(file, staging, options, loaded, records, layout);
         (data.tail, data.beyond) = (tail, beyond);
         Ok(data)
     }
 
-    pub fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes of memory it holds.
@@ -225,13 +225,13 @@ impl Data {
     /// Removes what was never finished.
     pub fn discard(&self) {
         if !self.ever.load(Ordering::Acquire) {
-            self.place().discard();
+            self.staging().discard();
         }
     }
 
     /// Whether it takes further definitions.
     pub(super) fn may_define(&self) -> Result<()> {
-        let path = self.place().path().to_owned();
+        let path = self.staging().path().to_owned();
         if !self.writable {
             return Err(Error::new(ErrorKind::Denied, format!("{} is open for reading", path.display()))
                 .with_hint("open it with mode a"));
@@ -248,9 +248,9 @@ impl Data {
 
     /// Removes what was never finished and is to be replaced by what stands elsewhere.
     pub(super) fn discard_beside(&self) {
-        let place = self.place();
-        if !self.finished.load(Ordering::Acquire) && place.is_beside() {
-            place.discard();
+        let staging = self.staging();
+        if !self.finished.load(Ordering::Acquire) && staging.is_beside() {
+            staging.discard();
         }
     }
 
@@ -264,11 +264,11 @@ impl Data {
 
     /// Collective: writes the fill value into all new variables, from local number `first` on, where that is
     /// asked for, and says which record variables this rank fills from now on.
-    pub(super) fn fill_new(&mut self, fresh: &Fresh, first: usize) -> Result<()> {
+    pub(super) fn fill_new(&mut self, header: &DefinedHeader, first: usize) -> Result<()> {
         if !self.options.fill {
             return Ok(());
         }
-        let (jobs, filled) = match self.fill_vars(fresh, first) {
+        let (jobs, filled) = match self.fill_vars(header, first) {
             Ok((jobs, filled)) => (Ok(jobs), filled),
             Err(error) => (Err(error), Vec::new()),
         };
@@ -277,9 +277,9 @@ impl Data {
         Ok(())
     }
 
-    fn fill_vars(&self, fresh: &Fresh, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
+    fn fill_vars(&self, header: &DefinedHeader, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
         let (mut jobs, mut filled) = (Vec::new(), Vec::new());
-        let mut mine = fresh.mine();
+        let mut mine = header.mine();
         let header = mine.header();
         for var in header.vars.iter().filter(|var| var.begin() != 0) {
             // What the file had before is known to all ranks; rank 0 takes care of it.
@@ -321,7 +321,7 @@ impl Data {
         let met = Met { numrecs: known[0], changed: known[1] > 0, len: known[2] };
         self.records.raise(met.numrecs);
         if finished && met.changed {
-            let own = if team.rank() == 0 { self.place().check_own() } else { Ok(()) };
+            let own = if team.rank() == 0 { self.staging().check_own() } else { Ok(()) };
             team.agree(step, own)?;
         }
         Ok(met)
@@ -369,7 +369,7 @@ impl Data {
             }
             return Ok(());
         }
-        self.place().publish(&self.file, &head, durable)?;
+        self.staging().publish(&self.file, &head, durable)?;
         self.finished.store(true, Ordering::Release);
         self.ever.store(true, Ordering::Release);
         Ok(())
@@ -405,7 +405,7 @@ impl Data {
                 self.locator(objects, *lists, self.layout.header_len, *spelled)
             });
             let locator = team.agree("name index", locator)?;
-            return index::write_index(&self.file, part, locator, end);
+            return name_index::write_index(&self.file, part, locator, end);
         }
         // These ranks have not defined the header: rank 0 reads it.
         let made = if team.rank() == 0 { self.part_from_file() } else { Ok(Default::default()) };
@@ -416,7 +416,7 @@ impl Data {
         let locator = team.broadcast("name index", 0, locator)?;
         let locator = Locator::decode(&locator);
         let locator = locator.ok_or_else(|| Error::internal("rank 0 has sent no locator of a name index"));
-        index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
+        name_index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
     }
 
     /// The locator of this file's name index, but for the checksum of its pages.
@@ -433,8 +433,8 @@ impl Data {
 
     fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
         let version = version_of(self.options.format);
-        let read = Read::from(&Unfinished(self.file.clone(), version))?;
-        let (mut part, lists) = index::part_of(&read.raw, |name| shown_name(name, read.spelled));
+        let read = ParsedHeader::from(&Unfinished(self.file.clone(), version))?;
+        let (mut part, lists) = name_index::part_of(&read.raw, |name| shown_name(name, read.spelled));
         let end = read.layout.header_len;
         let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);
         while at < end {

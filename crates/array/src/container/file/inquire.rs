@@ -6,7 +6,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
 use super::data::Data;
-use super::full::dim_info;
+use super::loaded_header::dim_info;
 use super::state::{Define, State};
 use super::{Container, VarRef};
 use crate::container::model::{Counts, DimInfo, Format, VarInfo, is_under};

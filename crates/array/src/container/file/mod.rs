@@ -24,15 +24,17 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`options`] | how a container is created and opened |
-//! | [`place`] | where it is written until it is finished |
-//! | `fresh`, `full`, `indexed` | what its header says: defined here, read whole, found through the name index |
-//! | `header` | what data mode asks of each of them |
+//! | [`staging`] | where it is written until it is finished |
+//! | `header` | what data mode asks of a header, which is one of the next three |
+//! | `defined_header` | defined here: this rank's part is in memory |
+//! | `loaded_header` | opened, and all in memory |
+//! | `indexed_header` | opened, and found through the name index |
 //! | `handles` | numbers that callers hold, and those of the definitions |
-//! | `index` | writes the name index |
+//! | `name_index` | writes the name index |
 //! | `state`, `data` | the modes |
 //! | `elements` | data in and out |
-//! | `moving` | copies data after a redefinition |
-//! | `whole` | whether a file holds the data that its header tells of |
+//! | `relocate` | copies data to where a redefinition places them |
+//! | `truncation` | whether a file holds the data that its header describes |
 //!
 //! Invariants:
 //! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
@@ -43,21 +45,20 @@
 //! * one that is dropped without `close` leaves what is unfinished unfinished.
 
 mod data;
+mod defined_header;
 mod elements;
-mod fresh;
-mod full;
 mod handles;
 mod header;
-mod index;
-mod indexed;
+mod indexed_header;
 mod inquire;
-mod moving;
-
+mod loaded_header;
+mod name_index;
 pub mod options;
-pub mod place;
+mod relocate;
 mod source;
+pub mod staging;
 mod state;
-pub(in crate::container) mod whole;
+pub(in crate::container) mod truncation;
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -10,12 +10,12 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
 use super::data::{Data, IndexShare};
-use super::fresh::Fresh;
-use super::full::{dim_info, var_info};
+use super::defined_header::DefinedHeader;
 use super::handles::Handles;
-use super::moving;
+use super::loaded_header::{dim_info, var_info};
 use super::options::CreateOptions;
-use super::place::{self, Place};
+use super::relocate;
+use super::staging::{self, Staging};
 use crate::container::access::Records;
 use crate::container::define::{Definitions, DimColumn, VarColumns};
 use crate::container::enddef::{self, EnddefOptions, check_slots};
@@ -37,8 +37,8 @@ impl State {
     pub fn discard(&self) {
         match self {
             State::Define(define) => {
-                if let Some((place, _)) = &define.target {
-                    place.discard();
+                if let Some((staging, _)) = &define.target {
+                    staging.discard();
                 }
                 if let Some(old) = &define.old {
                     old.discard();
@@ -56,7 +56,7 @@ pub(super) struct Define {
     pub definitions: Definitions,
     options: CreateOptions,
     /// The file of a new container, or the one to which data move.
-    target: Option<(Place, TeamFile)>,
+    target: Option<(Staging, TeamFile)>,
     /// What is defined further.
     old: Option<Arc<Data>>,
     pub vars: Handles,
@@ -71,7 +71,7 @@ impl Define {
     pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
         let given = strategy_of(options).map(|strategy| options.given(strategy));
         let fourth = unfinished_mark(options.format);
-        let target = Some(Place::create(team, env, path, (given, fourth))?);
+        let target = Some(Staging::create(team, env, path, (given, fourth))?);
         Ok(Define {
             definitions: Definitions::new(options.format),
             options: *options,
@@ -128,26 +128,26 @@ impl Define {
         let planned = enddef::plan(team, &mut self.definitions, &options)?;
         self.writing = true;
         let in_place = self.old.as_ref().filter(|_| !planned.moves()).cloned();
-        let (place, file) = match (&self.target, &self.old, &in_place) {
-            (Some((place, file)), _, _) => (place.clone(), file.clone()),
+        let (staging, file) = match (&self.target, &self.old, &in_place) {
+            (Some((staging, file)), _, _) => (staging.clone(), file.clone()),
             (None, Some(old), None) => {
-                let path = old.place().absolute().to_owned();
+                let path = old.staging().absolute().to_owned();
                 // All ranks opened it with the same options.
-                Place::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
+                Staging::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
             }
             (None, _, Some(old)) => {
                 let root = team.rank() == 0;
                 let mark = unfinished_mark(self.options.format);
-                team.agree("enddef", if root { place::mark(&old.file, mark) } else { Ok(()) })?;
+                team.agree("enddef", if root { staging::mark(&old.file, mark) } else { Ok(()) })?;
                 // A name index, or whatever else follows the data, is not to show through new variables.
                 old.file.set_len("enddef", old.data_end(numrecs))?;
                 old.finished.store(false, Ordering::Release);
-                (old.place().clone(), old.file.clone())
+                (old.staging().clone(), old.file.clone())
             }
             (None, None, None) => return Err(Error::internal("define mode without a file to write to")),
         };
         if in_place.is_none() {
-            self.target = Some((place.clone(), file.clone()));
+            self.target = Some((staging.clone(), file.clone()));
         }
         let defined = planned.write(&file, &mut self.definitions, &options)?;
         let first = self.definitions.base().vars as usize;
@@ -158,7 +158,7 @@ impl Define {
         };
         let format = self.options.format;
         let definitions = std::mem::replace(&mut self.definitions, Definitions::new(format));
-        let fresh = Arc::new(Fresh {
+        let header = Arc::new(DefinedHeader {
             version,
             file: file.clone(),
             layout: defined.layout,
@@ -167,12 +167,12 @@ impl Define {
             definitions: Mutex::new(definitions),
             var_ids: defined.var_ids,
             dim_ids: defined.dim_ids,
-            full: OnceLock::new(),
+            loaded: OnceLock::new(),
             reader: defined.reader,
         });
         let (lists, spelled) = (defined.lists, defined.spelled);
         let index = defined.index.map(|part| IndexShare { part, lists, spelled });
-        let mut data = Data::new(file, place, self.options, fresh.clone(), records, defined.layout);
+        let mut data = Data::new(file, staging, self.options, header.clone(), records, defined.layout);
         data.ever = in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire)).into();
         data.index = index;
         data.report = defined.report;
@@ -181,13 +181,13 @@ impl Define {
         data.changed = true.into();
         if let (Some(old), None) = (&self.old, in_place) {
             let headers = old.metadata.header().and_then(|from| Ok((from, data.metadata.header()?)));
-            moving::copy(&old.file, &data.file, headers, numrecs)?;
+            relocate::copy(&old.file, &data.file, headers, numrecs)?;
             old.file.close("move data", Ok(()))?;
             if team.rank() == 0 {
                 old.discard_beside();
             }
         }
-        data.fill_new(&fresh, first)?;
+        data.fill_new(&header, first)?;
         Ok(data)
     }
 

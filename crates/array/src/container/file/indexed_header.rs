@@ -3,10 +3,10 @@
 //! The index is a hint. An object's own entry in the header is always parsed, and only believed where the
 //! checksum of the 64 KiB around it holds; that there is no such object is said only where the checksums of
 //! the whole header hold; so is how far records are apart. At the first disagreement, whatever it is, the
-//! index is forgotten and the header is read whole ([`Full`]). So a file that another program has changed
+//! index is forgotten and the header is read whole ([`LoadedHeader`]). So a file that another program has changed
 //! is read as what it is now.
 //!
-//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`Full`].
+//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`LoadedHeader`].
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,8 +20,8 @@ use fieldstone_format::netcdf::parse::{self, Source, VarEntry};
 use fieldstone_format::netcdf::trailer::{self, CHUNK, Kind, LOCATOR, Locator, PAGE, Places, STRIDE};
 use fieldstone_format::netcdf::{Attrs, Header, Version, names};
 
-use super::full::{Full, Read, shown_attrs, shown_name};
 use super::header::OpenHeader;
+use super::loaded_header::{LoadedHeader, ParsedHeader, shown_attrs, shown_name};
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
@@ -29,7 +29,7 @@ use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_und
 const CACHED: usize = 8;
 
 /// See the module's text.
-pub(crate) struct Indexed {
+pub(crate) struct IndexedHeader {
     source: Arc<dyn Source + Send + Sync>,
     version: Version,
     locator: Locator,
@@ -39,7 +39,7 @@ pub(crate) struct Indexed {
     pages: Vec<u32>,
     records: Arc<Records>,
     cache: Mutex<Cache>,
-    full: OnceLock<Full>,
+    loaded: OnceLock<LoadedHeader>,
 }
 
 #[derive(Debug, Default)]
@@ -81,16 +81,16 @@ macro_rules! believed {
     };
 }
 
-impl fmt::Debug for Indexed {
+impl fmt::Debug for IndexedHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Indexed").field("locator", &self.locator).field("begin", &self.begin).finish()
+        f.debug_struct("IndexedHeader").field("locator", &self.locator).field("begin", &self.begin).finish()
     }
 }
 
-impl Indexed {
+impl IndexedHeader {
     /// The index of a file, where it has one that fits. Reads the locator, the heads of the header's lists,
     /// the chunks with the global attributes and the page sums.
-    pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<Indexed>> {
+    pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<IndexedHeader>> {
         let len = source.len()?;
         let Some(locator_at) = len.checked_sub(LOCATOR) else { return Ok(None) };
         let tail = believed!(exactly(&*source, locator_at, LOCATOR));
@@ -115,7 +115,7 @@ impl Indexed {
             return Ok(None);
         }
         let pages = pages.chunks_exact(4).map(|sum| u32::from_le_bytes([sum[0], sum[1], sum[2], sum[3]]));
-        let mut indexed = Indexed {
+        let mut indexed = IndexedHeader {
             source,
             version,
             locator,
@@ -125,7 +125,7 @@ impl Indexed {
             pages: pages.collect(),
             records: Arc::new(Records::new(numrecs, version)),
             cache: Mutex::default(),
-            full: OnceLock::new(),
+            loaded: OnceLock::new(),
         };
         let lists = [
             (locator.dims_at, 10, Some(locator.dims)),
@@ -443,30 +443,30 @@ impl Indexed {
     /// The answer of the index where it is believed, else that of the whole header.
     fn answer<T>(
         &self,
-        hint: impl FnOnce(&Indexed) -> Hint<T>,
-        full: impl FnOnce(&Full) -> Result<T>,
+        hint: impl FnOnce(&IndexedHeader) -> Hint<T>,
+        loaded: impl FnOnce(&LoadedHeader) -> Result<T>,
     ) -> Result<T> {
-        if self.full.get().is_none()
+        if self.loaded.get().is_none()
             && let Some(answer) = hint(self)?
         {
             return Ok(answer);
         }
-        full(self.full()?)
+        loaded(self.loaded()?)
     }
 
     /// The whole header; read at the first call. The index is forgotten then.
-    fn full(&self) -> Result<&Full> {
-        if self.full.get().is_none() {
-            let read = Read::from(&*self.source)?;
+    fn loaded(&self) -> Result<&LoadedHeader> {
+        if self.loaded.get().is_none() {
+            let read = ParsedHeader::from(&*self.source)?;
             self.records.raise(read.numrecs(&*self.source)?);
             let (header, layout) = read.shown();
-            let _ = self.full.set(Full::new(header, layout, self.records.clone()));
+            let _ = self.loaded.set(LoadedHeader::new(header, layout, self.records.clone()));
         }
-        self.full.get().ok_or_else(|| Error::internal("a header that was read is not there"))
+        self.loaded.get().ok_or_else(|| Error::internal("a header that was read is not there"))
     }
 }
 
-impl Metadata for Indexed {
+impl Metadata for IndexedHeader {
     fn format(&self) -> Format {
         Format::Classic(self.version)
     }
@@ -477,13 +477,13 @@ impl Metadata for Indexed {
             attrs: self.attr_count.saturating_sub(stated),
             vars: u64::from(self.locator.vars),
         };
-        self.answer(|_| Ok(Some(counts)), |full| full.counts())
+        self.answer(|_| Ok(Some(counts)), |loaded| loaded.counts())
     }
     fn numrecs(&self) -> Result<u64> {
         Ok(self.records.get())
     }
     fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
-        let find = |path: &str| self.answer(|own| own.hinted_var(path), |full| full.find_var(path));
+        let find = |path: &str| self.answer(|own| own.hinted_var(path), |loaded| loaded.find_var(path));
         // As given first: other programs may have renamed it to what is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
@@ -491,7 +491,7 @@ impl Metadata for Indexed {
         }
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
-        let find = |path: &str| self.answer(|own| own.hinted_dim(path), |full| full.find_dim(path));
+        let find = |path: &str| self.answer(|own| own.hinted_dim(path), |loaded| loaded.find_dim(path));
         // As given first: other programs may have renamed it to what is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
@@ -499,32 +499,32 @@ impl Metadata for Indexed {
         }
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        self.answer(|own| own.vars_from(from, limit), |full| full.vars(from, limit))
+        self.answer(|own| own.vars_from(from, limit), |loaded| loaded.vars(from, limit))
     }
     fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
-        self.answer(|own| own.hinted_vars_of(path), |full| full.vars_of(path))
+        self.answer(|own| own.hinted_vars_of(path), |loaded| loaded.vars_of(path))
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        self.answer(|own| own.dims_from(from, limit), |full| full.dims(from, limit))
+        self.answer(|own| own.dims_from(from, limit), |loaded| loaded.dims(from, limit))
     }
     fn attrs(&self) -> Result<Attrs> {
-        self.answer(Indexed::hinted_attrs, |full| full.attrs())
+        self.answer(IndexedHeader::hinted_attrs, |loaded| loaded.attrs())
     }
     fn memory(&self) -> u64 {
         let cache = self.cache();
         let kept = cache.chunks.0.iter().chain(&cache.pages.0).map(|(_, bytes)| bytes.len() as u64);
         let kept = kept.sum::<u64>() + self.pages.len() as u64 * 4;
-        kept + self.full.get().map_or(0, Metadata::memory)
+        kept + self.loaded.get().map_or(0, Metadata::memory)
     }
 }
 
-impl OpenHeader for Indexed {
+impl OpenHeader for IndexedHeader {
     /// The index does not say it: it is read from the header, of which nothing is kept.
     fn layout(&self) -> Result<Layout> {
-        Ok(Read::from(&*self.source)?.layout)
+        Ok(ParsedHeader::from(&*self.source)?.layout)
     }
     fn header(&self) -> Result<&Header> {
-        Ok(self.full()?.header())
+        Ok(self.loaded()?.header())
     }
 }
 
