@@ -12,7 +12,7 @@ use fieldstone_format::netcdf::{Attrs, Names};
 
 use super::define::{DimColumn, Types, VarColumns};
 use super::file::{Container, truncation};
-use super::model::{Metadata, VarInfo};
+use super::model::{Metadata, VarInfo, record_offset, slab_len};
 
 /// Bytes that are copied at once.
 const PIECE: u64 = 4 << 20;
@@ -163,8 +163,8 @@ impl Copy {
         let slabs = std::mem::take(&mut self.slabs);
         for record in 0..if slabs.is_empty() { 0 } else { numrecs } {
             for [begin, stride, new_begin, new_stride, len] in &slabs {
-                let at = place(*begin, record, *stride)?;
-                self.part(at, place(*new_begin, record, *new_stride)?, *len)?;
+                let at = record_offset(*begin, record, *stride)?;
+                self.part(at, record_offset(*new_begin, record, *new_stride)?, *len)?;
             }
         }
         self.flush()
@@ -195,21 +195,4 @@ impl Copy {
         }
         Ok(())
     }
-}
-
-/// Bytes of a fixed variable, or of one record of a record variable.
-pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
-    let lens = var.dims.iter().filter(|dim| !dim.is_record).map(|dim| dim.len);
-    let len = lens.clone().try_fold(var.ty.size() as u64, |len, dim| len.checked_mul(dim));
-    let end = len.and_then(|len| var.begin.checked_add(len)).filter(|end| *end <= i64::MAX as u64);
-    match (len, end) {
-        (Some(len), Some(_)) => Ok(len),
-        _ => Err(Error::corrupt(format!("variable `{}` ends beyond the largest file", var.name))),
-    }
-}
-
-pub(super) fn place(begin: u64, record: u64, stride: u64) -> Result<u64> {
-    let at = record.checked_mul(stride).and_then(|at| at.checked_add(begin));
-    at.filter(|at| *at <= i64::MAX as u64)
-        .ok_or_else(|| Error::corrupt(format!("record {record} begins beyond the largest file")))
 }

@@ -16,9 +16,9 @@ use fieldstone_core::env::comm::threads::{self, Faults, MOST_RANKS};
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Error, Result};
 
-use super::convert::{Copy, check_whole, define_all, place, slab_len};
+use super::convert::{Copy, check_whole, define_all};
 use super::file::{Container, CreateOptions, Mode, VarRef};
-use super::model::{Counts, Metadata, VarInfo};
+use super::model::{Counts, Metadata, VarInfo, record_offset, slab_len};
 
 /// Variables that are looked at together.
 const BATCH: usize = 4096;
@@ -136,8 +136,10 @@ fn compare(from: &Container, to: &Container, old: &VarInfo, new: &VarInfo, numre
     let (source, target, len) = (from.file()?, to.file()?, slab_len(old)?);
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for record in 0..if old.is_record() { numrecs } else { 1 } {
-        let (mut at, mut there) =
-            (place(old.begin, record, old.record_stride)?, place(new.begin, record, new.record_stride)?);
+        let (mut at, mut there) = (
+            record_offset(old.begin, record, old.record_stride)?,
+            record_offset(new.begin, record, new.record_stride)?,
+        );
         let mut left = len;
         while left > 0 {
             let now = left.min(PIECE);

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
+pub use super::model::bytes;
 use super::model::total_of;
-use super::{Counts, Metadata, Object, PathTotals, VarInfo};
+use super::{Counts, Metadata, Object, PathTotals};
 
 /// Objects below one path. Its own text is empty for those that stand in none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,21 +119,6 @@ impl Sums {
             paths: self.paths.into_iter().map(one).collect(),
         })
     }
-}
-
-/// Bytes of a variable's elements; Corrupt where they are more than a number of 64 bits tells.
-pub fn bytes(var: &VarInfo) -> Result<u64> {
-    let size = var.ty.size() as u64;
-    let shape = var.dims.iter().map(|dim| dim.len);
-    if shape.clone().any(|len| len == 0) {
-        return Ok(0);
-    }
-    let bytes = shape.into_iter().try_fold(size, u64::checked_mul);
-    bytes.ok_or_else(|| too_large(var))
-}
-
-fn too_large(var: &VarInfo) -> Error {
-    Error::corrupt(format!("variable `{}`: it has 2^64 bytes or more", var.name))
 }
 
 #[cfg(test)]
