@@ -14,6 +14,7 @@
 //! | [`stats`] | counts and bytes, in all and by path |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
 //! | `pieces` | bytes gathered into large writes |
+//! | `hash_sort` | words in the order of their hashes |
 //! | `words` | structs as words between ranks |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
@@ -27,6 +28,7 @@ mod counted;
 pub mod define;
 pub mod enddef;
 pub mod file;
+mod hash_sort;
 pub mod merge;
 pub mod model;
 pub mod offsets;

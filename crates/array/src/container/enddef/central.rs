@@ -15,11 +15,12 @@ use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
 
 use super::difference::{Conflict, Conflicts, check_records, difference};
+use super::emit;
 use super::names::Kind;
+use super::options::EnddefOptions;
 use super::packing::{Reader, put_bytes, put_object, put_u32};
 use super::place::{self, LocalEntries, Placement, Plan, Ranks};
 use super::report::Watch;
-use super::{EnddefOptions, emit, wants_index};
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
 use crate::container::words::{Words, words};
@@ -138,7 +139,7 @@ pub(super) fn plan(
         (Some((all, _)), 0) => Some(Box::new(all)),
         _ => None,
     };
-    let index = match (wants_index(options.indexing, placement.counts), &all) {
+    let index = match (options.indexing.wants(placement.counts), &all) {
         (true, Some(all)) => Some(index(&all.header)),
         (true, None) => Some(IndexPart::default()),
         (false, _) => None,

@@ -9,6 +9,7 @@
 //! | `partitioned` | the strategy that compares only what stands under shared paths |
 //! | `central` | the strategies that bring everything to one rank, or to all, for comparison |
 //! | `changes` | what ranks did to objects that the file had |
+//! | [`options`] | how definitions end |
 //! | [`report`] | what it took |
 //!
 //! It has two parts, so that the caller can decide into which file it writes once it is known whether data
@@ -23,6 +24,7 @@ mod changes;
 mod difference;
 mod emit;
 mod names;
+pub mod options;
 mod packing;
 mod partitioned;
 mod place;
@@ -32,12 +34,11 @@ mod shared;
 
 use std::sync::Arc;
 
-use fieldstone_core::env::Clock;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
-use fieldstone_format::netcdf::layout::{Alignment, Layout};
-use fieldstone_format::netcdf::trailer::{IndexPart, MANY};
+use fieldstone_format::netcdf::layout::Layout;
+use fieldstone_format::netcdf::trailer::IndexPart;
 
 use super::define::Definitions;
 use super::model::{Counts, Strategy};
@@ -45,55 +46,12 @@ use super::partitioned::Reader;
 use central::CentralHeader;
 pub use central::MAX_SLOTS;
 pub(super) use central::check_slots;
-pub(super) use names::sort_words;
+pub use options::{EnddefOptions, Indexing};
 use partitioned::PartitionedHeader;
 use place::Placement;
 pub use report::{Phase, Report};
 use report::{Progress, Watch};
 use scalable::ScalableHeader;
-
-/// Which files get a name index.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Indexing {
-    /// Those of more than a thousand objects.
-    #[default]
-    Auto,
-    /// All.
-    Always,
-    /// None.
-    Never,
-}
-
-/// How definitions end.
-#[derive(Debug, Clone, Copy)]
-pub struct EnddefOptions<'a> {
-    /// How ranks come to one header.
-    pub strategy: Strategy,
-    /// Alignment and free space.
-    pub alignment: Alignment,
-    /// Which files get a name index.
-    pub indexing: Indexing,
-    /// On a redefinition, the header that the file has, with begins; the definitions began from it.
-    pub old: Option<&'a Header>,
-    /// Number of records that the file has.
-    pub numrecs: u64,
-    /// For the report's seconds.
-    pub clock: &'a dyn Clock,
-}
-
-impl<'a> EnddefOptions<'a> {
-    /// A new file, by `strategy`, with everything else as usual.
-    pub fn new(strategy: Strategy, clock: &'a dyn Clock) -> EnddefOptions<'a> {
-        EnddefOptions {
-            strategy,
-            alignment: Alignment::default(),
-            indexing: Indexing::Auto,
-            old: None,
-            numrecs: 0,
-            clock,
-        }
-    }
-}
 
 /// What came of definitions, on one rank. Sizes and begins of the variables that this rank placed are in the
 /// definitions' header.
@@ -247,15 +205,5 @@ impl PlannedHeader {
                 (placement, None, Some(Arc::new(reader)))
             }
         }
-    }
-}
-
-/// Whether a file of so many objects gets a name index.
-fn wants_index(indexing: Indexing, counts: Counts) -> bool {
-    match indexing {
-        // A file without variables ends with its header: ncvalidator refuses what comes after it.
-        Indexing::Auto => counts.vars > 0 && counts.dims + counts.attrs + counts.vars > MANY,
-        Indexing::Always => true,
-        Indexing::Never => false,
     }
 }

@@ -16,6 +16,7 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Error, Result};
 
 use super::report::Watch;
+use crate::container::hash_sort::sort_words;
 use crate::container::words::{Words, words};
 
 /// A kind of object.
@@ -235,36 +236,6 @@ fn words(table: &Table<'_>) -> Vec<u64> {
     words
 }
 
-/// Sorts words whose lower halves ascend already: by the upper half, a digit at a time, from the lowest.
-pub(in crate::container) fn sort_words(mut words: Vec<u64>) -> Vec<u64> {
-    const BITS: u32 = 11;
-    if words.len() < 1 << BITS {
-        words.sort_unstable();
-        return words;
-    }
-    let mut counts = [[0u32; 1 << BITS]; 3];
-    let digit = |word: u64, pass: usize| (word >> (32 + pass as u32 * BITS)) as usize & ((1 << BITS) - 1);
-    for word in &words {
-        for (pass, count) in counts.iter_mut().enumerate() {
-            count[digit(*word, pass)] += 1;
-        }
-    }
-    let mut other = vec![0; words.len()];
-    for (pass, count) in counts.iter_mut().enumerate() {
-        let mut before = 0;
-        for count in count.iter_mut() {
-            (*count, before) = (before, before + *count);
-        }
-        for word in &words {
-            let at = &mut count[digit(*word, pass)];
-            other[*at as usize] = *word;
-            *at += 1;
-        }
-        std::mem::swap(&mut words, &mut other);
-    }
-    words
-}
-
 /// Groups of places whose whole hashes are equal.
 fn find_suspects(table: &mut Table<'_>) {
     let mut suspects = Vec::new();
@@ -307,17 +278,6 @@ mod tests {
         let parts = pack([&[7], &[], &[u64::MAX, 8]], [0; 3], hello, 2);
         assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [HEAD + 24, HEAD + 12]);
         assert_eq!(parts[1][..HEAD], Head { hello, counts: [0, 0, 1] }.to_bytes());
-    }
-
-    #[test]
-    fn words_are_sorted_whatever_their_number() {
-        for n in [0u64, 1, 2, 100, 2047, 2048, 50_000] {
-            let upper = |i: u64| xxh3_64(&i.to_le_bytes()) & !0xffff_ffff;
-            let words: Vec<u64> = (0..n).map(|i| upper(i / 3) | i).collect();
-            let mut expected = words.clone();
-            expected.sort();
-            assert_eq!(sort_words(words), expected);
-        }
     }
 
     #[test]

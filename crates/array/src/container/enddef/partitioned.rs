@@ -7,8 +7,8 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
 
-use super::EnddefOptions;
 use super::names::{self, Hello};
+use super::options::EnddefOptions;
 use super::place::Placement;
 use super::report::Watch;
 use super::shared::{self, Shared};

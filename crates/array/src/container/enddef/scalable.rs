@@ -6,9 +6,10 @@ use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::IndexPart;
 
 use super::names::{self, Hello, Kind, Table};
+use super::options::EnddefOptions;
 use super::place::{self, LocalEntries, Placement, Plan, Ranks};
 use super::report::Watch;
-use super::{EnddefOptions, emit, shared, wants_index};
+use super::{emit, shared};
 use crate::container::define::Definitions;
 
 /// Each rank writes the entries that it places.
@@ -72,7 +73,7 @@ pub(super) fn plan(
         }
     };
     let held = table.memory();
-    let index = match wants_index(options.indexing, placement.counts) {
+    let index = match options.indexing.wants(placement.counts) {
         true => Some(index(table, &hellos, base, known, watch)),
         false => None,
     };

@@ -14,7 +14,7 @@ use fieldstone_format::partitioned::{
     BLOCK_TARGET, BlockBuilder, BlockEntry, ListedPath, Table, path_hash, path_list,
 };
 
-use crate::container::enddef::sort_words;
+use crate::container::hash_sort::sort_words;
 use crate::container::words::words;
 
 /// Dimensions, global attributes, variables: the order of all columns by kind.
