@@ -18,8 +18,9 @@ use std::collections::BinaryHeap;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::extents::{Extents, Run};
+use fieldstone_format::netcdf::values::Misfit;
 
-use super::{ALONE, Beyond, FirstMisfit, Request, TOGETHER, Target};
+use super::request::{ALONE, Beyond, FirstMisfit, Request, TOGETHER, Target};
 
 /// Gaps up to this many bytes are bridged: copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
@@ -182,7 +183,7 @@ fn decode(rounds: &Rounds, requests: &mut [Request<'_, &mut [u8]>], buffer: &[u8
     }
 }
 
-fn earliest(first: &mut FirstMisfit, request: usize, misfit: super::Misfit) {
+fn earliest(first: &mut FirstMisfit, request: usize, misfit: Misfit) {
     if first.as_ref().is_none_or(|(r, m)| (request, misfit.index) < (*r, m.index)) {
         *first = Some((request, misfit));
     }

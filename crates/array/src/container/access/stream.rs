@@ -17,7 +17,8 @@ use fieldstone_format::netcdf::values::{Misfit, turn};
 
 use fieldstone_core::env::comm::TeamFile;
 
-use super::{ALONE, Beyond, Request, Target, join};
+use super::join;
+use super::request::{ALONE, Beyond, Request, Target};
 
 /// From this many bytes on a second thread is worth its start.
 const SHARED: u64 = 1 << 23;

@@ -2,7 +2,8 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile, single::SingleComm};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::{Attrs, NcType, Version};
 
-use super::super::{Put, Records, Selection, put_request};
+use super::super::request::put_request;
+use super::super::{Put, Records, Selection};
 use super::*;
 use crate::container::{DimInfo, VarInfo};
 
