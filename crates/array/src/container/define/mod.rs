@@ -24,6 +24,7 @@
 //! one: that is found, and named, at `enddef`.
 
 mod attributes;
+mod base_edits;
 mod bulk;
 mod columns;
 pub(crate) mod lookup;
@@ -41,8 +42,8 @@ pub use columns::{DimColumn, Types, VarColumns};
 use lookup::Lookup;
 
 use super::model::{Counts, Format};
+use base_edits::BaseEdits;
 pub use redefine::Change;
-use redefine::Touched;
 
 /// The length that marks the record dimension in [`Definitions::def_dims`].
 pub const RECORD: u64 = u64::MAX;
@@ -62,7 +63,7 @@ pub struct Definitions {
     /// Objects that were in the file before a redefinition: the same on all ranks.
     base: Counts,
     /// What this rank did to those.
-    touched: Touched,
+    edits: BaseEdits,
     has_paths: bool,
     scratch: String,
 }
@@ -79,7 +80,7 @@ impl Definitions {
             changed: BTreeMap::new(),
             many: BTreeMap::new(),
             base: Counts::default(),
-            touched: Touched::default(),
+            edits: BaseEdits::default(),
             has_paths: false,
             scratch: String::new(),
         }
