@@ -15,8 +15,8 @@ use fieldstone_format::netcdf::{Attrs, names, paths};
 use fieldstone_format::partitioned::pages::{PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, BlockVar, name_entry, name_key, path_entry, path_hash};
 
-use super::Ends;
-use super::partitioned::File;
+use super::ends::Ends;
+use super::parts::File;
 use super::{indexes, lists};
 
 /// Dimensions, global attributes, variables.

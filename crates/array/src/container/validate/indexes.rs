@@ -11,7 +11,7 @@ use fieldstone_format::partitioned::pages::{
     NAME_ENTRY, PAGE, PATH_ENTRY, entries_per_page, pages_of, read_name_entry, read_path_entry,
 };
 
-use super::partitioned::File;
+use super::parts::File;
 
 /// Pages that are read at once.
 const AT_ONCE: u64 = 64;

@@ -10,7 +10,7 @@ use fieldstone_core::Result;
 use fieldstone_format::netcdf::parse::{Finding, Findings, Source, shown};
 use fieldstone_format::partitioned::{ListedPath, PathList};
 
-use super::partitioned::File;
+use super::parts::File;
 
 /// What a writer's blocks hold under each path. The paths of the entries are empty: the keys tell them.
 #[derive(Debug, Default)]

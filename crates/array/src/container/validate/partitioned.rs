@@ -12,7 +12,9 @@ use fieldstone_format::partitioned::pages::{NAME_ENTRY, PAGE, pages_of};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, VERSION, is_unfinished};
 
 use super::blocks::Blocks;
-use super::{Report, last_record};
+use super::ends::last_record;
+use super::parts::{File, part};
+use super::report::Report;
 use crate::container::model::Format;
 
 /// Bytes that are looked at together where all are to be zero, and most of them that are.
@@ -74,45 +76,6 @@ impl<S: Source + ?Sized> Source for Finished<'_, S> {
     fn len(&self) -> Result<u64> {
         self.0.len()
     }
-}
-
-/// What every step of the check knows.
-pub(super) struct File<'f, S: ?Sized> {
-    pub source: &'f S,
-    pub len: u64,
-    pub head: &'f Head,
-    pub table: &'f Table,
-}
-
-impl<S: Source + ?Sized> File<'_, S> {
-    /// Bytes of a part of the header; a finding where the file ends before them.
-    pub fn part(
-        &self,
-        offset: u64,
-        len: u64,
-        what: &str,
-        findings: &mut Findings,
-    ) -> Result<Option<Vec<u8>>> {
-        part(self.source, self.len, (offset, len), what, findings)
-    }
-}
-
-fn part(
-    source: &(impl Source + ?Sized),
-    file_len: u64,
-    (offset, len): (u64, u64),
-    what: &str,
-    findings: &mut Findings,
-) -> Result<Option<Vec<u8>>> {
-    let inside = offset.checked_add(len).is_some_and(|end| end <= file_len);
-    let mut bytes = vec![0; if inside { len as usize } else { 0 }];
-    if inside && source.read_at(&mut bytes, offset)? == bytes.len() {
-        return Ok(Some(bytes));
-    }
-    let message = format!("{len} bytes from here on, but the file ends at {file_len}");
-    let finding = Finding::error(offset, what, "a file holds its whole header", message);
-    findings.push(finding.with_hint("the file was cut: take a whole copy"));
-    Ok(None)
 }
 
 fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Findings) -> Result<()> {
