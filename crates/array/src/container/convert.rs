@@ -112,7 +112,7 @@ fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result
     let (vars, numrecs) = (source.counts()?.vars, source.numrecs()?);
     let part = |rank: u64| (u128::from(vars) * u128::from(rank) / u128::from(size)) as u64;
     let target = to.metadata()?;
-    let mut copy = Copy::new(from.file()?, to.file()?);
+    let mut copy = DataCopier::new(from.file()?, to.file()?);
     let (mut at, end) = (part(rank), part(rank + 1));
     while at < end {
         let limit = (end - at).min(BATCH as u64) as usize;
@@ -129,7 +129,7 @@ fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result
 
 /// Copies variables from one file to another; neighbours that stay neighbours go together.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct DataCopier {
     from: TeamFile,
     to: TeamFile,
     /// Source, target, length of what is still to be copied.
@@ -141,9 +141,9 @@ pub(super) struct Copy {
     pub bytes: u64,
 }
 
-impl Copy {
-    pub fn new(from: TeamFile, to: TeamFile) -> Copy {
-        Copy { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
+impl DataCopier {
+    pub fn new(from: TeamFile, to: TeamFile) -> DataCopier {
+        DataCopier { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
     }
 
     /// Copies a fixed variable; keeps a record variable for [`records`](Copy::records).

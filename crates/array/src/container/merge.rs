@@ -16,7 +16,7 @@ use fieldstone_core::env::comm::threads::{self, Faults, MOST_RANKS};
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Error, Result};
 
-use super::convert::{Copy, check_whole, define_all};
+use super::convert::{DataCopier, check_whole, define_all};
 use super::file::{Container, CreateOptions, Mode, VarRef};
 use super::model::{Counts, Metadata, VarInfo, record_offset, slab_len};
 
@@ -75,7 +75,7 @@ fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
     let known = source.counts().and_then(|counts| Ok((numbers(to, counts.vars)?, source.numrecs()?)));
     let (placed, numrecs) = team.agree("merge", known)?;
     let mine = lowest(team, &placed)?;
-    let mut copy = Copy::new(from.file()?, to.file()?);
+    let mut copy = DataCopier::new(from.file()?, to.file()?);
     let copied = each(&*source, to, |i, old, new| if mine[i] { copy.var(old, new) } else { Ok(()) });
     let copied = copied.and_then(|()| copy.records(numrecs)).and_then(|()| to.grow(numrecs));
     team.agree("merge data", copied)?;

@@ -24,7 +24,7 @@ pub mod access;
 pub mod cdl;
 pub mod convert;
 #[cfg(test)]
-mod counted;
+mod counting_key;
 pub mod define;
 pub mod enddef;
 pub mod file;

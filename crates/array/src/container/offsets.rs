@@ -14,7 +14,7 @@ const BATCH: usize = 256;
 
 /// Where a variable lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct VarExtent {
     /// The variable.
     pub var: VarInfo,
     /// Offset of its first byte.
@@ -25,7 +25,7 @@ pub struct Place {
     pub gap: i128,
 }
 
-impl Place {
+impl VarExtent {
     /// Offset after its last byte.
     pub fn end(&self) -> u64 {
         self.begin.saturating_add(self.bytes)
@@ -39,7 +39,7 @@ impl Place {
 pub fn offsets<E: From<Error>>(
     metadata: &dyn Metadata,
     header_end: u64,
-    to: &mut dyn FnMut(Place) -> std::result::Result<(), E>,
+    to: &mut dyn FnMut(VarExtent) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     // Twenty-four bytes a variable, rather than all that is known of it.
     let mut order: Vec<(bool, u64, u64)> = Vec::new();
@@ -63,7 +63,7 @@ pub fn offsets<E: From<Error>>(
         };
         let var = batch[at].clone();
         let bytes = record_bytes(&var)?;
-        let place = Place { begin, bytes, gap: i128::from(begin) - i128::from(before), var };
+        let place = VarExtent { begin, bytes, gap: i128::from(begin) - i128::from(before), var };
         before = before.max(place.end());
         to(place)?;
     }

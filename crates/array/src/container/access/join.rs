@@ -20,7 +20,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::extents::{Extents, Run};
 use fieldstone_format::netcdf::values::Misfit;
 
-use super::request::{ALONE, Beyond, FirstMisfit, Request, TOGETHER, Target};
+use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
 
 /// Gaps up to this many bytes are bridged: copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
@@ -295,7 +295,7 @@ fn whole<M>(
     span: usize,
     end: u64,
 ) -> Result<()> {
-    if target.beyond == Beyond::Zeros {
+    if target.past_end == PastEnd::Zeros {
         return Ok(());
     }
     let Span { offset, place, .. } = rounds.spans[span];

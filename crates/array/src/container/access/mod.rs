@@ -35,7 +35,7 @@ mod stream;
 
 pub use fill::FillVar;
 pub use records::Records;
-pub use request::{ALONE, Beyond, Get, Put, Selection, TOGETHER, Target};
+pub use request::{ALONE, Get, PastEnd, Put, Selection, TOGETHER, Target};
 
 /// Runs of at least this many bytes are read straight to their place.
 const LONG_RUN: u64 = 1 << 16;
@@ -145,7 +145,7 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
 pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> Result<()> {
     let end = extents_of(target, var, selection, Reach::Existing)?.end();
     let held = target.file.len()?;
-    if target.beyond == Beyond::Zeros || end <= held {
+    if target.past_end == PastEnd::Zeros || end <= held {
         return Ok(());
     }
     Err(Error::corrupt(format!(

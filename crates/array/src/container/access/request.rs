@@ -53,7 +53,7 @@ impl Selection {
 
 /// What reading finds behind the end of the file, in variables that were never written to their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beyond {
+pub enum PastEnd {
     /// Zeros, as in any hole of a file: for a file that is being written.
     Zeros,
     /// An error: a finished file is whole, so this one was cut.
@@ -73,7 +73,7 @@ pub struct Target<'a> {
     /// is in the list of exactly one rank. `None` on all ranks where records are not filled.
     pub filled: Option<&'a [FillVar]>,
     /// What lies behind the end of the file.
-    pub beyond: Beyond,
+    pub past_end: PastEnd,
 }
 
 /// A request to write.

@@ -18,7 +18,7 @@ use fieldstone_format::netcdf::values::{Misfit, turn};
 use fieldstone_core::env::comm::TeamFile;
 
 use super::join;
-use super::request::{ALONE, Beyond, Request, Target};
+use super::request::{ALONE, PastEnd, Request, Target};
 
 /// From this many bytes on a second thread is worth its start.
 const SHARED: u64 = 1 << 23;
@@ -158,7 +158,7 @@ pub(super) fn get(target: &Target<'_>, request: &mut Request<'_, &mut [u8]>) -> 
         let n = target.file.read_at(bytes, offset)?;
         if n < bytes.len() {
             bytes[n..].fill(0);
-            if target.beyond == Beyond::Corrupt {
+            if target.past_end == PastEnd::Corrupt {
                 return Err(join::cut_short(request, target.file.len()?));
             }
         }

@@ -19,7 +19,7 @@ use super::emit;
 use super::names::Kind;
 use super::options::EnddefOptions;
 use super::packing::{Reader, put_bytes, put_object, put_u32};
-use super::place::{self, LocalEntries, Placement, Plan, Ranks};
+use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
@@ -108,13 +108,13 @@ pub(super) fn plan(
     drop(parts);
 
     // Rank 0 places everything, as a rank alone; the others learn of it.
-    let place = |merged: Merged, watch: &mut Watch<'_>| {
+    let place = |merged: MergedHeader, watch: &mut Watch<'_>| {
         let mut header = merged.whole;
         let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
-        let mine = lens.map(|len| place::ranges(0, len, &[]));
+        let mine = lens.map(|len| placement::ranges(0, len, &[]));
         let spelled = merged.has_paths;
-        let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-        let (placement, entries) = place::place(Ranks::ALONE, &mut header, mine, &plan)?;
+        let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+        let (placement, entries) = placement::place(Ranks::ALONE, &mut header, mine, &plan)?;
         watch.hold(lens[2] as u64 * 24);
         Ok((GatheredHeader { header, placement, entries }, merged.numbers))
     };
@@ -125,7 +125,7 @@ pub(super) fn plan(
     let done = team.agree("placed", done)?;
     let told = match (&done, team.rank()) {
         (Some((all, numbers)), 0) => {
-            place::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
+            placement::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
                 let lists = numbers.iter().enumerate();
                 lists.map(|(rank, list)| tell(&all.placement, &all.header, moved, list, rank, base)).collect()
             })
@@ -249,14 +249,14 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 }
 
 /// All definitions as one header.
-struct Merged {
+struct MergedHeader {
     whole: Header,
     has_paths: bool,
     /// For each rank, the number in `whole` of each dimension and of each variable that it told of.
     numbers: Vec<[Vec<u32>; 2]>,
 }
 
-fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<Merged> {
+fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<MergedHeader> {
     let mut readers = Vec::with_capacity(parts.len());
     let mut has_paths = false;
     for part in parts {
@@ -312,7 +312,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         check_records(&records)?;
     }
     conflicts.into_result()?;
-    Ok(Merged { whole, has_paths, numbers })
+    Ok(MergedHeader { whole, has_paths, numbers })
 }
 
 /// Adds one object to the whole, as an application would that has its definition.

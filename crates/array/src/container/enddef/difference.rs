@@ -130,10 +130,10 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
     let most = aspects.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     for at in 0..most {
         // What is said of this aspect, each with the ranks that say so, in the order of their first rank.
-        let mut said: Vec<(Said<'_>, Vec<usize>)> = Vec::new();
+        let mut said: Vec<(AspectValue<'_>, Vec<usize>)> = Vec::new();
         let mut what = "";
         for (rank, list) in &aspects {
-            let one = list.get(at).map_or(Said::Nothing, |(name, said)| {
+            let one = list.get(at).map_or(AspectValue::Nothing, |(name, said)| {
                 what = name;
                 said.clone()
             });
@@ -154,7 +154,7 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
 
 /// What a definition says of one aspect.
 #[derive(Debug, Clone, PartialEq)]
-enum Said<'a> {
+enum AspectValue<'a> {
     Nothing,
     Text(String),
     /// External bytes. They are compared, not how they are shown: long ones are clipped, and NaNs look alike.
@@ -162,7 +162,7 @@ enum Said<'a> {
 }
 
 /// An aspect's name, and what is said of it.
-type Aspect<'a> = (String, Said<'a>);
+type Aspect<'a> = (String, AspectValue<'a>);
 
 fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
     let mut from = Reader(bytes);
@@ -172,24 +172,24 @@ fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
             let text = if is_record { "unlimited".to_owned() } else { len.to_string() };
-            aspects.push(("length".to_owned(), Said::Text(text)));
+            aspects.push(("length".to_owned(), AspectValue::Text(text)));
         }
         Kind::Attr => {
             let ty = from.ty()?;
-            aspects.push(("value".to_owned(), Said::Value(ty, from.bytes()?.into())));
+            aspects.push(("value".to_owned(), AspectValue::Value(ty, from.bytes()?.into())));
         }
         Kind::Var => {
-            aspects.push(("type".to_owned(), Said::Text(from.ty()?.name().to_owned())));
+            aspects.push(("type".to_owned(), AspectValue::Text(from.ty()?.name().to_owned())));
             let mut dims = Vec::new();
             for _ in 0..from.u32()? {
                 dims.push(from.text()?);
             }
-            aspects.push(("dimensions".to_owned(), Said::Text(format!("({})", dims.join(", ")))));
+            aspects.push(("dimensions".to_owned(), AspectValue::Text(format!("({})", dims.join(", ")))));
             let attrs = from.attrs()?;
             let names: Vec<&str> = attrs.names.iter().collect();
-            aspects.push(("attributes".to_owned(), Said::Text(format!("[{}]", names.join(", ")))));
+            aspects.push(("attributes".to_owned(), AspectValue::Text(format!("[{}]", names.join(", ")))));
             for attr in attrs.iter() {
-                let value = Said::Value(attr.ty, attr.value.to_vec().into());
+                let value = AspectValue::Value(attr.ty, attr.value.to_vec().into());
                 aspects.push((format!("attribute `{}`", attr.name), value));
             }
         }
@@ -199,22 +199,22 @@ fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
 
 /// Texts for what is said, that differ: values are shown from their begin, and where that is the same, from
 /// where they differ.
-fn texts<'s>(said: impl Iterator<Item = &'s Said<'s>> + Clone) -> Vec<String> {
+fn texts<'s>(said: impl Iterator<Item = &'s AspectValue<'s>> + Clone) -> Vec<String> {
     let all = |from: usize| -> Vec<String> { said.clone().map(|said| said.text(from)).collect() };
     let first = all(0);
     let is_repeated = |(i, text): (usize, &String)| first[..i].contains(text);
     if !first.iter().enumerate().any(is_repeated) {
         return first;
     }
-    let values: Vec<&[u8]> = said.clone().filter_map(Said::value).collect();
+    let values: Vec<&[u8]> = said.clone().filter_map(AspectValue::value).collect();
     let same = |pair: &[&[u8]]| pair[0].iter().zip(pair[1]).take_while(|(a, b)| a == b).count();
     all(values.windows(2).map(same).min().unwrap_or(0))
 }
 
-impl Said<'_> {
+impl AspectValue<'_> {
     fn value(&self) -> Option<&[u8]> {
         match self {
-            Said::Value(_, value) => Some(value),
+            AspectValue::Value(_, value) => Some(value),
             _ => None,
         }
     }
@@ -222,10 +222,10 @@ impl Said<'_> {
     /// In words; of a value, what follows its first `from` bytes, and a little of what comes before.
     fn text(&self, from: usize) -> String {
         match self {
-            Said::Nothing => "none".to_owned(),
-            Said::Text(text) => text.clone(),
-            Said::Value(NcType::Char, value) => shown_text(value, from),
-            Said::Value(ty, value) => shown_numbers(*ty, value, from / ty.size()),
+            AspectValue::Nothing => "none".to_owned(),
+            AspectValue::Text(text) => text.clone(),
+            AspectValue::Value(NcType::Char, value) => shown_text(value, from),
+            AspectValue::Value(ty, value) => shown_numbers(*ty, value, from / ty.size()),
         }
     }
 }

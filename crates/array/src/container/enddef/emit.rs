@@ -14,7 +14,7 @@ use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::{IndexPart, STRIDE};
 use fieldstone_format::netcdf::write::{self, List};
 
-use super::place::{LocalEntries, Placement};
+use super::placement::{LocalEntries, Placement};
 use super::report::Watch;
 use crate::container::pieces::{PIECE, Pieces};
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `names` | names checked by the ranks that own a part of all hashes |
 //! | `shared` | objects that several ranks define, compared; `difference` says in words how they differ |
-//! | `place` | numbers, header offsets and data offsets from sums over the lower ranks |
+//! | `placement` | numbers, header offsets and data offsets from sums over the lower ranks |
 //! | `emit` | each rank's part of the header, written in pieces |
 //! | `partitioned` | the strategy that compares only what stands under shared paths |
 //! | `central` | the strategies that bring everything to one rank, or to all, for comparison |
@@ -13,7 +13,7 @@
 //! | [`report`] | what it took |
 //!
 //! It has two parts, so that the caller can decide into which file it writes once it is known whether data
-//! must move: [`plan`] checks and places, [`Planned::write`] writes. [`enddef`] is both.
+//! must move: [`plan`] checks and places, [`EnddefPlan::write`] writes. [`enddef`] is both.
 //!
 //! Invariants: the bytes of the file depend on the sequence of definitions, not on the number of ranks that
 //! share it or on the strategy; an error on one rank is raised on all, and nothing was written where `plan`
@@ -27,7 +27,7 @@ mod names;
 pub mod options;
 mod packing;
 mod partitioned;
-mod place;
+mod placement;
 pub mod report;
 mod scalable;
 mod shared;
@@ -48,7 +48,7 @@ pub use central::MAX_SLOTS;
 pub(super) use central::check_slots;
 pub use options::{EnddefOptions, Indexing};
 use partitioned::PartitionedHeader;
-use place::Placement;
+use placement::Placement;
 pub use report::{Phase, Report};
 use report::{Progress, Watch};
 use scalable::ScalableHeader;
@@ -56,7 +56,7 @@ use scalable::ScalableHeader;
 /// What came of definitions, on one rank. Sizes and begins of the variables that this rank placed are in the
 /// definitions' header.
 #[derive(Debug, Clone)]
-pub struct Defined {
+pub struct EnddefOutcome {
     /// The file's number of each local variable.
     pub var_ids: Vec<u64>,
     /// The file's number of each local dimension.
@@ -80,14 +80,14 @@ pub struct Defined {
 
 /// Checked and placed, not yet written.
 #[derive(Debug)]
-pub struct Planned {
-    header: PlannedHeader,
+pub struct EnddefPlan {
+    header: HeaderPlan,
     progress: Progress,
 }
 
 /// Who writes what of the header.
 #[derive(Debug)]
-enum PlannedHeader {
+enum HeaderPlan {
     Scalable(ScalableHeader),
     Central(CentralHeader),
     Partitioned(Box<PartitionedHeader>),
@@ -97,23 +97,21 @@ enum PlannedHeader {
 ///
 /// Errors: `Conflict` that names objects, differences and ranks; `Invalid` for limits of the format; whatever
 /// fails on any rank.
-pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<'_>) -> Result<Planned> {
+pub fn plan(team: &Team, definitions: &mut Definitions, options: &EnddefOptions<'_>) -> Result<EnddefPlan> {
     let mut watch = Watch::new(options.clock, definitions.memory());
     if options.old.is_some() {
         changes::exchange(team, definitions)?;
     }
     let header = match options.strategy {
-        Strategy::Scalable => {
-            PlannedHeader::Scalable(scalable::plan(team, definitions, options, &mut watch)?)
-        }
+        Strategy::Scalable => HeaderPlan::Scalable(scalable::plan(team, definitions, options, &mut watch)?),
         Strategy::App | Strategy::LibraryHash { .. } | Strategy::LibrarySort => {
-            PlannedHeader::Central(central::plan(team, definitions, options, &mut watch)?)
+            HeaderPlan::Central(central::plan(team, definitions, options, &mut watch)?)
         }
         Strategy::Partitioned => {
-            PlannedHeader::Partitioned(Box::new(partitioned::plan(team, definitions, options, &mut watch)?))
+            HeaderPlan::Partitioned(Box::new(partitioned::plan(team, definitions, options, &mut watch)?))
         }
     };
-    Ok(Planned { header, progress: watch.pause() })
+    Ok(EnddefPlan { header, progress: watch.pause() })
 }
 
 /// [`plan`], and its writing into `file`. Collective.
@@ -121,11 +119,11 @@ pub fn enddef(
     file: &TeamFile,
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
-) -> Result<Defined> {
+) -> Result<EnddefOutcome> {
     plan(file.team(), definitions, options)?.write(file, definitions, options)
 }
 
-impl Planned {
+impl EnddefPlan {
     /// Where things will be.
     pub fn layout(&self) -> Layout {
         self.header.placement().layout
@@ -134,9 +132,9 @@ impl Planned {
     /// Whether data that the file has must move.
     pub fn moves(&self) -> bool {
         match &self.header {
-            PlannedHeader::Scalable(header) => header.moves,
-            PlannedHeader::Central(header) => header.moves,
-            PlannedHeader::Partitioned(_) => false,
+            HeaderPlan::Scalable(header) => header.moves,
+            HeaderPlan::Central(header) => header.moves,
+            HeaderPlan::Partitioned(_) => false,
         }
     }
 
@@ -147,7 +145,7 @@ impl Planned {
         file: &TeamFile,
         definitions: &mut Definitions,
         options: &EnddefOptions<'_>,
-    ) -> Result<Defined> {
+    ) -> Result<EnddefOutcome> {
         let mut watch = Watch::resume(options.clock, self.progress);
         let len = self.header.placement().layout.file_len(options.numrecs).ok_or_else(|| {
             let (records, size) = (options.numrecs, self.header.placement().layout.record_size);
@@ -166,16 +164,26 @@ impl Planned {
         watch.report.counters = file.team().counters();
         let (placement, index, reader) = self.header.into_parts(file);
         let Placement { dim_ids, var_ids, lists, counts, layout, spelled } = placement;
-        Ok(Defined { var_ids, dim_ids, layout, counts, spelled, lists, index, reader, report: watch.report })
+        Ok(EnddefOutcome {
+            var_ids,
+            dim_ids,
+            layout,
+            counts,
+            spelled,
+            lists,
+            index,
+            reader,
+            report: watch.report,
+        })
     }
 }
 
-impl PlannedHeader {
+impl HeaderPlan {
     fn placement(&self) -> &Placement {
         match self {
-            PlannedHeader::Scalable(header) => &header.placement,
-            PlannedHeader::Central(header) => &header.placement,
-            PlannedHeader::Partitioned(header) => &header.placement,
+            HeaderPlan::Scalable(header) => &header.placement,
+            HeaderPlan::Central(header) => &header.placement,
+            HeaderPlan::Partitioned(header) => &header.placement,
         }
     }
 
@@ -188,9 +196,9 @@ impl PlannedHeader {
         watch: &mut Watch<'_>,
     ) -> Result<u64> {
         match self {
-            PlannedHeader::Scalable(planned) => planned.write(file, header, watch),
-            PlannedHeader::Central(planned) => planned.write(file, numrecs, watch),
-            PlannedHeader::Partitioned(planned) => planned.write(file, header),
+            HeaderPlan::Scalable(planned) => planned.write(file, header, watch),
+            HeaderPlan::Central(planned) => planned.write(file, numrecs, watch),
+            HeaderPlan::Partitioned(planned) => planned.write(file, header),
         }
     }
 
@@ -198,9 +206,9 @@ impl PlannedHeader {
     /// partitioned header what is found through it.
     fn into_parts(self, file: &TeamFile) -> (Placement, Option<IndexPart>, Option<Arc<Reader>>) {
         match self {
-            PlannedHeader::Scalable(header) => (header.placement, header.index, None),
-            PlannedHeader::Central(header) => (header.placement, header.index, None),
-            PlannedHeader::Partitioned(header) => {
+            HeaderPlan::Scalable(header) => (header.placement, header.index, None),
+            HeaderPlan::Central(header) => (header.placement, header.index, None),
+            HeaderPlan::Partitioned(header) => {
                 let (placement, reader) = header.into_reader(file.clone());
                 (placement, None, Some(Arc::new(reader)))
             }

@@ -41,24 +41,24 @@ impl Kind {
 
 /// What a rank says of itself to every other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Hello {
+pub(super) struct Preamble {
     /// Whether any of its names is a path of several parts.
     pub has_paths: bool,
     /// How many dimensions and variables it tells of.
     pub objects: [u64; 2],
 }
 
-words!(Hello { has_paths: bool, objects: [u64; 2] });
+words!(Preamble { has_paths: bool, objects: [u64; 2] });
 
 /// What stands before the columns of what one rank sends to one owner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Head {
-    hello: Hello,
+    preamble: Preamble,
     /// How many objects of each kind it sends to this owner.
     counts: [u64; 3],
 }
 
-words!(Head { hello: Hello, counts: [u64; 3] });
+words!(Head { preamble: Preamble, counts: [u64; 3] });
 
 /// Bytes of a [`Head`].
 const HEAD: usize = Head::LEN * 8;
@@ -117,18 +117,18 @@ pub(super) fn exchange<'a>(
     team: &Team,
     own: [&'a [u64]; 3],
     skip: [usize; 3],
-    hello: Hello,
+    preamble: Preamble,
     watch: &mut Watch<'_>,
-) -> Result<(Table<'a>, Vec<Hello>)> {
+) -> Result<(Table<'a>, Vec<Preamble>)> {
     let mut table;
-    let hellos;
+    let preambles;
     if team.size() == 1 {
         let starts = own.map(|hashes| vec![0, hashes.len()]);
         let (hashes, locals) = (own.map(Cow::Borrowed), Default::default());
         table = Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() };
-        hellos = vec![hello];
+        preambles = vec![preamble];
     } else {
-        let parts = pack(own, skip, hello, team.size());
+        let parts = pack(own, skip, preamble, team.size());
         let sent: u64 = parts.iter().map(|part| part.len() as u64).sum();
         watch.hold(sent);
         let parts = team.alltoallv("names", Ok(parts))?;
@@ -138,7 +138,7 @@ pub(super) fn exchange<'a>(
         let unpacked = team.agree("names received", unpack(parts))?;
         watch.hold(unpacked.0.memory());
         watch.release(received);
-        (table, hellos) = unpacked;
+        (table, preambles) = unpacked;
     }
     watch.end("exchange");
     let before = table.memory();
@@ -150,10 +150,10 @@ pub(super) fn exchange<'a>(
     watch.report.comparisons += table.len() as u64;
     watch.report.names_held += table.len() as u64;
     find_suspects(&mut table);
-    Ok((table, hellos))
+    Ok((table, preambles))
 }
 
-fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<Vec<u8>> {
+fn pack(own: [&[u64]; 3], skip: [usize; 3], preamble: Preamble, ranks: usize) -> Vec<Vec<u8>> {
     let mut counts = vec![[0usize; 3]; ranks];
     for kind in 0..3 {
         for hash in &own[kind][skip[kind]..] {
@@ -166,7 +166,7 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<V
     for count in &counts {
         let all: usize = count.iter().sum();
         let mut part = vec![0; HEAD + all * 12];
-        let head = Head { hello, counts: count.map(|count| count as u64) };
+        let head = Head { preamble, counts: count.map(|count| count as u64) };
         part[..HEAD].copy_from_slice(&head.to_bytes());
         parts.push(part);
         let numbers = HEAD + all * 8;
@@ -185,13 +185,13 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<V
     parts
 }
 
-fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
+fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Preamble>)> {
     let broken = || Error::internal("a rank sent names in a form that this one does not know");
-    let mut hellos = Vec::with_capacity(parts.len());
+    let mut preambles = Vec::with_capacity(parts.len());
     let mut counts = Vec::with_capacity(parts.len());
     for part in &parts {
         let (head, columns) = Head::split_from(part)?;
-        hellos.push(head.hello);
+        preambles.push(head.preamble);
         let count = head.counts.map(|count| count as usize);
         if columns.len() / 12 != count.iter().sum::<usize>() {
             return Err(broken());
@@ -215,7 +215,7 @@ fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
         }
     }
     let hashes = hashes.map(Cow::Owned);
-    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, hellos))
+    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, preambles))
 }
 
 pub(super) fn word(bytes: &[u8]) -> u64 {
@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_head_goes_in_six_words() {
-        let hello = Hello { has_paths: true, objects: [2, 3] };
-        assert_eq!(round_trip(&Head { hello, counts: [4, 5, 6] }), [1, 2, 3, 4, 5, 6]);
-        let parts = pack([&[7], &[], &[u64::MAX, 8]], [0; 3], hello, 2);
+        let preamble = Preamble { has_paths: true, objects: [2, 3] };
+        assert_eq!(round_trip(&Head { preamble, counts: [4, 5, 6] }), [1, 2, 3, 4, 5, 6]);
+        let parts = pack([&[7], &[], &[u64::MAX, 8]], [0; 3], preamble, 2);
         assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [HEAD + 24, HEAD + 12]);
-        assert_eq!(parts[1][..HEAD], Head { hello, counts: [0, 0, 1] }.to_bytes());
+        assert_eq!(parts[1][..HEAD], Head { preamble, counts: [0, 0, 1] }.to_bytes());
     }
 
     #[test]

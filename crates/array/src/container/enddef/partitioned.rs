@@ -7,22 +7,22 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
 
-use super::names::{self, Hello};
+use super::names::{self, Preamble};
 use super::options::EnddefOptions;
-use super::place::Placement;
+use super::placement::Placement;
 use super::report::Watch;
-use super::shared::{self, Shared};
+use super::shared::{self, SharedObjects};
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, Format};
 use crate::container::partitioned::Reader;
-use crate::container::partitioned::own::{Keep, Paths, name_index, to_compare};
-use crate::container::partitioned::write::{NothingShared, Ownership, Ready, prepare, shared_paths};
+use crate::container::partitioned::rank_part::{ObjectFilter, Paths, name_index, to_compare};
+use crate::container::partitioned::write::{Ownership, PreparedHeader, SoleOwnership, prepare, shared_paths};
 
 /// Each rank writes metadata blocks of its own.
 #[derive(Debug)]
 pub(super) struct PartitionedHeader {
     pub placement: Placement,
-    blocks: Ready,
+    blocks: PreparedHeader,
 }
 
 impl PartitionedHeader {
@@ -38,15 +38,15 @@ impl PartitionedHeader {
 }
 
 /// What comparing the objects under shared paths came to.
-struct Compared<'a, 'w> {
+struct SharedOwnership<'a, 'w> {
     table: names::Table<'a>,
-    shared: Shared,
+    shared: SharedObjects,
     told: &'a [Vec<u32>; 3],
     hashes: [&'a [u64]; 3],
     watch: std::cell::RefCell<&'a mut Watch<'w>>,
 }
 
-impl Ownership for Compared<'_, '_> {
+impl Ownership for SharedOwnership<'_, '_> {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         let local =
             |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.told[kind][*i as usize]);
@@ -89,27 +89,27 @@ pub(super) fn plan(
     watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum::<u64>() * 2 + paths.memory());
     let (shared, compared) = shared_paths(team, &paths)?;
     watch.report.comparisons += compared;
-    let words = name_index(&Keep::default(), hashes);
+    let words = name_index(&ObjectFilter::default(), hashes);
     let told = to_compare(&paths, &shared, hashes, &words);
     let some = told.iter().map(|list| list.len() as u64).sum();
     let (blocks, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
-            prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
+            prepare(team, header, hashes, &paths, words, &SoleOwnership, &options.alignment)?
         }
         _ => {
             let some = [0, 1, 2]
                 .map(|kind| told[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
             let some = [&some[0][..], &some[1], &some[2]];
-            let hello = Hello { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
-            let (table, _) = names::exchange(team, some, [0; 3], hello, watch)?;
+            let preamble = Preamble { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
+            let (table, _) = names::exchange(team, some, [0; 3], preamble, watch)?;
             let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
             if suspects == 0 {
-                prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
+                prepare(team, header, hashes, &paths, words, &SoleOwnership, &options.alignment)?
             } else {
                 let shared = shared::settle(team, header, Some(&told), &table, watch)?;
                 let watch = std::cell::RefCell::new(&mut *watch);
-                let compared = Compared { table, shared, told: &told, hashes: some, watch };
+                let compared = SharedOwnership { table, shared, told: &told, hashes: some, watch };
                 prepare(team, header, hashes, &paths, words, &compared, &options.alignment)?
             }
         }

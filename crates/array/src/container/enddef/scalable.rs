@@ -5,9 +5,9 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::IndexPart;
 
-use super::names::{self, Hello, Kind, Table};
+use super::names::{self, Kind, Preamble, Table};
 use super::options::EnddefOptions;
-use super::place::{self, LocalEntries, Placement, Plan, Ranks};
+use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
 use super::{emit, shared};
 use crate::container::define::Definitions;
@@ -41,13 +41,13 @@ pub(super) fn plan(
     let has_paths = definitions.has_paths();
     let (header, hashes) = definitions.for_enddef();
     let told = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
-    let hello = Hello { has_paths, objects: [told(0), told(2)] };
+    let preamble = Preamble { has_paths, objects: [told(0), told(2)] };
     watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum());
     if team.size() > 1 {
         watch.report.names_held += told(0) + told(1) + told(2);
     }
-    let (table, hellos) = names::exchange(team, hashes, skip, hello, watch)?;
-    let spelled = hellos.iter().any(|hello| hello.has_paths);
+    let (table, preambles) = names::exchange(team, hashes, skip, preamble, watch)?;
+    let spelled = preambles.iter().any(|preamble| preamble.has_paths);
 
     let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
     let shared = match suspects {
@@ -57,10 +57,10 @@ pub(super) fn plan(
     let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
     let mine = [0, 1, 2].map(|kind| {
         let not_mine = shared.as_ref().map_or(&[][..], |shared| &shared.not_mine[kind]);
-        place::ranges(skip[kind], lens[kind], not_mine)
+        placement::ranges(skip[kind], lens[kind], not_mine)
     });
-    let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-    let placed = place::place(Ranks(Some(team)), header, mine, &plan);
+    let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+    let placed = placement::place(Ranks(Some(team)), header, mine, &plan);
     let (mut placement, entries) = team.agree("placed", placed)?;
     watch.hold((placement.dim_ids.len() + placement.var_ids.len() + header.vars.len() * 2) as u64 * 8);
 
@@ -74,26 +74,26 @@ pub(super) fn plan(
     };
     let held = table.memory();
     let index = match options.indexing.wants(placement.counts) {
-        true => Some(index(table, &hellos, base, known, watch)),
+        true => Some(index(table, &preambles, base, known, watch)),
         false => None,
     };
     watch.release(held - index.as_ref().map_or(0, |index| index.entries.len() as u64 * 8).min(held));
     watch.end("check");
-    let moves = place::moves(options.old, header, &placement.layout)?;
+    let moves = placement::moves(options.old, header, &placement.layout)?;
     Ok(ScalableHeader { placement, entries, index, moves })
 }
 
 /// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.
 fn index(
     mut table: Table<'_>,
-    hellos: &[Hello],
+    preambles: &[Preamble],
     base: [usize; 3],
     known: Option<[Vec<u32>; 2]>,
     watch: &mut Watch<'_>,
 ) -> IndexPart {
     let mut entries = std::mem::take(&mut table.words);
-    if hellos.len() > 1 || known.is_some() {
-        let known = known.unwrap_or_else(|| count_on(&table, hellos, base));
+    if preambles.len() > 1 || known.is_some() {
+        let known = known.unwrap_or_else(|| count_on(&table, preambles, base));
         watch.hold((known[0].len() + known[1].len()) as u64 * 4);
         for entry in &mut entries {
             let is_var = (*entry >> 31 & 1) as usize;
@@ -108,15 +108,17 @@ fn index(
 }
 
 /// Numbers of the table's places where nothing is shared: each rank's count on from those before it.
-fn count_on(table: &Table<'_>, hellos: &[Hello], base: [usize; 3]) -> [Vec<u32>; 2] {
+fn count_on(table: &Table<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
     [Kind::Dim, Kind::Var].map(|kind| {
         let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());
         let mut first = 0;
-        for (rank, (hello, span)) in hellos.iter().zip(table.starts[kind as usize].windows(2)).enumerate() {
+        for (rank, (preamble, span)) in
+            preambles.iter().zip(table.starts[kind as usize].windows(2)).enumerate()
+        {
             let skip = if rank == 0 { 0 } else { base[kind as usize] as u64 };
             let id = |place: usize| (first + u64::from(table.local(kind, place as u32)) - skip) as u32;
             ids.extend((span[0]..span[1]).map(id));
-            first += hello.objects[usize::from(kind == Kind::Var)];
+            first += preamble.objects[usize::from(kind == Kind::Var)];
         }
         ids
     })

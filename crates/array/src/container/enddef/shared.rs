@@ -18,7 +18,7 @@ use super::report::Watch;
 
 /// Who places what several ranks define.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedObjects {
     /// Local numbers, ascending, of this rank's objects that a lower rank places, by kind.
     pub not_mine: [Vec<u32>; 3],
     /// At the owner: place in its table of the object that counts, and of one that is the same.
@@ -33,7 +33,7 @@ pub(super) fn settle(
     told: Option<&[Vec<u32>; 3]>,
     table: &Table<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Shared> {
+) -> Result<SharedObjects> {
     let ranks = team.size();
     let mut asked = vec![Vec::new(); ranks];
     for (kind, places) in &table.suspects {
@@ -50,7 +50,7 @@ pub(super) fn settle(
     watch.hold(bytes);
     let compared = compare(table, &answers, watch);
     watch.release(bytes);
-    let mut shared = Shared::default();
+    let mut shared = SharedObjects::default();
     let verdicts = compared.map(|(mut conflicts, same)| {
         let mut told = Vec::new();
         conflicts.pack(&mut told);
@@ -94,9 +94,9 @@ fn answer(header: &Header, told: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result
 }
 
 /// Conflicts, and which places are the same object as another.
-type Compared = (Conflicts, Vec<(Kind, u32, u32)>);
+type Comparison = (Conflicts, Vec<(Kind, u32, u32)>);
 
-fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Compared> {
+fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
     let mut readers: Vec<Reader<'_>> = answers.iter().map(|answer| Reader(answer)).collect();
     let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
     for (kind, places) in &table.suspects {
@@ -126,7 +126,7 @@ fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Res
     Ok((conflicts, same))
 }
 
-impl Shared {
+impl SharedObjects {
     /// Tells all numbers to the owners of the names, and learns those of the objects that other ranks place.
     /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
     /// are filled in. Gives the numbers of the table's places, dimensions and variables; `u32::MAX` for what is

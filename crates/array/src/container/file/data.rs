@@ -22,11 +22,11 @@ use super::indexed_header::IndexedHeader;
 use super::loaded_header::{LoadedHeader, ParsedHeader, shown_name, var_info};
 use super::name_index;
 use super::options::{CreateOptions, Mode, agree_on};
-use super::source::{FileSource, Unfinished};
+use super::source::{FileSource, UnfinishedSource};
 use super::staging::Staging;
 use super::truncation;
 use crate::container::access::fill::Job;
-use crate::container::access::{self, Beyond, FillVar, Records};
+use crate::container::access::{self, FillVar, PastEnd, Records};
 use crate::container::define::version_of;
 use crate::container::enddef::{Indexing, Report};
 use crate::container::model::{Format, Metadata};
@@ -70,12 +70,12 @@ pub(super) struct Data {
     /// Whether bytes follow the data that records would grow over: they go with the first change.
     pub(super) tail: bool,
     /// What lies behind the end of the file.
-    pub(super) beyond: Beyond,
+    pub(super) past_end: PastEnd,
 }
 
 /// What all ranks together know of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Met {
+pub(super) struct AgreedState {
     /// Records, of all ranks and those that the file states.
     pub numrecs: u64,
     /// Whether any rank changed it since it was opened.
@@ -87,7 +87,7 @@ pub(super) struct Met {
 impl Data {
     /// Collective: data mode of an existing container.
     pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
-        agree_on(team, "open", path, Ok(mode.given()), || Ok(String::new()))?;
+        agree_on(team, "open", path, Ok(mode.named_options()), || Ok(String::new()))?;
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
         let data = Staging::of(env, path).and_then(|staging| Data::read(file.clone(), staging, mode));
@@ -149,7 +149,7 @@ impl Data {
             dims: Handles::default(),
             changed: Mutex::new(false),
             tail: false,
-            beyond: Beyond::Zeros,
+            past_end: PastEnd::Zeros,
         }
     }
 
@@ -172,7 +172,7 @@ impl Data {
             truncation::check(&*reader, &layout, records.get(), file.len()?)?;
         }
         let mut data = Data::new(file, staging, options, reader, records, layout);
-        data.beyond = if mode == Mode::Append { Beyond::Zeros } else { Beyond::Corrupt };
+        data.past_end = if mode == Mode::Append { PastEnd::Zeros } else { PastEnd::Corrupt };
         Ok(data)
     }
 
@@ -190,7 +190,7 @@ impl Data {
             let (header_len, record_size) = (locator.header_len, locator.record_size);
             let layout = Layout { header_len, record_size, ..Layout::default() };
             let mut data = Data::new(file, staging, options, Arc::new(indexed), records, layout);
-            data.beyond = Beyond::Corrupt;
+            data.past_end = PastEnd::Corrupt;
             return Ok(data);
         }
         let read = ParsedHeader::from(&*source)?;
@@ -201,7 +201,7 @@ impl Data {
         // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
         // variable what lies there was lost.
         let is_whole = truncation::check(&*loaded, &layout, records.get(), file_len);
-        let beyond = if is_whole.is_ok() { Beyond::Zeros } else { Beyond::Corrupt };
+        let past_end = if is_whole.is_ok() { PastEnd::Zeros } else { PastEnd::Corrupt };
         let mut tail = false;
         if mode == Mode::Append {
             truncation::can_grow(loaded.header(), &layout)?;
@@ -209,7 +209,7 @@ impl Data {
             tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
         }
         let mut data = Data::new(file, staging, options, loaded, records, layout);
-        (data.tail, data.beyond) = (tail, beyond);
+        (data.tail, data.past_end) = (tail, past_end);
         Ok(data)
     }
 
@@ -310,7 +310,7 @@ impl Data {
     /// that they added is to be lost.
     ///
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
-    pub(super) fn meet(&self, team: &Team, step: &'static str) -> Result<Met> {
+    pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {
         let finished = self.finished.load(Ordering::Acquire);
         let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
@@ -318,13 +318,13 @@ impl Data {
             Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
         });
         let known = team.max(step, mine)?;
-        let met = Met { numrecs: known[0], changed: known[1] > 0, len: known[2] };
-        self.records.raise(met.numrecs);
-        if finished && met.changed {
+        let agreed = AgreedState { numrecs: known[0], changed: known[1] > 0, len: known[2] };
+        self.records.raise(agreed.numrecs);
+        if finished && agreed.changed {
             let own = if team.rank() == 0 { self.staging().check_own() } else { Ok(()) };
             team.agree(step, own)?;
         }
-        Ok(met)
+        Ok(agreed)
     }
 
     /// Collective: what all ranks have written is in the file, and the file has its name.
@@ -334,7 +334,7 @@ impl Data {
         }
         let step = if closing { "close" } else { "sync" };
         let finished = self.finished.load(Ordering::Acquire);
-        let Met { numrecs, changed, len } = self.meet(team, step)?;
+        let AgreedState { numrecs, changed, len } = self.agree_state(team, step)?;
         if finished && !changed {
             return if durable { self.file.sync(step, Ok(())) } else { Ok(()) };
         }
@@ -433,7 +433,7 @@ impl Data {
 
     fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
         let version = version_of(self.options.format);
-        let read = ParsedHeader::from(&Unfinished(self.file.clone(), version))?;
+        let read = ParsedHeader::from(&UnfinishedSource(self.file.clone(), version))?;
         let (mut part, lists) = name_index::part_of(&read.raw, |name| shown_name(name, read.spelled));
         let end = read.layout.header_len;
         let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);

@@ -13,7 +13,7 @@ use fieldstone_format::netcdf::{Attrs, Header, Version};
 
 use super::header::{LocalIds, OpenHeader};
 use super::loaded_header::{LoadedHeader, ParsedHeader, dim_info, var_info};
-use super::source::Unfinished;
+use super::source::UnfinishedSource;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
@@ -47,7 +47,7 @@ impl DefinedHeader {
     /// The whole header; read from the file at the first call.
     fn loaded(&self) -> Result<&LoadedHeader> {
         if self.loaded.get().is_none() {
-            let read = ParsedHeader::from(&Unfinished(self.file.clone(), self.version))?;
+            let read = ParsedHeader::from(&UnfinishedSource(self.file.clone(), self.version))?;
             let (header, layout) = read.shown();
             let _ = self.loaded.set(LoadedHeader::new(header, layout, self.records.clone()));
         }

@@ -16,7 +16,7 @@ impl Data {
             version: version_of(self.options.format),
             records: &self.records,
             filled: self.filled.as_deref(),
-            beyond: self.beyond,
+            past_end: self.past_end,
         }
     }
 

@@ -38,11 +38,11 @@ impl Default for CreateOptions {
 }
 
 /// Options of a call by name and value, in words. All ranks give the same.
-pub(super) type Given = Vec<(&'static str, String)>;
+pub(super) type NamedOptions = Vec<(&'static str, String)>;
 
 impl CreateOptions {
     /// The options in words, with the strategy that they come to.
-    pub(super) fn given(&self, strategy: Strategy) -> Given {
+    pub(super) fn named_options(&self, strategy: Strategy) -> NamedOptions {
         let slots = match strategy {
             Strategy::LibraryHash { slots } => Some(slots),
             _ => None,
@@ -54,7 +54,7 @@ impl CreateOptions {
         };
         let Alignment { v_align, r_align, h_minfree, v_minfree } = self.alignment;
         let words = [("format", self.format.word()), ("strategy", strategy.word()), ("index", index)];
-        let mut given: Given = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
+        let mut given: NamedOptions = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
         given.extend(slots.map(|slots| ("hash_size", slots.to_string())));
         given.push(("fill", self.fill.to_string()));
         let numbers =
@@ -66,7 +66,7 @@ impl CreateOptions {
 
 impl Mode {
     /// The mode in words.
-    pub(super) fn given(self) -> Given {
+    pub(super) fn named_options(self) -> NamedOptions {
         let word = if self == Mode::Read { "r" } else { "a" };
         vec![("mode", word.to_owned())]
     }
@@ -80,7 +80,7 @@ pub(super) fn agree_on(
     team: &Team,
     step: &'static str,
     path: &Path,
-    given: Result<Given>,
+    given: Result<NamedOptions>,
     decide: impl FnOnce() -> Result<String>,
 ) -> Result<String> {
     // Parts end in zero bytes: of values none has one, and no path of a file.

@@ -18,7 +18,7 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::{Error, ErrorKind, Result};
 
-use super::options::{Given, agree_on};
+use super::options::{NamedOptions, agree_on};
 
 /// First bytes of a file that its writer has not finished; the format's fourth byte follows.
 pub const UNFINISHED: &[u8; 3] = b"FSU";
@@ -49,7 +49,7 @@ impl Staging {
         team: &Team,
         env: &Env,
         path: &Path,
-        (given, fourth): (Result<Given>, u8),
+        (given, fourth): (Result<NamedOptions>, u8),
     ) -> Result<(Staging, TeamFile)> {
         // Absolute, so that a process may go to another folder meanwhile.
         let absolute = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause));

@@ -69,7 +69,7 @@ pub(super) struct Define {
 impl Define {
     /// Collective: define mode of a new container.
     pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
-        let given = strategy_of(options).map(|strategy| options.given(strategy));
+        let given = strategy_of(options).map(|strategy| options.named_options(strategy));
         let fourth = unfinished_mark(options.format);
         let target = Some(Staging::create(team, env, path, (given, fourth))?);
         Ok(Define {
@@ -90,7 +90,7 @@ impl Define {
         team.agree("redef", data.may_define())?;
         // From here on it counts as changed: what is defined further is written over this file, or takes its place.
         data.changing()?;
-        let numrecs = data.meet(team, "redef")?.numrecs;
+        let numrecs = data.agree_state(team, "redef")?.numrecs;
         // The ranks that will write the header again, or move the data, are others than those that wrote them.
         data.file.settle("redef", Ok(()))?;
         let header = team.agree("redef", data.metadata.header())?;

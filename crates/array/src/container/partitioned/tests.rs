@@ -1,4 +1,4 @@
-//! What ranks define apart is found in one file, whatever their number; damage is named, never believed.
+//! What ranks define apart is found in one file, whatever their number; damage is named, never trusted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use fieldstone_format::netcdf::{NcType, Version};
 use super::finished;
 use super::reader::Reader;
 use crate::container::define::Definitions;
-use crate::container::enddef::{Defined, EnddefOptions, enddef, plan};
+use crate::container::enddef::{EnddefOptions, EnddefOutcome, enddef, plan};
 use crate::container::model::{Counts, Format, Metadata, Object, PathTotals, Strategy, VarInfo, total_of};
 
 const FILE: &str = "/c.fsp";
@@ -41,7 +41,7 @@ fn define(events: std::ops::Range<usize>) -> Result<Definitions> {
     Ok(definitions)
 }
 
-fn write_one(file: &TeamFile, definitions: &mut Definitions) -> Result<Defined> {
+fn write_one(file: &TeamFile, definitions: &mut Definitions) -> Result<EnddefOutcome> {
     let env = SimWorld::memory();
     enddef(file, definitions, &EnddefOptions::new(Strategy::Partitioned, &*env.clock))
 }

@@ -19,7 +19,7 @@ use fieldstone_format::netcdf::layout::{Alignment, Layout};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry, path_entry};
 
-use super::own::{self, Blocks, Keep, Paths, Sizes};
+use super::rank_part::{self, Blocks, ObjectFilter, Paths, Sizes};
 use crate::container::pieces::{PIECE, Pieces};
 use crate::container::words::{Words, words};
 
@@ -28,7 +28,7 @@ const TOGETHER: usize = 16;
 
 /// A rank's part of a header, checked and placed, but not yet written.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedHeader {
     /// The file's head.
     pub head: Head,
     /// The whole index table.
@@ -36,7 +36,7 @@ pub(crate) struct Ready {
     /// Where the file's parts lie. What counts as header are head, blocks, indexes and table.
     pub layout: Layout,
     /// What blocks are made of once more.
-    keep: Keep,
+    filter: ObjectFilter,
     before: Sizes,
     blocks: Range<u64>,
     names: (u64, Vec<u64>),
@@ -46,7 +46,7 @@ pub(crate) struct Ready {
 
 /// Where a rank's objects come in the file.
 #[derive(Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct ObjectNumbers {
     /// Number of each of this rank's dimensions.
     pub dim_ids: Vec<u64>,
     /// Number of each of this rank's variables.
@@ -55,7 +55,7 @@ pub(crate) struct Numbers {
     pub begins: Vec<u64>,
 }
 
-impl Numbers {
+impl ObjectNumbers {
     /// Bytes of memory they hold.
     pub fn memory(&self) -> u64 {
         (self.dim_ids.len() + self.var_ids.len() + self.begins.len()) as u64 * 8
@@ -89,9 +89,9 @@ pub(crate) trait Ownership {
 
 /// Where every object belongs to the only rank that defines it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NothingShared;
+pub(crate) struct SoleOwnership;
 
-impl Ownership for NothingShared {
+impl Ownership for SoleOwnership {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         Default::default()
     }
@@ -146,20 +146,20 @@ pub(crate) fn prepare(
     words: Vec<u64>,
     ownership: &dyn Ownership,
     alignment: &Alignment,
-) -> Result<(Ready, Numbers)> {
-    let keep = Keep { out: ownership.not_mine() };
-    let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.to_words()))?;
+) -> Result<(PreparedHeader, ObjectNumbers)> {
+    let filter = ObjectFilter { out: ownership.not_mine() };
+    let sums = team.sums("sizes", Sizes::of(header, &filter).map(|sizes| sizes.to_words()))?;
     let before = Sizes::from_words(&sums.before)?.in_file()?;
     let total = Sizes::from_words(&sums.total)?.in_file()?;
-    let mut dim_ids = numbers(&keep, own::DIM, header.dims.len(), before.dims);
-    let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
+    let mut dim_ids = numbers(&filter, rank_part::DIM, header.dims.len(), before.dims);
+    let mut var_ids = numbers(&filter, rank_part::VAR, header.vars.len(), before.vars);
     ownership.learn(team, &mut dim_ids, &mut var_ids)?;
-    let names = match keep.out.iter().all(Vec::is_empty) {
+    let names = match filter.out.iter().all(Vec::is_empty) {
         true => words,
-        false => own::name_index(&keep, hashes),
+        false => rank_part::name_index(&filter, hashes),
     };
-    let built = Blocks::build(header, Some(paths), &keep, &dim_ids, &before, &mut |_| Ok(()));
-    let entries = path_index(team, &built, paths, &keep)?;
+    let built = Blocks::build(header, Some(paths), &filter, &dim_ids, &before, &mut |_| Ok(()));
+    let entries = path_index(team, &built, paths, &filter)?;
     let mut built = team.agree("blocks", built)?;
     let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
     let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
@@ -219,11 +219,11 @@ pub(crate) fn prepare(
     let begins = begins(header, &built, &layout);
     let blocks = blocks_at..blocks_at + built.len;
     let (names, paths, list) = ((names_at, names), (paths_at, entries), (list_at, built.list));
-    let ready = Ready { head, table, layout, keep, before, blocks, names, paths, list };
-    Ok((ready, Numbers { dim_ids, var_ids, begins }))
+    let ready = PreparedHeader { head, table, layout, filter, before, blocks, names, paths, list };
+    Ok((ready, ObjectNumbers { dim_ids, var_ids, begins }))
 }
 
-impl Ready {
+impl PreparedHeader {
     /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
     /// then says that it is unfinished.
     pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
@@ -236,7 +236,7 @@ impl Ready {
             out.add(&self.table.encode())?;
         }
         out.seek(self.blocks.start)?;
-        Blocks::build(header, None, &self.keep, dim_ids, &self.before, &mut |block| out.add(block))?;
+        Blocks::build(header, None, &self.filter, dim_ids, &self.before, &mut |block| out.add(block))?;
         if out.here() != self.blocks.end {
             return Err(Error::internal("metadata blocks changed between their placing and their writing"));
         }
@@ -278,9 +278,9 @@ pub fn finished(numrecs: u64) -> Vec<u8> {
 }
 
 /// Numbers in the file, from `first` on; those of objects that others place are still to be learnt.
-fn numbers(keep: &Keep, kind: usize, count: usize, first: u64) -> Vec<u64> {
+fn numbers(filter: &ObjectFilter, kind: usize, count: usize, first: u64) -> Vec<u64> {
     let mut numbers = vec![u64::MAX; count];
-    for (number, i) in (first..).zip(keep.iter(kind, count)) {
+    for (number, i) in (first..).zip(filter.iter(kind, count)) {
         numbers[i] = number;
     }
     numbers
@@ -291,11 +291,11 @@ fn path_index(
     team: &Team,
     built: &Result<Blocks>,
     paths: &Paths,
-    keep: &Keep,
+    filter: &ObjectFilter,
 ) -> Result<Vec<[u8; PATH_ENTRY]>> {
     let mut parts = vec![Vec::new(); team.size()];
     if built.is_ok() {
-        let counts = paths.counts(keep, team.rank() as u32);
+        let counts = paths.counts(filter, team.rank() as u32);
         for (hash, counts) in paths.hashes.iter().zip(&counts) {
             if (counts.dims, counts.attrs, counts.vars) != (0, 0, 0) {
                 parts[owner(hash, team.size())].extend_from_slice(&path_entry(*hash, counts));

@@ -321,7 +321,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let mut data = Some(Data { last_record, ..Data::default() });
         let mut ends = Ends::new(len, head.data_begin);
         for writer in 0..self.file.table.writers.len() {
-            let mut held = Some(lists::Held::default());
+            let mut held = Some(lists::ExpectedPaths::default());
             for (number, of_writer) in self.file.table.blocks_of_writer(writer).zip(0..) {
                 let known = self.lens.get(number).is_some_and(Option::is_some);
                 let block = if known { self.block(number)? } else { None };
@@ -354,7 +354,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         block: &Block,
         of_writer: u32,
         data: &mut Option<Data>,
-        held: &mut Option<lists::Held>,
+        held: &mut Option<lists::ExpectedPaths>,
         ends: &mut Ends,
     ) {
         let entry = self.file.table.blocks[number];

@@ -14,9 +14,9 @@ use super::parts::File;
 
 /// What a writer's blocks hold under each path. The paths of the entries are empty: the keys tell them.
 #[derive(Debug, Default)]
-pub(super) struct Held(BTreeMap<String, ListedPath<'static>>);
+pub(super) struct ExpectedPaths(BTreeMap<String, ListedPath<'static>>);
 
-impl Held {
+impl ExpectedPaths {
     /// Counts an object of a kind in a block of the writer, a variable with its bytes of data: all, or those of
     /// one record.
     pub fn add(&mut self, path: &str, kind: usize, block: u32, fixed: u64, record: u64) {
@@ -35,7 +35,7 @@ impl Held {
 pub(super) fn check<S: Source + ?Sized>(
     file: &File<'_, S>,
     writer: usize,
-    held: Option<&Held>,
+    held: Option<&ExpectedPaths>,
     findings: &mut Findings,
 ) -> Result<()> {
     let Some(entry) = file.table.writers.get(writer) else { return Ok(()) };

@@ -41,7 +41,7 @@ pub(super) fn check(
     }
     // How far its writer came: what would be wrong with it if only its magic stood there.
     let (mut otherwise, mut wrong) = (Report::default(), Findings::default());
-    whole(&Finished(source), &mut otherwise, &mut wrong)?;
+    whole(&FinishedView(source), &mut otherwise, &mut wrong)?;
     let stopped = match wrong.list.iter().find(|finding| finding.severity == Severity::Error) {
         _ if first[4..read].iter().all(|byte| *byte == 0) => {
             "it was stopped during definition: nothing is defined in the file".to_owned()
@@ -63,9 +63,9 @@ pub(super) fn check(
 }
 
 /// A file as if it were finished.
-struct Finished<'s, S: ?Sized>(&'s S);
+struct FinishedView<'s, S: ?Sized>(&'s S);
 
-impl<S: Source + ?Sized> Source for Finished<'_, S> {
+impl<S: Source + ?Sized> Source for FinishedView<'_, S> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.0.read_at(buffer, offset)?;
         for (at, byte) in (offset..4).zip(buffer[..read].iter_mut()) {
@@ -129,7 +129,7 @@ fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Fi
     Ok(())
 }
 
-/// The head, and whether its number of records is to be believed.
+/// The head, and whether its number of records is to be trusted.
 fn head(source: &(impl Source + ?Sized), len: u64, findings: &mut Findings) -> Result<Option<(Head, bool)>> {
     let mut stop = |at, rule, message: String, hint| {
         findings.push(Finding::error(at, "head", rule, message).with_hint(hint));

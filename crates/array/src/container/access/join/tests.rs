@@ -47,7 +47,7 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
             version: Version::Cdf5,
             records: &records,
             filled: None,
-            beyond: Beyond::Zeros,
+            past_end: PastEnd::Zeros,
         };
         let mut wanted = Vec::new();
         for i in 0..1 + random.below(5) {
@@ -129,7 +129,7 @@ fn runs_that_do_not_ascend_end_all_the_same() {
         version: Version::Cdf5,
         records: &records,
         filled: None,
-        beyond: Beyond::Zeros,
+        past_end: PastEnd::Zeros,
     };
     for stride in [1, 3, 4, 10, 27] {
         let var = var(NcType::Int, 100, stride);

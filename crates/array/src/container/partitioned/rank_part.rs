@@ -61,10 +61,10 @@ impl Paths {
     }
 
     /// How many objects `keep` leaves under each path, as `writer`.
-    pub fn counts(&self, keep: &Keep, writer: u32) -> Vec<PathCounts> {
+    pub fn counts(&self, filter: &ObjectFilter, writer: u32) -> Vec<PathCounts> {
         let mut counts = vec![PathCounts { writer, ..PathCounts::default() }; self.hashes.len()];
         for (kind, of) in self.of.iter().enumerate() {
-            for path in keep.iter(kind, of.len()).map(|i| of[i] as usize) {
+            for path in filter.iter(kind, of.len()).map(|i| of[i] as usize) {
                 match kind {
                     DIM => counts[path].dims += 1,
                     ATTR => counts[path].attrs += 1,
@@ -83,12 +83,12 @@ impl Paths {
 
 /// Which objects this rank writes: all but those that a lower rank defines too.
 #[derive(Debug, Default)]
-pub(crate) struct Keep {
+pub(crate) struct ObjectFilter {
     /// By kind, numbers of the objects that it leaves out, ascending.
     pub out: [Vec<u32>; 3],
 }
 
-impl Keep {
+impl ObjectFilter {
     /// Numbers of the objects of a kind that are kept, of `count`.
     pub fn iter(&self, kind: usize, count: usize) -> impl Iterator<Item = usize> + '_ {
         let mut out = self.out[kind].iter().peekable();
@@ -128,14 +128,14 @@ words!(Sizes {
 });
 
 impl Sizes {
-    pub fn of(header: &Header, keep: &Keep) -> Result<Sizes> {
+    pub fn of(header: &Header, filter: &ObjectFilter) -> Result<Sizes> {
         let mut sizes = Sizes {
-            dims: (header.dims.len() - keep.out[DIM].len()) as u64,
-            attrs: (header.attrs.len() - keep.out[ATTR].len()) as u64,
-            vars: (header.vars.len() - keep.out[VAR].len()) as u64,
+            dims: (header.dims.len() - filter.out[DIM].len()) as u64,
+            attrs: (header.attrs.len() - filter.out[ATTR].len()) as u64,
+            vars: (header.vars.len() - filter.out[VAR].len()) as u64,
             ..Sizes::default()
         };
-        for i in keep.iter(VAR, header.vars.len()) {
+        for i in filter.iter(VAR, header.vars.len()) {
             let var = header.vars.get(i);
             let bytes = layout::bytes_of(header, var)?;
             let padded = bytes.next_multiple_of(4);
@@ -170,12 +170,12 @@ impl Sizes {
 }
 
 /// What a rank's blocks hold under each of its paths, by the paths' numbers.
-struct Listed<'a> {
+struct PathListBuilder<'a> {
     paths: Option<&'a Paths>,
     list: Vec<Option<ListedPath<'a>>>,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> PathListBuilder<'a> {
     /// Counts an object of a kind that was put into a block; gives its path's entry.
     fn add(
         &mut self,
@@ -223,29 +223,31 @@ impl Blocks {
     pub fn build<'a>(
         header: &'a Header,
         paths: Option<&'a Paths>,
-        keep: &Keep,
+        filter: &ObjectFilter,
         dim_ids: &[u64],
         before: &Sizes,
         out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<Blocks> {
-        let mut listed = Listed { paths, list: vec![None; paths.map_or(0, |paths| paths.hashes.len())] };
+        let mut listed =
+            PathListBuilder { paths, list: vec![None; paths.map_or(0, |paths| paths.hashes.len())] };
         let mut blocks = Blocks { begins: vec![u64::MAX; header.vars.len()], ..Blocks::default() };
         let mut builder = BlockBuilder::default();
         let (mut fixed, mut record) = (before.fixed, before.record);
         let mut data = 0u64;
-        for i in keep.iter(ATTR, header.attrs.len()) {
+        for i in filter.iter(ATTR, header.attrs.len()) {
             builder.attr(header.attrs.get(i))?;
             listed.add(header, ATTR, i, blocks.table.blocks.len());
             blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
         }
-        let mut dims = keep.iter(DIM, header.dims.len()).peekable();
-        let put_dim = |builder: &mut BlockBuilder, listed: &mut Listed<'a>, i: usize, block: usize| {
-            let dim = header.dims.get(i);
-            listed.add(header, DIM, i, block);
-            builder.dim(dim.name, dim.len, dim.is_record)
-        };
+        let mut dims = filter.iter(DIM, header.dims.len()).peekable();
+        let put_dim =
+            |builder: &mut BlockBuilder, listed: &mut PathListBuilder<'a>, i: usize, block: usize| {
+                let dim = header.dims.get(i);
+                listed.add(header, DIM, i, block);
+                builder.dim(dim.name, dim.len, dim.is_record)
+            };
         let mut ids = Vec::new();
-        for i in keep.iter(VAR, header.vars.len()) {
+        for i in filter.iter(VAR, header.vars.len()) {
             let var = header.vars.get(i);
             let needs = var.dims().iter().max().map_or(0, |id| *id as usize + 1);
             while let Some(dim) = dims.next_if(|dim| *dim < needs) {
@@ -308,10 +310,10 @@ impl Blocks {
 }
 
 /// A rank's name index, sorted: its entries as numbers.
-pub(crate) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
+pub(crate) fn name_index(filter: &ObjectFilter, hashes: [&[u64]; 3]) -> Vec<u64> {
     let mut words = Vec::with_capacity(hashes[DIM].len() + hashes[VAR].len());
     for kind in [DIM, VAR] {
-        for (number, i) in keep.iter(kind, hashes[kind].len()).enumerate() {
+        for (number, i) in filter.iter(kind, hashes[kind].len()).enumerate() {
             words.push(hashes[kind][i] >> 32 << 32 | u64::from(kind == VAR) << 31 | number as u64);
         }
     }
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn hashes_that_come_twice_are_found_and_no_others() {
-        let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&Keep::default(), hashes));
+        let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&ObjectFilter::default(), hashes));
         let none = [DIM, ATTR, VAR].map(|_| HashSet::new());
         assert_eq!(found([&[], &[], &[]]), none);
         // Equal upper halves are not equal hashes, and a dimension may be called as a variable is.

@@ -21,7 +21,7 @@ use crate::container::model::Counts;
 use crate::container::words::{Words, words};
 
 /// Which objects this rank places, as ranges of local numbers by kind.
-pub(super) type Mine = [Vec<Range<usize>>; 3];
+pub(super) type LocalRanges = [Vec<Range<usize>>; 3];
 
 /// The ranges of `skip..len` without the numbers of `not`, which ascend.
 pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> {
@@ -107,7 +107,7 @@ pub(super) struct Placement {
 /// The entries of a classic header that one rank places and writes.
 #[derive(Debug, Clone)]
 pub(super) struct LocalEntries {
-    pub mine: Mine,
+    pub mine: LocalRanges,
     /// Offset of the first entry, by kind.
     pub at: [u64; 3],
     /// Bytes of all of them.
@@ -126,7 +126,7 @@ pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> R
 
 /// What placing needs to know beside the header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan<'a> {
+pub(super) struct PlacementOptions<'a> {
     pub spelled: bool,
     pub alignment: Alignment,
     /// The header that the file has, on a redefinition.
@@ -165,8 +165,8 @@ impl Ranks<'_> {
 pub(super) fn place(
     team: Ranks<'_>,
     header: &mut Header,
-    mine: Mine,
-    plan: &Plan<'_>,
+    mine: LocalRanges,
+    plan: &PlacementOptions<'_>,
 ) -> Result<(Placement, LocalEntries)> {
     let measured = measure(header, &mine, plan);
     let sizes;
@@ -192,7 +192,7 @@ pub(super) fn place(
 }
 
 /// This rank's sums, and the bytes of each of its variables (of all of the base's).
-fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<u64>)> {
+fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> Result<(Share, Vec<u64>)> {
     let version = header.version;
     let [dims, attrs, vars] = mine;
     let mut share = Share::default();
@@ -242,7 +242,7 @@ fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<
 }
 
 /// Names that fit as they are may not fit as spelled paths.
-fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
+fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
     let lists = [&header.dims.names, &header.attrs.names, &header.vars.names];
     for ((names, ranges), kind) in lists.into_iter().zip(mine).zip(Kind::ALL) {
         for name in ranges.iter().cloned().flatten().map(|i| names.get(i)) {
@@ -260,7 +260,12 @@ fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
 }
 
 /// At most one record dimension in the whole file.
-fn check_records(team: Ranks<'_>, header: &Header, sums: &ShareSums, plan: &Plan<'_>) -> Result<()> {
+fn check_records(
+    team: Ranks<'_>,
+    header: &Header,
+    sums: &ShareSums,
+    plan: &PlacementOptions<'_>,
+) -> Result<()> {
     if sums.total.record_dims <= 1 {
         return Ok(());
     }
@@ -276,8 +281,8 @@ fn check_records(team: Ranks<'_>, header: &Header, sums: &ShareSums, plan: &Plan
 /// Offsets and numbers, from the sums.
 fn spread(
     header: &mut Header,
-    mine: Mine,
-    plan: &Plan<'_>,
+    mine: LocalRanges,
+    plan: &PlacementOptions<'_>,
     sums: ShareSums,
     sizes: &[u64],
     own: &Share,
@@ -319,17 +324,17 @@ fn spread(
 }
 
 /// The layout, and where new fixed variables and new variables' records begin.
-type Parts = (Layout, u64, u64);
+type DataLayout = (Layout, u64, u64);
 
 /// As [`layout::lay_out`] does for a whole header. What the file had is walked by every rank; the rest is
 /// sums.
 fn lay_out(
     header: &mut Header,
-    plan: &Plan<'_>,
+    plan: &PlacementOptions<'_>,
     total: &Share,
     header_len: u64,
     sizes: &[u64],
-) -> Result<Parts> {
+) -> Result<DataLayout> {
     let old = plan.old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
     let beyond = || {
         Error::invalid(format!("the variables end beyond byte {} of the file; no file is larger", i64::MAX))
@@ -378,10 +383,10 @@ fn lay_out(
 /// Fills in where this rank's new variables begin.
 fn begin(
     header: &mut Header,
-    plan: &Plan<'_>,
-    mine: &Mine,
+    plan: &PlacementOptions<'_>,
+    mine: &LocalRanges,
     before: &Share,
-    (_, fixed_at, records_at): &Parts,
+    (_, fixed_at, records_at): &DataLayout,
     sizes: &[u64],
 ) -> Result<()> {
     let version = header.version;
