@@ -36,7 +36,7 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     let team = to.team();
     let source = from.metadata();
     let defined = source.and_then(|source| {
-        check_whole(from, &*source)?;
+        check_untruncated(from, &*source)?;
         if team.rank() == 0 {
             define_all(&*source, to)?;
         }
@@ -49,8 +49,8 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     team.agree("convert data", done)
 }
 
-/// Whether a container has all data that it tells of; see [`truncation`].
-pub(super) fn check_whole(from: &Container, source: &dyn Metadata) -> Result<()> {
+/// Whether a container has all data that it describes; see [`truncation`].
+pub(super) fn check_untruncated(from: &Container, source: &dyn Metadata) -> Result<()> {
     truncation::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
 }
 

@@ -16,7 +16,7 @@ use fieldstone_core::env::comm::threads::{self, Faults, MOST_RANKS};
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Error, Result};
 
-use super::convert::{DataCopier, check_whole, define_all};
+use super::convert::{DataCopier, check_untruncated, define_all};
 use super::file::{Container, CreateOptions, Mode, VarRef};
 use super::model::{Counts, Metadata, VarInfo, record_offset, slab_len};
 
@@ -56,10 +56,10 @@ pub fn merge(files: &[PathBuf], target: &Path, env: &Env, options: &CreateOption
 /// Which file each rank stands for, as errors name ranks.
 fn ranks_text(files: &[PathBuf]) -> String {
     const FEW: usize = 8;
-    let told = files.iter().take(FEW).enumerate();
-    let told: Vec<String> = told.map(|(rank, file)| format!("rank {rank} is {}", file.display())).collect();
+    let first = files.iter().take(FEW).enumerate();
+    let first: Vec<String> = first.map(|(rank, file)| format!("rank {rank} is {}", file.display())).collect();
     let more = if files.len() > FEW { ", and so on" } else { "" };
-    format!("merging ({}{more})", told.join(", "))
+    format!("merging ({}{more})", first.join(", "))
 }
 
 fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
@@ -67,7 +67,7 @@ fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
     let alone = Arc::new(SingleComm::new(env.disk.clone()));
     let opened = Container::open(own, Mode::Read, alone, env)
         .and_then(|from| Ok((from.metadata()?, from)))
-        .and_then(|(source, from)| check_whole(&from, &*source).map(|()| (source, from)))
+        .and_then(|(source, from)| check_untruncated(&from, &*source).map(|()| (source, from)))
         .and_then(|(source, from)| define_all(&*source, to).map(|()| (source, from)))
         .map_err(|error| error.context(own.display()));
     let (source, from) = team.agree("merge", opened)?;
@@ -102,9 +102,9 @@ fn lowest(team: &Team, numbers: &[u64]) -> Result<Vec<bool>> {
     for number in numbers {
         parts[(*number % ranks as u64) as usize].extend_from_slice(&number.to_le_bytes());
     }
-    let told = team.alltoallv("merged numbers", Ok(parts))?;
+    let received = team.alltoallv("merged numbers", Ok(parts))?;
     let mut seen = std::collections::HashSet::new();
-    let answers = told.iter().map(|part| {
+    let answers = received.iter().map(|part| {
         part.as_chunks::<8>().0.iter().map(|number| u8::from(seen.insert(*number))).collect::<Vec<u8>>()
     });
     let answers = team.alltoallv("lowest", Ok(answers.collect()))?;

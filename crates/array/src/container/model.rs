@@ -1,4 +1,4 @@
-//! Words shared by all of [`container`](super): formats, strategies, and what a reader is told of a
+//! Words shared by all of [`container`](super): formats, strategies, and what a reader learns of a
 //! dimension or a variable, whichever way the file's header is kept.
 
 use std::collections::BTreeMap;
@@ -301,7 +301,7 @@ pub(super) fn total_of<'a>(object: &Object<'a>) -> Result<(&'a str, PathTotals)>
     Ok((name.rsplit_once('/').map_or("", |(above, _)| above), totals))
 }
 
-/// Bytes of a variable's elements; Corrupt where they are more than a number of 64 bits tells.
+/// Bytes of a variable's elements; Corrupt where they are 2^64 or more.
 pub fn bytes(var: &VarInfo) -> Result<u64> {
     let size = var.ty.size() as u64;
     let shape = var.dims.iter().map(|dim| dim.len);

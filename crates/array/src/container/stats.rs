@@ -2,7 +2,7 @@
 //!
 //! Invariants: counts and bytes by path come from where the header keeps them, types and attributes of variables
 //! from one pass over all objects, in which each part of the header is read once; memory grows with the number
-//! of paths that are told apart, not with the objects below them.
+//! of paths that are distinguished, not with the objects below them.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub struct Stats {
     pub types: Vec<(NcType, u64, u64)>,
 }
 
-/// Counts, with paths told apart down to `depth` parts. Of a partitioned header no metadata block is read.
+/// Counts, with paths distinguished down to `depth` parts. Of a partitioned header no metadata block is read.
 ///
 /// Errors: those of [`Metadata`]; Corrupt where there are 2^64 bytes or more.
 pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
@@ -57,7 +57,7 @@ pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
     sums.finish(metadata)
 }
 
-/// As [`totals`], with what only the variables themselves tell.
+/// As [`totals`], with what only the variables themselves say.
 pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
     let mut sums = Sums::new(depth);
     let mut var_attrs = 0;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_apart_down_to_the_depth() {
+    fn paths_are_distinguished_down_to_the_depth() {
         let paths = |depth| {
             let totals = totals(&events(), depth).unwrap();
             totals.paths.into_iter().map(|place| place.path).collect::<Vec<_>>()

@@ -40,7 +40,7 @@ pub use request::{ALONE, Get, PastEnd, Put, Selection, TOGETHER, Target};
 /// Runs of at least this many bytes are read straight to their place.
 const LONG_RUN: u64 = 1 << 16;
 
-/// Writes the requests; this rank alone. Records are added as needed; other ranks learn of them in the next
+/// Writes the requests; this rank alone. Records are added as needed; other ranks see them in the next
 /// collective call.
 ///
 /// Errors: `Invalid` for a box outside the variable, data of another length, text for numbers, values that
@@ -71,7 +71,7 @@ pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
         _ => join::put(target, &requests)?,
     };
     target.records.raise(records);
-    told(&requests, misfit)
+    report_misfit(&requests, misfit)
 }
 
 /// Writes the requests of all ranks together. Records are added as needed, and known to all ranks
@@ -102,7 +102,7 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     }
     let misfit = join::put_all(target, &requests)?;
     target.records.raise(records);
-    team.agree("put", told(&requests, misfit))
+    team.agree("put", report_misfit(&requests, misfit))
 }
 
 /// Reads the requests; this rank alone.
@@ -116,10 +116,10 @@ pub fn get(target: &Target<'_>, gets: &mut [Get<'_>]) -> Result<()> {
     let mut outcome = Ok(());
     for request in &mut long {
         let misfit = stream::get(target, request)?;
-        outcome = outcome.and(told(std::slice::from_ref(request), misfit.map(|misfit| (0, misfit))));
+        outcome = outcome.and(report_misfit(std::slice::from_ref(request), misfit.map(|misfit| (0, misfit))));
     }
     let misfit = join::get(target, &mut short)?;
-    outcome.and(told(&short, misfit))
+    outcome.and(report_misfit(&short, misfit))
 }
 
 /// Reads the requests of all ranks together. Records that any rank added are known to all afterwards.
@@ -135,11 +135,11 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
         gets.and_then(|gets| gets.iter_mut().map(|get| get_request(target, get)).collect::<Result<Vec<_>>>());
     let mut requests = team.agree("get", requests)?;
     let misfit = join::get_all(target, &mut requests)?;
-    team.agree("get", told(&requests, misfit))
+    team.agree("get", report_misfit(&requests, misfit))
 }
 
 /// Whether the file holds a box of a variable, or can be taken as if it did. For those that need memory for the
-/// elements first: what a damaged header tells of may be more than any machine has.
+/// elements first: what a damaged header describes may be more than any machine has.
 ///
 /// Errors: of the box, as [`get`]; `Corrupt` where the file ends before it.
 pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> Result<()> {
@@ -170,7 +170,8 @@ fn covered(puts: &[Put<'_>], var: &FillVar, known: u64, records: u64) -> bool {
     })
 }
 
-fn told<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<()> {
+/// The error that names the first value that did not fit.
+fn report_misfit<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<()> {
     let Some((request, Misfit { index, value })) = misfit else { return Ok(()) };
     let request = &requests[request];
     let (external, memory) = (request.conversion.external().name(), request.conversion.memory().name());

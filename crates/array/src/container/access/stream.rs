@@ -6,7 +6,7 @@
 //! matter.
 //!
 //! Invariants: beside the caller's memory each thread holds [`ALONE`] bytes at most; the first error ends the
-//! work; of values that do not fit, the first in the order of memory is told.
+//! work; of values that do not fit, the first in the order of memory is reported.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;

@@ -98,11 +98,11 @@ impl Definitions {
 
     /// What is defined, with names as paths. Attributes that were given late stand in their place.
     pub fn header(&mut self) -> &Header {
-        self.settle();
+        self.merge_late_attrs();
         &self.header
     }
 
-    /// What is defined, but for attributes of variables, of which [`attrs_of`](Definitions::attrs_of) tells: to put
+    /// What is defined, but for attributes of variables, which are in [`attrs_of`](Definitions::attrs_of): to put
     /// late ones in their place takes a pass over all variables, which is too much for a look at one.
     pub fn listed(&self) -> &Header {
         &self.header
@@ -258,7 +258,7 @@ impl Definitions {
     }
 
     /// Puts attributes that were given late into their place.
-    fn settle(&mut self) {
+    fn merge_late_attrs(&mut self) {
         if !self.changed.is_empty() {
             self.header.vars.replace_attrs(&self.changed);
             self.changed.clear();
@@ -266,10 +266,10 @@ impl Definitions {
         }
     }
 
-    /// What `enddef` needs: the settled header and the hashes of all its names (dimensions, global
+    /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions, global
     /// attributes, variables).
     pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
-        self.settle();
+        self.merge_late_attrs();
         let header = &mut self.header;
         let dims = self.dims.hashes(&header.dims.names);
         let attrs = self.attrs.hashes(&header.attrs.names);

@@ -5,8 +5,8 @@
 //! as a list of [`Change`]s, so that all ranks have the same base again.
 //!
 //! A rank notes only which things of the base it touched; what they are now stands in its definitions, and is
-//! what it tells. So a thing that is changed many times is told once, as it is at last, and what a rank adopts
-//! from others is not told as its own when a refused `enddef` is tried again.
+//! what it sends. So a thing that is changed many times is sent once, in its final state, and what a rank adopts
+//! from others is not sent as its own when a refused `enddef` is tried again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -124,7 +124,7 @@ impl Definitions {
         changes
     }
 
-    /// Does what other ranks did to the base. It is not noted: who did it tells it. Names are given all at once,
+    /// Applies what other ranks changed of the base. It is not noted: the rank that changed it sends it. Names are given all at once,
     /// so that ranks may exchange names among objects.
     ///
     /// Errors: `Conflict` where a name is taken; then no object has another name.

@@ -107,7 +107,7 @@ pub(super) fn plan(
     watch.release(bytes);
     drop(parts);
 
-    // Rank 0 places everything, as a rank alone; the others learn of it.
+    // Rank 0 places everything, as a rank alone, and sends the others the result.
     let place = |merged: MergedHeader, watch: &mut Watch<'_>| {
         let mut header = merged.whole;
         let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
@@ -123,17 +123,19 @@ pub(super) fn plan(
         Some(merged) => place(merged, watch).map(Some),
     };
     let done = team.agree("placed", done)?;
-    let told = match (&done, team.rank()) {
+    let sent = match (&done, team.rank()) {
         (Some((all, numbers)), 0) => {
             placement::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
                 let lists = numbers.iter().enumerate();
-                lists.map(|(rank, list)| tell(&all.placement, &all.header, moved, list, rank, base)).collect()
+                lists
+                    .map(|(rank, list)| pack_placement(&all.placement, &all.header, moved, list, rank, base))
+                    .collect()
             })
         }
         _ => Ok(vec![Vec::new(); team.size()]),
     };
-    let told = team.alltoallv("numbers", told)?;
-    let (placement, moves) = team.agree("numbers received", hear(header, &told[0]))?;
+    let received = team.alltoallv("numbers", sent)?;
+    let (placement, moves) = team.agree("numbers received", unpack_placement(header, &received[0]))?;
 
     let all = match (done, team.rank()) {
         (Some((all, _)), 0) => Some(Box::new(all)),
@@ -178,9 +180,9 @@ struct PlacementHead {
 
 words!(PlacementHead { layout: Layout, counts: Counts, spelled: bool, moved: bool, lists: [u64; 3] });
 
-/// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
+/// What rank 0 sends another: where things are, the numbers of its dimensions and variables, and where the
 /// latter begin.
-fn tell(
+fn pack_placement(
     placed: &Placement,
     whole: &Header,
     moved: bool,
@@ -202,8 +204,9 @@ fn tell(
     out
 }
 
-fn hear(header: &mut Header, told: &[u8]) -> Result<(Placement, bool)> {
-    let (head, rest) = PlacementHead::split_from(told)?;
+/// Takes in what rank 0 sent.
+fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, bool)> {
+    let (head, rest) = PlacementHead::split_from(received)?;
     let mut from = Reader(rest);
     let mut ids = [Vec::new(), Vec::new()];
     for ids in &mut ids {
@@ -252,7 +255,7 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 struct MergedHeader {
     whole: Header,
     has_paths: bool,
-    /// For each rank, the number in `whole` of each dimension and of each variable that it told of.
+    /// For each rank, the number in `whole` of each dimension and of each variable that it sent.
     numbers: Vec<[Vec<u32>; 2]>,
 }
 

@@ -1,7 +1,7 @@
-//! What ranks did to objects that the file had: told to all, done by all.
+//! What ranks changed of objects that the file had: sent to all, applied by all.
 //!
-//! Every rank begins a redefinition from the same header. Each tells the others what it changed, each thing
-//! once, as it is at last; all do all of it, so that all have the same base again. Two ranks that change one thing
+//! Every rank begins a redefinition from the same header. Each sends the others what it changed, each thing
+//! once, in its final state; all apply all of it, so that all have the same base again. Two ranks that change one thing
 //! in two ways are in conflict.
 
 use std::collections::BTreeMap;

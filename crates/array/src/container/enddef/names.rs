@@ -1,9 +1,9 @@
 //! Names checked by the ranks that own a part of all hashes.
 //!
 //! The upper half of a name's 64-bit hash says which rank owns it: ranges of equal size, in order, so that the
-//! owners' sorted tables, one after another, are sorted as a whole. Each rank tells each owner the hashes and
+//! owners' sorted tables, one after another, are sorted as a whole. Each rank sends each owner the hashes and
 //! local numbers of its objects, 12 bytes each; the owner sorts them and finds equal ones. Different names
-//! of equal hash do no harm: they are told apart by [`shared`](super::shared), which asks for the
+//! of equal hash do no harm: they are distinguished by [`shared`](super::shared), which asks for the
 //! definitions of just these.
 //!
 //! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, place in
@@ -39,12 +39,12 @@ impl Kind {
     }
 }
 
-/// What a rank says of itself to every other.
+/// What a rank announces to every other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Preamble {
     /// Whether any of its names is a path of several parts.
     pub has_paths: bool,
-    /// How many dimensions and variables it tells of.
+    /// How many dimensions and variables it sends.
     pub objects: [u64; 2],
 }
 
@@ -111,8 +111,8 @@ pub(super) fn owner(hash: u64, ranks: usize) -> usize {
     (((hash >> 32) * ranks as u64) >> 32) as usize
 }
 
-/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank says of itself.
-/// The first `skip` objects of each kind are another rank's to tell.
+/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank announces.
+/// The first `skip` objects of each kind are another rank's to send.
 pub(super) fn exchange<'a>(
     team: &Team,
     own: [&'a [u64]; 3],

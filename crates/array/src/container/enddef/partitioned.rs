@@ -1,7 +1,7 @@
 //! Strategy `partitioned`: only names under paths that several ranks define under are compared.
 //!
 //! What is compared is compared as in strategy `scalable`, by the ranks that own a part of all hashes. Numbers
-//! of objects in that exchange count among those that a rank told, not among all of its own.
+//! of objects in that exchange count among those that a rank sent, not among all of its own.
 
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
@@ -37,11 +37,11 @@ impl PartitionedHeader {
     }
 }
 
-/// What comparing the objects under shared paths came to.
+/// Which rank places each object under a shared path, by comparison.
 struct SharedOwnership<'a, 'w> {
     table: names::Table<'a>,
     shared: SharedObjects,
-    told: &'a [Vec<u32>; 3],
+    sent: &'a [Vec<u32>; 3],
     hashes: [&'a [u64]; 3],
     watch: std::cell::RefCell<&'a mut Watch<'w>>,
 }
@@ -49,20 +49,20 @@ struct SharedOwnership<'a, 'w> {
 impl Ownership for SharedOwnership<'_, '_> {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         let local =
-            |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.told[kind][*i as usize]);
+            |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.sent[kind][*i as usize]);
         [0, 1, 2].map(|kind| local(kind).collect())
     }
 
-    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()> {
-        let pick = |ids: &[u64], told: &[u32]| told.iter().map(|i| ids[*i as usize]).collect::<Vec<u64>>();
-        let (told_dims, told_vars) = (&self.told[0], &self.told[2]);
-        let (mut some_dims, mut some_vars) = (pick(dims, told_dims), pick(vars, told_vars));
+    fn resolve_numbers(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()> {
+        let pick = |ids: &[u64], sent: &[u32]| sent.iter().map(|i| ids[*i as usize]).collect::<Vec<u64>>();
+        let (sent_dims, sent_vars) = (&self.sent[0], &self.sent[2]);
+        let (mut some_dims, mut some_vars) = (pick(dims, sent_dims), pick(vars, sent_vars));
         let ids = [&mut some_dims[..], &mut some_vars[..]];
         let hashes = [self.hashes[0], self.hashes[2]];
         let mut watch = self.watch.borrow_mut();
-        self.shared.learn(team, &self.table, hashes, [0; 2], ids, &mut watch)?;
-        told_dims.iter().zip(&some_dims).for_each(|(i, id)| dims[*i as usize] = *id);
-        told_vars.iter().zip(&some_vars).for_each(|(i, id)| vars[*i as usize] = *id);
+        self.shared.resolve_numbers(team, &self.table, hashes, [0; 2], ids, &mut watch)?;
+        sent_dims.iter().zip(&some_dims).for_each(|(i, id)| dims[*i as usize] = *id);
+        sent_vars.iter().zip(&some_vars).for_each(|(i, id)| vars[*i as usize] = *id);
         Ok(())
     }
 }
@@ -90,8 +90,8 @@ pub(super) fn plan(
     let (shared, compared) = shared_paths(team, &paths)?;
     watch.report.comparisons += compared;
     let words = name_index(&ObjectFilter::default(), hashes);
-    let told = to_compare(&paths, &shared, hashes, &words);
-    let some = told.iter().map(|list| list.len() as u64).sum();
+    let sent = to_compare(&paths, &shared, hashes, &words);
+    let some = sent.iter().map(|list| list.len() as u64).sum();
     let (blocks, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
@@ -99,7 +99,7 @@ pub(super) fn plan(
         }
         _ => {
             let some = [0, 1, 2]
-                .map(|kind| told[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
+                .map(|kind| sent[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
             let some = [&some[0][..], &some[1], &some[2]];
             let preamble = Preamble { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
             let (table, _) = names::exchange(team, some, [0; 3], preamble, watch)?;
@@ -107,9 +107,9 @@ pub(super) fn plan(
             if suspects == 0 {
                 prepare(team, header, hashes, &paths, words, &SoleOwnership, &options.alignment)?
             } else {
-                let shared = shared::settle(team, header, Some(&told), &table, watch)?;
+                let shared = shared::resolve_suspects(team, header, Some(&sent), &table, watch)?;
                 let watch = std::cell::RefCell::new(&mut *watch);
-                let compared = SharedOwnership { table, shared, told: &told, hashes: some, watch };
+                let compared = SharedOwnership { table, shared, sent: &sent, hashes: some, watch };
                 prepare(team, header, hashes, &paths, words, &compared, &options.alignment)?
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Lists of a file are in the order of ranks, and of each rank's definitions; so an object's number is the
 //! number of objects before it, its entry begins where theirs end, and its data begin behind theirs. One scan
-//! of a dozen sums tells each rank all of that.
+//! of a dozen sums gives each rank all of that.
 //!
 //! On a redefinition the objects that the file had come first. All ranks know them, rank 0 places them, and
 //! their data stay where they are if the header lets them.
@@ -94,7 +94,7 @@ struct ShareSums {
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
     /// Numbers of all local dimensions and variables; of those that others place, only after they are
-    /// learned.
+    /// resolved.
     pub dim_ids: Vec<u64>,
     pub var_ids: Vec<u64>,
     /// Offset of each list's tag, by kind; zeros with the partitioned header, which has no lists.
@@ -271,8 +271,8 @@ fn check_records(
     }
     let own = header.dims.record.map_or("", |record| header.dims.names.get(record as usize));
     let of_base = header.dims.record.is_some_and(|record| (record as usize) < plan.base[0]);
-    let told = if of_base && team.rank() > 0 { "" } else { own };
-    let names = team.allgather("record dimensions", Ok(told.as_bytes().to_vec()))?;
+    let name = if of_base && team.rank() > 0 { "" } else { own };
+    let names = team.allgather("record dimensions", Ok(name.as_bytes().to_vec()))?;
     let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
     let said = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
     difference::check_records(&said.map(|(rank, name)| (&**name, rank)).collect::<Vec<_>>())
@@ -405,7 +405,7 @@ fn begin(
     Ok(())
 }
 
-/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks tell which ones
+/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks announce which ones
 /// they have, and all judge.
 fn check_oversized(
     team: Ranks<'_>,
@@ -414,25 +414,25 @@ fn check_oversized(
     placed: Option<&(Placement, LocalEntries)>,
 ) -> Result<()> {
     let limit = layout::max_var_bytes(header.version);
-    let mut told = vec![0; 16];
+    let mut announced = vec![0; 16];
     if let Some((placement, entries)) = placed {
         for i in entries.mine[2].iter().cloned().flatten() {
             let var = header.vars.get(i);
             let is_record = header.is_record(var);
             let last = if is_record { 8 } else { 0 };
-            told[last..last + 8].copy_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
+            announced[last..last + 8].copy_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
             if sizes[i] > limit {
-                told.extend_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
-                told.extend_from_slice(&sizes[i].to_le_bytes());
-                put_u32(&mut told, u32::from(is_record));
-                put_bytes(&mut told, var.name().as_bytes());
+                announced.extend_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
+                announced.extend_from_slice(&sizes[i].to_le_bytes());
+                put_u32(&mut announced, u32::from(is_record));
+                put_bytes(&mut announced, var.name().as_bytes());
             }
         }
     }
-    let told = team.allgather("large variables", Ok(told))?;
+    let announced = team.allgather("large variables", Ok(announced))?;
     let (mut last, mut list) = ([0; 2], Vec::new());
-    for told in &told {
-        let mut from = Reader(told);
+    for rank in &announced {
+        let mut from = Reader(rank);
         for last in &mut last {
             *last = from.u64()?.max(*last);
         }

@@ -36,15 +36,15 @@ pub(super) fn plan(
 ) -> Result<ScalableHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
-    // What the file had is told and placed by rank 0; the others know it too.
+    // What the file had is sent and placed by rank 0; the others know it too.
     let skip = if team.rank() == 0 { [0; 3] } else { base };
     let has_paths = definitions.has_paths();
     let (header, hashes) = definitions.for_enddef();
-    let told = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
-    let preamble = Preamble { has_paths, objects: [told(0), told(2)] };
+    let sent = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
+    let preamble = Preamble { has_paths, objects: [sent(0), sent(2)] };
     watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum());
     if team.size() > 1 {
-        watch.report.names_held += told(0) + told(1) + told(2);
+        watch.report.names_held += sent(0) + sent(1) + sent(2);
     }
     let (table, preambles) = names::exchange(team, hashes, skip, preamble, watch)?;
     let spelled = preambles.iter().any(|preamble| preamble.has_paths);
@@ -52,7 +52,7 @@ pub(super) fn plan(
     let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
     let shared = match suspects {
         0 => None,
-        _ => Some(shared::settle(team, header, None, &table, watch)?),
+        _ => Some(shared::resolve_suspects(team, header, None, &table, watch)?),
     };
     let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
     let mine = [0, 1, 2].map(|kind| {
@@ -69,7 +69,7 @@ pub(super) fn plan(
         Some(shared) => {
             let hashes = [hashes[0], hashes[2]];
             let ids = [&mut placement.dim_ids[..], &mut placement.var_ids[..]];
-            Some(shared.learn(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
+            Some(shared.resolve_numbers(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
         }
     };
     let held = table.memory();

@@ -5,7 +5,7 @@
 //! lower rank places (round three). What is shared belongs to the lowest rank that defines it. Where
 //! hashes are equal and paths are not, nothing is shared.
 //!
-//! When numbers are known, each rank tells them to the owners, and owners tell those that share.
+//! When numbers are known, each rank sends them to the owners, and owners send them on to the ranks that share.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -26,11 +26,11 @@ pub(super) struct SharedObjects {
 }
 
 /// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree. Where only
-/// some of a rank's objects were told, `told` are their local numbers by kind, and numbers count in these.
-pub(super) fn settle(
+/// some of a rank's objects were sent, `sent` are their local numbers by kind, and numbers count in these.
+pub(super) fn resolve_suspects(
     team: &Team,
     header: &Header,
-    told: Option<&[Vec<u32>; 3]>,
+    sent: Option<&[Vec<u32>; 3]>,
     table: &Table<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<SharedObjects> {
@@ -44,7 +44,7 @@ pub(super) fn settle(
         }
     }
     let asked = team.alltoallv("shared names", Ok(asked))?;
-    let answers = asked.iter().map(|asked| answer(header, told, asked)).collect();
+    let answers = asked.iter().map(|asked| answer(header, sent, asked)).collect();
     let answers = team.alltoallv("shared definitions", answers)?;
     let bytes: u64 = answers.iter().map(|answer| answer.len() as u64).sum();
     watch.hold(bytes);
@@ -52,9 +52,9 @@ pub(super) fn settle(
     watch.release(bytes);
     let mut shared = SharedObjects::default();
     let verdicts = compared.map(|(mut conflicts, same)| {
-        let mut told = Vec::new();
-        conflicts.pack(&mut told);
-        let mut verdicts = vec![told; ranks];
+        let mut all = Vec::new();
+        conflicts.pack(&mut all);
+        let mut verdicts = vec![all; ranks];
         for (kind, _, place) in &same {
             let (rank, local) = table.whose(*kind, *place);
             verdicts[rank].push(*kind as u8);
@@ -79,14 +79,14 @@ pub(super) fn settle(
     Ok(shared)
 }
 
-fn answer(header: &Header, told: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
+fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
     let (mut answer, mut one) = (Vec::new(), Vec::new());
     let mut from = Reader(asked);
     while !from.is_empty() {
         let kind = from.kind()?;
         let local = from.u32()?;
         one.clear();
-        let local = told.and_then(|told| told[kind as usize].get(local as usize)).copied().unwrap_or(local);
+        let local = sent.and_then(|sent| sent[kind as usize].get(local as usize)).copied().unwrap_or(local);
         put_object(&mut one, header, kind, local as usize);
         put_bytes(&mut answer, &one);
     }
@@ -127,11 +127,11 @@ fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Res
 }
 
 impl SharedObjects {
-    /// Tells all numbers to the owners of the names, and learns those of the objects that other ranks place.
+    /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place.
     /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
     /// are filled in. Gives the numbers of the table's places, dimensions and variables; `u32::MAX` for what is
     /// the same as another place.
-    pub fn learn(
+    pub fn resolve_numbers(
         &self,
         team: &Team,
         table: &Table<'_>,
@@ -141,13 +141,13 @@ impl SharedObjects {
         watch: &mut Watch<'_>,
     ) -> Result<[Vec<u32>; 2]> {
         let ranks = team.size();
-        let mut told: [Vec<Vec<u8>>; 2] = [vec![Vec::new(); ranks], vec![Vec::new(); ranks]];
+        let mut parts: [Vec<Vec<u8>>; 2] = [vec![Vec::new(); ranks], vec![Vec::new(); ranks]];
         for which in 0..2 {
             for (hash, id) in hashes[which].iter().zip(ids[which].iter()).skip(skip[which]) {
-                put_u32(&mut told[which][super::names::owner(*hash, ranks)], *id as u32);
+                put_u32(&mut parts[which][super::names::owner(*hash, ranks)], *id as u32);
             }
         }
-        let [dims, vars] = told;
+        let [dims, vars] = parts;
         let parts: Vec<Vec<u8>> = dims
             .into_iter()
             .zip(vars)
@@ -191,7 +191,7 @@ impl SharedObjects {
     }
 }
 
-/// Numbers of the table's places, from what each rank told.
+/// Numbers of the table's places, from what each rank sent.
 fn numbers(table: &Table<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
     let mut readers: Vec<Reader<'_>> = parts.iter().map(|part| Reader(part)).collect();
     let mut known = [Vec::new(), Vec::new()];

@@ -200,12 +200,12 @@ impl Data {
         let loaded = Arc::new(LoadedHeader::new(header, layout, records.clone()));
         // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
         // variable what lies there was lost.
-        let is_whole = truncation::check(&*loaded, &layout, records.get(), file_len);
-        let past_end = if is_whole.is_ok() { PastEnd::Zeros } else { PastEnd::Corrupt };
+        let untruncated = truncation::check(&*loaded, &layout, records.get(), file_len);
+        let past_end = if untruncated.is_ok() { PastEnd::Zeros } else { PastEnd::Corrupt };
         let mut tail = false;
         if mode == Mode::Append {
             truncation::can_grow(loaded.header(), &layout)?;
-            is_whole?;
+            untruncated?;
             tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
         }
         let mut data = Data::new(file, staging, options, loaded, records, layout);

@@ -460,7 +460,7 @@ impl Container {
         Ok(())
     }
 
-    /// Tells the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
+    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
     /// error back, with this rank's number.
     pub fn fail(&self, error: Error) -> Error {
         self.team.fail(error)

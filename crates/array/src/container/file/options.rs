@@ -90,22 +90,22 @@ pub(super) fn agree_on(
         false => Ok(given),
     });
     let mut parts = Vec::new();
-    let mut told = given.map(|given| {
+    let mut sent = given.map(|given| {
         parts = given;
         Vec::new()
     });
     if team.rank() == 0 {
-        told = told.and_then(|_| {
+        sent = sent.and_then(|_| {
             let decided = decide()?.into_bytes();
             let values = parts.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
             Ok([&decided[..], own_path].into_iter().chain(values).collect::<Vec<_>>().join(&0))
         });
     }
-    let told = team.broadcast(step, 0, told)?;
-    let mut told = told.split(|byte| *byte == 0);
-    let decided = String::from_utf8_lossy(told.next().unwrap_or_default()).into_owned();
-    let root_path = told.next().unwrap_or_default();
-    let mut told = told.map(String::from_utf8_lossy);
+    let received = team.broadcast(step, 0, sent)?;
+    let mut received = received.split(|byte| *byte == 0);
+    let decided = String::from_utf8_lossy(received.next().unwrap_or_default()).into_owned();
+    let root_path = received.next().unwrap_or_default();
+    let mut received = received.map(String::from_utf8_lossy);
     let shown = path.display();
     let mut same = Ok(());
     if root_path != own_path {
@@ -114,7 +114,7 @@ pub(super) fn agree_on(
         same = Err(Error::conflict(text).with_hint("give the same path on all ranks"));
     }
     for (name, own) in &parts {
-        let (root_name, root) = (told.next().unwrap_or_default(), told.next().unwrap_or_default());
+        let (root_name, root) = (received.next().unwrap_or_default(), received.next().unwrap_or_default());
         if same.is_ok() && (root_name != *name || root != *own) {
             let text =
                 format!("this rank {step}s {shown} with {name} {own}, but rank 0 with {root_name} {root}");

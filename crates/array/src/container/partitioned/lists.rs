@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// Calls `see` with each entry of these writers' lists; the writers ascend. Gives those whose list is damaged,
-    /// of which `see` was told nothing.
+    /// of which `see` was given nothing.
     fn listed(&self, writers: &[usize], see: &mut ListVisitor<'_>) -> Result<Vec<usize>> {
         let (begin, _) = self.table().lists(self.head());
         let range =

@@ -1,6 +1,6 @@
 //! The collective moment of a container with the partitioned header.
 //!
-//! Ranks first learn which *paths* several of them define under (16 bytes a path to the rank that owns its
+//! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
 //! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
 //! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
 //! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
@@ -83,8 +83,8 @@ words!(HeaderParts { blocks: u64, name_pages: u64, path_pages: u64, paths: u64, 
 pub(crate) trait Ownership {
     /// Which objects a lower rank places, by kind.
     fn not_mine(&self) -> [Vec<u32>; 3];
-    /// Fills in the numbers of those.
-    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
+    /// Fills in the numbers of those, which the ranks that place them send.
+    fn resolve_numbers(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
 }
 
 /// Where every object belongs to the only rank that defines it.
@@ -95,12 +95,12 @@ impl Ownership for SoleOwnership {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         Default::default()
     }
-    fn learn(&self, _team: &Team, _dims: &mut [u64], _vars: &mut [u64]) -> Result<()> {
+    fn resolve_numbers(&self, _team: &Team, _dims: &mut [u64], _vars: &mut [u64]) -> Result<()> {
         Ok(())
     }
 }
 
-/// Tells each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
+/// Sends each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
 /// many hashes this rank compared.
 pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64)> {
     let ranks = team.size();
@@ -111,14 +111,14 @@ pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64
     for hash in &paths.hashes {
         parts[owner(hash, ranks)].extend_from_slice(hash);
     }
-    let told = team.alltoallv("paths", Ok(parts))?;
+    let received = team.alltoallv("paths", Ok(parts))?;
     let mut seen: Vec<([u8; 16], u32, u32)> = Vec::new();
-    for (rank, part) in told.iter().enumerate() {
+    for (rank, part) in received.iter().enumerate() {
         let hashes = part.as_chunks::<16>().0.iter().zip(0u32..);
         seen.extend(hashes.map(|(hash, i)| (*hash, rank as u32, i)));
     }
     seen.sort_unstable();
-    let mut answers: Vec<Vec<u8>> = told.iter().map(|part| vec![0; part.len() / 16]).collect();
+    let mut answers: Vec<Vec<u8>> = received.iter().map(|part| vec![0; part.len() / 16]).collect();
     for group in seen.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
         group.iter().for_each(|(_, rank, i)| answers[*rank as usize][*i as usize] = 1);
     }
@@ -153,7 +153,7 @@ pub(crate) fn prepare(
     let total = Sizes::from_words(&sums.total)?.in_file()?;
     let mut dim_ids = numbers(&filter, rank_part::DIM, header.dims.len(), before.dims);
     let mut var_ids = numbers(&filter, rank_part::VAR, header.vars.len(), before.vars);
-    ownership.learn(team, &mut dim_ids, &mut var_ids)?;
+    ownership.resolve_numbers(team, &mut dim_ids, &mut var_ids)?;
     let names = match filter.out.iter().all(Vec::is_empty) {
         true => words,
         false => rank_part::name_index(&filter, hashes),
@@ -277,7 +277,7 @@ pub fn finished(numrecs: u64) -> Vec<u8> {
     bytes
 }
 
-/// Numbers in the file, from `first` on; those of objects that others place are still to be learnt.
+/// Numbers in the file, from `first` on; those of objects that others place are resolved later.
 fn numbers(filter: &ObjectFilter, kind: usize, count: usize, first: u64) -> Vec<u64> {
     let mut numbers = vec![u64::MAX; count];
     for (number, i) in (first..).zip(filter.iter(kind, count)) {
@@ -322,10 +322,10 @@ fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
         table.unpack(part)?;
         match (u64::from_be_bytes(*id).checked_sub(1), &record_dim) {
             (Some(id), None) => record_dim = Some((rank, id, String::from_utf8_lossy(name).into_owned())),
-            (Some(id), Some((other, first, told))) if id != *first => {
+            (Some(id), Some((other, first, other_name))) if id != *first => {
                 let name = String::from_utf8_lossy(name);
                 return Err(Error::conflict(format!(
-                    "a container has one record dimension at most, but rank {other} defines `{told}` and \
+                    "a container has one record dimension at most, but rank {other} defines `{other_name}` and \
                      rank {rank} `{name}`"
                 ))
                 .with_hint("give all but one of them a length, or let all ranks define the same"));

@@ -267,7 +267,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
 
     /// Names of the objects with these numbers, which ascend, so that each block is read once.
     fn doubles_among(&mut self, kind: usize, numbers: &[u64]) -> Result<()> {
-        // A half of a hash does not tell two names apart; all of it does.
+        // A half of a hash does not distinguish two names; all of it does.
         let mut seen: HashMap<[u8; 16], u64> = HashMap::new();
         let mut held: Option<(usize, Option<Block>)> = None;
         for number in numbers {
@@ -286,12 +286,12 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             let name = joined(path, last);
             let first = *seen.entry(path_hash(&name)).or_insert(*number);
             if first != *number {
-                let told = || {
+                let message = || {
                     let object = format!("{} `{}`", KINDS[kind], shown(&name));
                     (object, format!("number {number} has the name of number {first}"))
                 };
                 let at = self.file.table.blocks[place].offset + at as u64;
-                self.findings.error(at, "objects of a kind have different names", told);
+                self.findings.error(at, "objects of a kind have different names", message);
             }
         }
         Ok(())

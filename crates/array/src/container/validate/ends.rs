@@ -36,7 +36,7 @@ impl Ends {
         }
     }
 
-    /// Tells what is cut or missing: of a record, where its number is given.
+    /// Reports what is cut or missing: of a record, where its number is given.
     pub fn finish(self, record: Option<u64>, findings: &mut Findings) {
         let (file_len, unwritten) = (self.file_len, self.unwritten);
         let rule = if record.is_some() { "a file holds its records" } else { "a file holds its data" };
