@@ -159,14 +159,14 @@ pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> 
 fn covered(puts: &[Put<'_>], var: &FillVar, known: u64, records: u64) -> bool {
     puts.iter().any(|put| {
         let Selection { start, count, stride } = put.selection;
-        let whole = |i: usize, dim: &super::DimInfo| match i {
+        let covers = |i: usize, dim: &super::DimInfo| match i {
             0 => start[0] <= known && start[0] + count[0] >= records,
             _ => count[i] == dim.len,
         };
         put.var.begin == var.begin()
             && put.var.is_record()
             && stride.iter().all(|stride| *stride == 1)
-            && put.var.dims.iter().enumerate().all(|(i, dim)| whole(i, dim))
+            && put.var.dims.iter().enumerate().all(|(i, dim)| covers(i, dim))
     })
 }
 

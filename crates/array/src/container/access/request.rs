@@ -56,7 +56,7 @@ impl Selection {
 pub enum PastEnd {
     /// Zeros, as in any hole of a file: for a file that is being written.
     Zeros,
-    /// An error: a finished file is whole, so this one was cut.
+    /// An error: a finished file is complete, so this one was cut.
     Corrupt,
 }
 

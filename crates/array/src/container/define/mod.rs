@@ -230,17 +230,17 @@ impl Definitions {
 
     fn check_dims(&self, path: &str, dims: &[u32]) -> Result<()> {
         let known = self.header.dims.len();
-        for (place, id) in dims.iter().enumerate() {
+        for (position, id) in dims.iter().enumerate() {
             if *id as usize >= known {
                 return Err(Error::invalid(format!(
                     "variable `{path}`: dimension number {id}, but {known} are defined on this rank"
                 )));
             }
-            if place > 0 && self.header.dims.record == Some(*id) {
+            if position > 0 && self.header.dims.record == Some(*id) {
                 return Err(Error::invalid(format!(
                     "variable `{path}`: the record dimension `{}` is its dimension {}, and may only be the first",
                     self.header.dims.names.get(*id as usize),
-                    place + 1
+                    position + 1
                 )));
             }
         }
@@ -266,7 +266,7 @@ impl Definitions {
         }
     }
 
-    /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions, global
+    /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions,
     /// attributes, variables).
     pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
         self.merge_late_attrs();

@@ -124,8 +124,8 @@ impl Definitions {
         changes
     }
 
-    /// Applies what other ranks changed of the base. It is not noted: the rank that changed it sends it. Names are given all at once,
-    /// so that ranks may exchange names among objects.
+    /// Applies what other ranks changed of the base. It is not noted: the rank that changed it sends it. Names are
+    /// given all at once, so that ranks may exchange names among objects.
     ///
     /// Errors: `Conflict` where a name is taken; then no object has another name.
     pub(crate) fn adopt(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {

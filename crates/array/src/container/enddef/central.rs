@@ -102,14 +102,14 @@ pub(super) fn plan(
     };
     let merged = team.agree("checked", merged)?;
     if let Some(merged) = &merged {
-        watch.hold(merged.whole.memory());
+        watch.hold(merged.header.memory());
     }
     watch.release(bytes);
     drop(parts);
 
     // Rank 0 places everything, as a rank alone, and sends the others the result.
     let place = |merged: MergedHeader, watch: &mut Watch<'_>| {
-        let mut header = merged.whole;
+        let mut header = merged.header;
         let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
         let mine = lens.map(|len| placement::ranges(0, len, &[]));
         let spelled = merged.has_paths;
@@ -184,7 +184,7 @@ words!(PlacementHead { layout: Layout, counts: Counts, spelled: bool, moved: boo
 /// latter begin.
 fn pack_placement(
     placed: &Placement,
-    whole: &Header,
+    all: &Header,
     moved: bool,
     numbers: &[Vec<u32>; 2],
     rank: usize,
@@ -198,8 +198,8 @@ fn pack_placement(
         (0..skip as u32).chain(numbers.iter().copied()).for_each(|id| put_u32(&mut out, id));
     }
     for id in (0..skip[2] as u32).chain(numbers[1].iter().copied()) {
-        out.extend_from_slice(&whole.vars.begins[id as usize].to_le_bytes());
-        out.extend_from_slice(&whole.vars.vsizes[id as usize].to_le_bytes());
+        out.extend_from_slice(&all.vars.begins[id as usize].to_le_bytes());
+        out.extend_from_slice(&all.vars.vsizes[id as usize].to_le_bytes());
     }
     out
 }
@@ -226,8 +226,8 @@ fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, 
 }
 
 /// The whole index, by the only rank that has everything.
-fn index(whole: &Header) -> IndexPart {
-    let (dims, vars) = (&whole.dims.names, &whole.vars.names);
+fn index(all: &Header) -> IndexPart {
+    let (dims, vars) = (&all.dims.names, &all.vars.names);
     let mut entries = Vec::with_capacity(dims.len() + vars.len());
     entries.extend(dims.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Dim, id as u32)));
     entries.extend(vars.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Var, id as u32)));
@@ -253,9 +253,9 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 
 /// All definitions as one header.
 struct MergedHeader {
-    whole: Header,
+    header: Header,
     has_paths: bool,
-    /// For each rank, the number in `whole` of each dimension and of each variable that it sent.
+    /// For each rank, the number in `header` of each dimension and of each variable that it sent.
     numbers: Vec<[Vec<u32>; 2]>,
 }
 
@@ -267,7 +267,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         has_paths |= from.u8()? == 1;
         readers.push(from);
     }
-    let mut whole = Header::new(own.version);
+    let mut all = Header::new(own.version);
     let mut numbers: Vec<[Vec<u32>; 2]> = vec![Default::default(); parts.len()];
     let mut conflicts = Conflicts::default();
     let mut dims: HashMap<&str, u32> = HashMap::new();
@@ -292,7 +292,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
                 if kind == Kind::Dim && rest.first() == Some(&1) {
                     records.push((*path, *rank));
                 }
-                number[at] = define(&mut whole, kind, path, rest, &mut dims)?;
+                number[at] = define(&mut all, kind, path, rest, &mut dims)?;
             } else {
                 number[at] = number[first];
                 groups.entry(first as u32).or_insert_with(|| vec![first as u32]).push(at as u32);
@@ -315,12 +315,12 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         check_records(&records)?;
     }
     conflicts.into_result()?;
-    Ok(MergedHeader { whole, has_paths, numbers })
+    Ok(MergedHeader { header: all, has_paths, numbers })
 }
 
-/// Adds one object to the whole, as an application would that has its definition.
+/// Adds one object to the header of all, as an application would that has its definition.
 fn define<'a>(
-    whole: &mut Header,
+    all: &mut Header,
     kind: Kind,
     path: &'a str,
     rest: &'a [u8],
@@ -331,14 +331,14 @@ fn define<'a>(
         Kind::Dim => {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
-            let id = if is_record { whole.dims.push_record(path) } else { whole.dims.push(path, len) };
+            let id = if is_record { all.dims.push_record(path) } else { all.dims.push(path, len) };
             dims.insert(path, id);
             id
         }
         Kind::Attr => {
             let ty = from.ty()?;
-            whole.attrs.push(path, ty, from.bytes()?);
-            whole.attrs.len() as u32 - 1
+            all.attrs.push(path, ty, from.bytes()?);
+            all.attrs.len() as u32 - 1
         }
         Kind::Var => {
             let ty = from.ty()?;
@@ -348,9 +348,9 @@ fn define<'a>(
                 let missing = || Error::internal(format!("variable `{path}`: no dimension `{dim}` was sent"));
                 ids.push(dims.get(dim).copied().ok_or_else(missing)?);
             }
-            let id = whole.vars.push(path, ty, &ids);
+            let id = all.vars.push(path, ty, &ids);
             for attr in from.attrs()?.iter() {
-                whole.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+                all.vars.attrs_of_last(attr.name, attr.ty, attr.value);
             }
             id
         }

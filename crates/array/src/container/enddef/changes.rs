@@ -1,8 +1,8 @@
 //! What ranks changed of objects that the file had: sent to all, applied by all.
 //!
 //! Every rank begins a redefinition from the same header. Each sends the others what it changed, each thing
-//! once, in its final state; all apply all of it, so that all have the same base again. Two ranks that change one thing
-//! in two ways are in conflict.
+//! once, in its final state; all apply all of it, so that all have the same base again. Two ranks that change
+//! one thing in two ways are in conflict.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,8 +6,8 @@
 //! of equal hash do no harm: they are distinguished by [`shared`](super::shared), which asks for the
 //! definitions of just these.
 //!
-//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, place in
-//! the owner's list. That is an entry of the name index already, but for the place, which numbers replace
+//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, position in
+//! the owner's list. That is an entry of the name index already, but for the position, which numbers replace
 //! when they are known. A rank alone sends nothing and sorts its own.
 
 use std::borrow::Cow;
@@ -68,26 +68,26 @@ const HEAD: usize = Head::LEN * 8;
 pub(super) struct Table<'a> {
     /// Hashes, by kind, in the order of ranks and of each rank's definitions.
     pub hashes: [Cow<'a, [u64]>; 3],
-    /// Local number on its rank of each; empty where that is its place (one rank).
+    /// Local number on its rank of each; empty where that is its position (one rank).
     pub locals: [Vec<u32>; 3],
     /// Where each rank's objects begin, and the end.
     pub starts: [Vec<usize>; 3],
     /// Sorted words of dimensions and variables.
     pub words: Vec<u64>,
-    /// Groups of places that share a hash.
+    /// Groups of positions that share a hash.
     pub suspects: Vec<(Kind, Vec<u32>)>,
 }
 
 impl Table<'_> {
-    /// Rank and local number of the object at `place`.
-    pub fn whose(&self, kind: Kind, place: u32) -> (usize, u32) {
+    /// Rank and local number of the object at `position`.
+    pub fn whose(&self, kind: Kind, position: u32) -> (usize, u32) {
         let starts = &self.starts[kind as usize];
-        let rank = starts.partition_point(|start| *start <= place as usize) - 1;
-        (rank, self.local(kind, place))
+        let rank = starts.partition_point(|start| *start <= position as usize) - 1;
+        (rank, self.local(kind, position))
     }
 
-    pub fn local(&self, kind: Kind, place: u32) -> u32 {
-        self.locals[kind as usize].get(place as usize).copied().unwrap_or(place)
+    pub fn local(&self, kind: Kind, position: u32) -> u32 {
+        self.locals[kind as usize].get(position as usize).copied().unwrap_or(position)
     }
 
     /// How many names it holds.
@@ -226,24 +226,24 @@ pub(super) fn half(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }
 
-/// The words of dimensions and variables, in the order of their places.
+/// The words of dimensions and variables, in the order of their positions.
 fn words(table: &Table<'_>) -> Vec<u64> {
     let [dims, _, vars] = &table.hashes;
     let mut words = Vec::with_capacity(dims.len() + vars.len());
     let upper = |hash: &u64| hash & !0xffff_ffff;
-    words.extend(dims.iter().enumerate().map(|(place, hash)| upper(hash) | place as u64));
-    words.extend(vars.iter().enumerate().map(|(place, hash)| upper(hash) | 1 << 31 | place as u64));
+    words.extend(dims.iter().enumerate().map(|(position, hash)| upper(hash) | position as u64));
+    words.extend(vars.iter().enumerate().map(|(position, hash)| upper(hash) | 1 << 31 | position as u64));
     words
 }
 
-/// Groups of places whose whole hashes are equal.
+/// Groups of positions whose complete hashes are equal.
 fn find_suspects(table: &mut Table<'_>) {
     let mut suspects = Vec::new();
-    let group = |kind: Kind, mut places: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
+    let group = |kind: Kind, mut positions: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
         let hashes = &table.hashes[kind as usize];
-        places.sort_by_key(|place| hashes[*place as usize]);
+        positions.sort_by_key(|position| hashes[*position as usize]);
         let equal = |a: &u32, b: &u32| hashes[*a as usize] == hashes[*b as usize];
-        let groups = places.chunk_by(equal).filter(|group| group.len() > 1);
+        let groups = positions.chunk_by(equal).filter(|group| group.len() > 1);
         suspects.extend(groups.map(|group| (kind, group.to_vec())));
     };
     let mut from = 0;
@@ -253,14 +253,14 @@ fn find_suspects(table: &mut Table<'_>) {
         }
         if to - from > 1 {
             let kind = if table.words[from] >> 31 & 1 == 0 { Kind::Dim } else { Kind::Var };
-            let places = table.words[from..to].iter().map(|word| *word as u32 & 0x7fff_ffff).collect();
-            group(kind, places, &mut suspects);
+            let positions = table.words[from..to].iter().map(|word| *word as u32 & 0x7fff_ffff).collect();
+            group(kind, positions, &mut suspects);
         }
         from = to;
     }
     if table.hashes[Kind::Attr as usize].len() > 1 {
-        let places = (0..table.hashes[Kind::Attr as usize].len() as u32).collect();
-        group(Kind::Attr, places, &mut suspects);
+        let positions = (0..table.hashes[Kind::Attr as usize].len() as u32).collect();
+        group(Kind::Attr, positions, &mut suspects);
     }
     table.suspects = suspects;
 }

@@ -83,7 +83,7 @@ pub(super) fn plan(
     Ok(ScalableHeader { placement, entries, index, moves })
 }
 
-/// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.
+/// The entries of this rank's range of hashes: its sorted words, with numbers in place of positions.
 fn index(
     mut table: Table<'_>,
     preambles: &[Preamble],
@@ -107,7 +107,7 @@ fn index(
     IndexPart { entries, ..IndexPart::default() }
 }
 
-/// Numbers of the table's places where nothing is shared: each rank's count on from those before it.
+/// Numbers of the table's positions where nothing is shared: each rank's count on from those before it.
 fn count_on(table: &Table<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
     [Kind::Dim, Kind::Var].map(|kind| {
         let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());
@@ -116,7 +116,7 @@ fn count_on(table: &Table<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec
             preambles.iter().zip(table.starts[kind as usize].windows(2)).enumerate()
         {
             let skip = if rank == 0 { 0 } else { base[kind as usize] as u64 };
-            let id = |place: usize| (first + u64::from(table.local(kind, place as u32)) - skip) as u32;
+            let id = |position: usize| (first + u64::from(table.local(kind, position as u32)) - skip) as u32;
             ids.extend((span[0]..span[1]).map(id));
             first += preamble.objects[usize::from(kind == Kind::Var)];
         }

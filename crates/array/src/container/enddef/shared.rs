@@ -1,11 +1,12 @@
-//! Objects that several ranks define: found by equal hashes, compared by their whole definitions.
+//! Objects that several ranks define: found by equal hashes, compared by their complete definitions.
 //!
 //! Only objects whose hashes are equal come here. Their owner asks for the definitions (round one), gets them
 //! (round two), and says to all ranks what conflicts there are and to each rank which of its objects a
 //! lower rank places (round three). What is shared belongs to the lowest rank that defines it. Where
 //! hashes are equal and paths are not, nothing is shared.
 //!
-//! When numbers are known, each rank sends them to the owners, and owners send them on to the ranks that share.
+//! When numbers are known, each rank sends them to the owners, and owners send them on to the
+//! ranks that share.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -21,7 +22,7 @@ use super::report::Watch;
 pub(super) struct SharedObjects {
     /// Local numbers, ascending, of this rank's objects that a lower rank places, by kind.
     pub not_mine: [Vec<u32>; 3],
-    /// At the owner: place in its table of the object that counts, and of one that is the same.
+    /// At the owner: position in its table of the object that counts, and of one that is the same.
     same: Vec<(Kind, u32, u32)>,
 }
 
@@ -36,9 +37,9 @@ pub(super) fn resolve_suspects(
 ) -> Result<SharedObjects> {
     let ranks = team.size();
     let mut asked = vec![Vec::new(); ranks];
-    for (kind, places) in &table.suspects {
-        for place in places {
-            let (rank, local) = table.whose(*kind, *place);
+    for (kind, positions) in &table.suspects {
+        for position in positions {
+            let (rank, local) = table.whose(*kind, *position);
             asked[rank].push(*kind as u8);
             put_u32(&mut asked[rank], local);
         }
@@ -55,8 +56,8 @@ pub(super) fn resolve_suspects(
         let mut all = Vec::new();
         conflicts.pack(&mut all);
         let mut verdicts = vec![all; ranks];
-        for (kind, _, place) in &same {
-            let (rank, local) = table.whose(*kind, *place);
+        for (kind, _, position) in &same {
+            let (rank, local) = table.whose(*kind, *position);
             verdicts[rank].push(*kind as u8);
             put_u32(&mut verdicts[rank], local);
         }
@@ -93,20 +94,20 @@ fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result
     Ok(answer)
 }
 
-/// Conflicts, and which places are the same object as another.
+/// Conflicts, and which positions are the same object as another.
 type Comparison = (Conflicts, Vec<(Kind, u32, u32)>);
 
 fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
     let mut readers: Vec<Reader<'_>> = answers.iter().map(|answer| Reader(answer)).collect();
     let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
-    for (kind, places) in &table.suspects {
-        // Path, rank, place, the rest of the definition.
-        let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(places.len());
-        for place in places {
-            let (rank, _) = table.whose(*kind, *place);
+    for (kind, positions) in &table.suspects {
+        // Path, rank, position, the rest of the definition.
+        let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(positions.len());
+        for position in positions {
+            let (rank, _) = table.whose(*kind, *position);
             let mut object = Reader(readers[rank].bytes()?);
             let path = object.text()?;
-            group.push((path, rank, *place, object.0));
+            group.push((path, rank, *position, object.0));
         }
         watch.report.comparisons += group.len() as u64 - 1;
         // Stable: within a path, ranks and local numbers ascend.
@@ -129,8 +130,8 @@ fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Res
 impl SharedObjects {
     /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place.
     /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
-    /// are filled in. Gives the numbers of the table's places, dimensions and variables; `u32::MAX` for what is
-    /// the same as another place.
+    /// are filled in. Gives the numbers of the table's positions, dimensions and variables; `u32::MAX` for what is
+    /// the same as another position.
     pub fn resolve_numbers(
         &self,
         team: &Team,
@@ -164,14 +165,14 @@ impl SharedObjects {
         drop(parts);
         let answers = known.map(|mut known| {
             let mut answers = vec![Vec::new(); ranks];
-            for (kind, first, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
-                let (rank, local) = table.whose(*kind, *place);
+            for (kind, first, position) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                let (rank, local) = table.whose(*kind, *position);
                 answers[rank].push(*kind as u8);
                 put_u32(&mut answers[rank], local);
                 put_u32(&mut answers[rank], known[usize::from(*kind == Kind::Var)][*first as usize]);
             }
-            for (kind, _, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
-                known[usize::from(*kind == Kind::Var)][*place as usize] = u32::MAX;
+            for (kind, _, position) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                known[usize::from(*kind == Kind::Var)][*position as usize] = u32::MAX;
             }
             (known, answers)
         });
@@ -191,7 +192,7 @@ impl SharedObjects {
     }
 }
 
-/// Numbers of the table's places, from what each rank sent.
+/// Numbers of the table's positions, from what each rank sent.
 fn numbers(table: &Table<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
     let mut readers: Vec<Reader<'_>> = parts.iter().map(|part| Reader(part)).collect();
     let mut known = [Vec::new(), Vec::new()];

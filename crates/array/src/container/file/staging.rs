@@ -101,7 +101,7 @@ impl Staging {
         mark(file, fourth)
     }
 
-    /// A finished container's place.
+    /// That of a finished container: the file itself.
     pub fn of(env: &Env, path: &Path) -> Result<Staging> {
         let target = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause))?;
         let inode = env.disk.stat(&target).ok().map(|stat| stat.inode);

@@ -210,7 +210,7 @@ impl Define {
         self.definitions.def_many(&columns)
     }
 
-    /// A variable that this rank has, as it is defined so far; nothing has a place yet.
+    /// A variable that this rank has, as it is defined so far; nothing has an offset yet.
     pub fn var(&self, handle: u32) -> Result<VarInfo> {
         let (local, known) = (self.vars.local(handle), self.definitions.counts().vars);
         if u64::from(local) >= known {

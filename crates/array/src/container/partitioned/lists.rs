@@ -1,8 +1,8 @@
 //! What a file holds under its paths, from the writers' path lists: one read for all of them.
 //!
 //! Invariants: no block is read but where a list is damaged, or where the blocks that may hold a path take fewer
-//! bytes than the list; a list is trusted as a whole or not at all, and not against the index table; at most [`LISTS_AT_ONCE`] bytes of lists are
-//! in memory, or the list of one writer.
+//! bytes than the list; a list is trusted as a whole or not at all, and not against the index table; at most
+//! [`LISTS_AT_ONCE`] bytes of lists are in memory, or the list of one writer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -154,7 +154,7 @@ impl Reader {
             for writer in now {
                 let list = range(*writer);
                 let list = (list.start - read.start) as usize..(list.end - read.start) as usize;
-                match bytes.get(list).and_then(|bytes| whole(bytes, self.table(), *writer).ok()) {
+                match bytes.get(list).and_then(|bytes| check_list(bytes, self.table(), *writer).ok()) {
                     Some(list) => list.iter().try_for_each(|listed| see(*writer, listed))?,
                     None => damaged.push(*writer),
                 }
@@ -165,7 +165,7 @@ impl Reader {
 }
 
 /// A list that keeps all rules of one, and comes to what the table says of its writer's blocks.
-fn whole<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<ListedPath<'a>>> {
+fn check_list<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<ListedPath<'a>>> {
     let entry = &table.writers[writer];
     entry.check_list(bytes)?;
     let mut list = PathList::new(bytes, entry.blocks);

@@ -96,7 +96,7 @@ impl ObjectFilter {
     }
 }
 
-/// Sizes that must be known of all ranks before any place is.
+/// Sizes that must be known of all ranks before any offset is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub dims: u64,
@@ -256,9 +256,9 @@ impl Blocks {
             }
             let bytes = layout::bytes_of(header, var)?;
             let is_record = header.is_record(var);
-            let place = if is_record { &mut record } else { &mut fixed };
-            let begin = *place;
-            *place += bytes.next_multiple_of(4);
+            let next = if is_record { &mut record } else { &mut fixed };
+            let begin = *next;
+            *next += bytes.next_multiple_of(4);
             data = data.saturating_add(bytes);
             if let Some(listed) = listed.add(header, VAR, i, blocks.table.blocks.len()) {
                 let sum = if is_record { &mut listed.record_data } else { &mut listed.data };

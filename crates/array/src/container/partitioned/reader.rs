@@ -316,18 +316,19 @@ impl Reader {
     }
 
     fn is_called(&self, number: u64, is_var: bool, path: &str) -> Result<bool> {
-        let (block, slot) = self.place(number, is_var)?;
+        let (block, slot) = self.locate(number, is_var)?;
         let name = self.block(block)?;
         let name = name_of(&name, is_var, slot).map_err(|error| self.in_block(block, error))?;
         Ok(is_path(name, path))
     }
 
-    fn place(&self, number: u64, is_var: bool) -> Result<(usize, usize)> {
-        let (kind, place) = match is_var {
+    /// The block of an object, and its slot there.
+    fn locate(&self, number: u64, is_var: bool) -> Result<(usize, usize)> {
+        let (kind, located) = match is_var {
             true => ("variable", self.table.block_of_var(number)),
             false => ("dimension", self.table.block_of_dim(number)),
         };
-        place.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
+        located.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
     }
 
     /// Calls `see` with every object of a block.
@@ -362,7 +363,7 @@ impl Reader {
     }
 
     fn dim(&self, number: u64) -> Result<DimInfo> {
-        let (block, slot) = self.place(number, false)?;
+        let (block, slot) = self.locate(number, false)?;
         let dim = self.block(block)?.dim(slot).map_err(|error| self.in_block(block, error))?;
         if dim.is_record != (self.head.record_dim == Some(number)) {
             let error = Error::corrupt(format!("dimension `{}`: head and block differ on records", dim.name));
@@ -373,9 +374,9 @@ impl Reader {
     }
 
     pub(super) fn var(&self, number: u64) -> Result<VarInfo> {
-        let (place, slot) = self.place(number, true)?;
-        let block = self.block(place)?;
-        let var = block.var(slot).map_err(|error| self.in_block(place, error))?;
+        let (block_number, slot) = self.locate(number, true)?;
+        let block = self.block(block_number)?;
+        let var = block.var(slot).map_err(|error| self.in_block(block_number, error))?;
         let dims = var.dims.iter().map(|dim| self.dim(*dim)).collect::<Result<Vec<_>>>();
         let dims = dims.map_err(|error| error.context(format!("variable `{}`", var.name)))?;
         let is_record = dims.first().is_some_and(|dim| dim.is_record);
@@ -392,7 +393,7 @@ impl Reader {
             }),
             None => {
                 let error = Error::corrupt(format!("variable `{}`: no place its data can have", var.name));
-                Err(self.in_block(place, error))
+                Err(self.in_block(block_number, error))
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The collective moment of a container with the partitioned header.
 //!
 //! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
-//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
+//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then offsets: sums
 //! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
 //! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
-//! written in parallel, blocks as they are made once more, so that none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
+//! written in parallel, blocks as they are made once more, so that
+//! none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
 //!
 //! Invariants: every rank writes only what it owns; the file says that it is unfinished until
 //! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for

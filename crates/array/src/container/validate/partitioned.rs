@@ -37,11 +37,11 @@ pub(super) fn check(
     let mut first = [0; Head::LEN];
     let read = source.read_at(&mut first, 0)?;
     if !is_unfinished(&first) {
-        return whole(source, report, findings);
+        return check_finished(source, report, findings);
     }
     // How far its writer came: what would be wrong with it if only its magic stood there.
     let (mut otherwise, mut wrong) = (Report::default(), Findings::default());
-    whole(&FinishedView(source), &mut otherwise, &mut wrong)?;
+    check_finished(&FinishedView(source), &mut otherwise, &mut wrong)?;
     let stopped = match wrong.list.iter().find(|finding| finding.severity == Severity::Error) {
         _ if first[4..read].iter().all(|byte| *byte == 0) => {
             "it was stopped during definition: nothing is defined in the file".to_owned()
@@ -78,7 +78,11 @@ impl<S: Source + ?Sized> Source for FinishedView<'_, S> {
     }
 }
 
-fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Findings) -> Result<()> {
+fn check_finished(
+    source: &(impl Source + ?Sized),
+    report: &mut Report,
+    findings: &mut Findings,
+) -> Result<()> {
     let len = source.len()?;
     let Some((head, numrecs_known)) = head(source, len, findings)? else { return Ok(()) };
     report.format = Some(Format::Partitioned);

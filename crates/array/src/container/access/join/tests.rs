@@ -88,26 +88,26 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
             rounds_made += 1;
             overlapping += usize::from(rounds.overlaps);
             assert!(rounds.bytes <= budget, "seed {seed}: {rounds:?}");
-            let mut place = 0;
+            let mut buffer_at = 0;
             let mut end = None;
             for span in &rounds.spans {
                 assert!(end.is_none_or(|end| end < span.offset), "seed {seed}: {rounds:?}");
-                assert_eq!(span.place, place, "seed {seed}");
-                place += span.len;
+                assert_eq!(span.buffer_at, buffer_at, "seed {seed}");
+                buffer_at += span.len;
                 end = Some(span.end());
                 bridged += usize::from(span.has_gaps);
             }
-            assert_eq!(place, rounds.bytes, "seed {seed}");
+            assert_eq!(buffer_at, rounds.bytes, "seed {seed}");
             elements += rounds.pieces.iter().map(|piece| piece.elements).sum::<u64>();
             let mut buffer = vec![0xDD; budget];
             for span in rounds.spans.iter().filter(|span| span.has_gaps) {
                 let there = span.offset as usize..span.end() as usize;
-                buffer[span.place..span.place + span.len].copy_from_slice(&found[there]);
+                buffer[span.buffer_at..span.buffer_at + span.len].copy_from_slice(&found[there]);
             }
             encode(&rounds, &requests, &mut buffer, &mut misfit);
             for span in &rounds.spans {
                 found[span.offset as usize..span.end() as usize]
-                    .copy_from_slice(&buffer[span.place..span.place + span.len]);
+                    .copy_from_slice(&buffer[span.buffer_at..span.buffer_at + span.len]);
             }
         }
         assert_eq!(found, expected, "seed {seed}");
