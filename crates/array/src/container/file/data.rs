@@ -44,7 +44,7 @@ pub(super) struct IndexShare {
 
 /// Data mode.
 #[derive(Debug)]
-pub(super) struct Data {
+pub(super) struct DataMode {
     pub file: TeamFile,
     pub(super) staging: Mutex<Staging>,
     pub options: CreateOptions,
@@ -58,7 +58,7 @@ pub(super) struct Data {
     pub(super) finished: AtomicBool,
     /// Whether that file was ever finished: then it is never removed, whatever happens to what was defined
     /// further in it.
-    pub(super) ever: AtomicBool,
+    pub(super) ever_finished: AtomicBool,
     pub(super) index: Option<IndexShare>,
     pub report: Report,
     /// The record variables that this rank fills as records are added, where that is asked for.
@@ -84,13 +84,13 @@ pub(super) struct AgreedState {
     pub len: u64,
 }
 
-impl Data {
+impl DataMode {
     /// Collective: data mode of an existing container.
-    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
+    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<DataMode> {
         agree_on(team, "open", path, Ok(mode.named_options()), || Ok(String::new()))?;
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Staging::of(env, path).and_then(|staging| Data::read(file.clone(), staging, mode));
+        let data = Staging::of(env, path).and_then(|staging| DataMode::read(file.clone(), staging, mode));
         let data = team.agree("open", data.map_err(|error| error.context(path.display())));
         let data = data.inspect_err(|_| file.give_up())?;
         if team.size() > 1 {
@@ -131,8 +131,8 @@ impl Data {
         metadata: Arc<dyn OpenHeader>,
         records: Arc<Records>,
         layout: Layout,
-    ) -> Data {
-        Data {
+    ) -> DataMode {
+        DataMode {
             file,
             staging: Mutex::new(staging),
             options,
@@ -141,7 +141,7 @@ impl Data {
             layout,
             writable: true,
             finished: AtomicBool::new(false),
-            ever: AtomicBool::new(false),
+            ever_finished: AtomicBool::new(false),
             index: None,
             report: Report::default(),
             filled: None,
@@ -153,30 +153,30 @@ impl Data {
         }
     }
 
-    fn read(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
+    fn read(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
         let mut data = match is_partitioned(&file)? {
-            true => Data::read_partitioned(file, staging, mode)?,
-            false => Data::read_classic(file, staging, mode)?,
+            true => DataMode::read_partitioned(file, staging, mode)?,
+            false => DataMode::read_classic(file, staging, mode)?,
         };
         data.writable = mode == Mode::Append;
         data.finished = true.into();
-        data.ever = true.into();
+        data.ever_finished = true.into();
         Ok(data)
     }
 
-    fn read_partitioned(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
+    fn read_partitioned(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
         let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
         let reader = Arc::new(Reader::open(file.clone())?);
         let (records, layout) = (reader.records(), reader.layout()?);
         if mode == Mode::Append {
             truncation::check(&*reader, &layout, records.get(), file.len()?)?;
         }
-        let mut data = Data::new(file, staging, options, reader, records, layout);
+        let mut data = DataMode::new(file, staging, options, reader, records, layout);
         data.past_end = if mode == Mode::Append { PastEnd::Zeros } else { PastEnd::Corrupt };
         Ok(data)
     }
 
-    fn read_classic(file: TeamFile, staging: Staging, mode: Mode) -> Result<Data> {
+    fn read_classic(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
         let source = Arc::new(FileSource(file.clone()));
         let file_len = file.len()?;
         let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
@@ -189,7 +189,7 @@ impl Data {
             options.format = indexed.format();
             let (header_len, record_size) = (locator.header_len, locator.record_size);
             let layout = Layout { header_len, record_size, ..Layout::default() };
-            let mut data = Data::new(file, staging, options, Arc::new(indexed), records, layout);
+            let mut data = DataMode::new(file, staging, options, Arc::new(indexed), records, layout);
             data.past_end = PastEnd::Corrupt;
             return Ok(data);
         }
@@ -208,7 +208,7 @@ impl Data {
             untruncated?;
             tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
         }
-        let mut data = Data::new(file, staging, options, loaded, records, layout);
+        let mut data = DataMode::new(file, staging, options, loaded, records, layout);
         (data.tail, data.past_end) = (tail, past_end);
         Ok(data)
     }
@@ -224,7 +224,7 @@ impl Data {
 
     /// Removes what was never finished.
     pub fn discard(&self) {
-        if !self.ever.load(Ordering::Acquire) {
+        if !self.ever_finished.load(Ordering::Acquire) {
             self.staging().discard();
         }
     }
@@ -247,9 +247,9 @@ impl Data {
     }
 
     /// Removes what was never finished and is to be replaced by what stands elsewhere.
-    pub(super) fn discard_beside(&self) {
+    pub(super) fn discard_temporary(&self) {
         let staging = self.staging();
-        if !self.finished.load(Ordering::Acquire) && staging.is_beside() {
+        if !self.finished.load(Ordering::Acquire) && staging.is_temporary() {
             staging.discard();
         }
     }
@@ -371,7 +371,7 @@ impl Data {
         }
         self.staging().publish(&self.file, &head, durable)?;
         self.finished.store(true, Ordering::Release);
-        self.ever.store(true, Ordering::Release);
+        self.ever_finished.store(true, Ordering::Release);
         Ok(())
     }
 

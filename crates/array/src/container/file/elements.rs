@@ -4,12 +4,12 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::Container;
-use super::data::Data;
+use super::data::DataMode;
 use crate::container::access::{self, Get, Put, Selection, Target};
 use crate::container::define::version_of;
 use crate::container::model::VarInfo;
 
-impl Data {
+impl DataMode {
     fn target(&self) -> Target<'_> {
         Target {
             file: &self.file,

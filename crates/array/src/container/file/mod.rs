@@ -31,7 +31,7 @@
 //! | `indexed_header` | opened, and found through the name index |
 //! | `handles` | numbers that callers hold, and those of the definitions |
 //! | `name_index` | writes the name index |
-//! | `state`, `data` | the modes |
+//! | `state`, `data` | define mode and data mode |
 //! | `elements` | data in and out |
 //! | `relocate` | copies data to where a redefinition places them |
 //! | `truncation` | whether a file holds the data that its header describes |
@@ -76,9 +76,9 @@ use super::define::VarColumns;
 use super::enddef::{Phase, Report};
 use super::model::{DimInfo, Metadata, VarInfo};
 
-use data::Data;
+use data::DataMode;
 pub use options::{CreateOptions, Mode};
-use state::{Define, State};
+use state::{DefineMode, State};
 
 /// A dimension, by the number that its definition gave on this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl Container {
     /// folder is missing; `Denied` and `Unavailable` of the file system.
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
-        let define = Define::create(&team, env, path, options)?;
+        let define = DefineMode::create(&team, env, path, options)?;
         Ok(Container::begin(team, env, path, State::Define(Box::new(define))))
     }
 
@@ -118,7 +118,7 @@ impl Container {
     /// did not finish it.
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
-        let data = Data::open(&team, env, path, mode)?;
+        let data = DataMode::open(&team, env, path, mode)?;
         Ok(Container::begin(team, env, path, State::Data(Arc::new(data))))
     }
 
@@ -160,7 +160,7 @@ impl Container {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut Define) -> Result<T>) -> Result<T> {
+    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut DefineMode) -> Result<T>) -> Result<T> {
         match &mut *self.state() {
             State::Define(define) => {
                 let since = self.env.clock.monotonic();
@@ -175,7 +175,7 @@ impl Container {
         }
     }
 
-    fn data(&self, what: &str) -> Result<Arc<Data>> {
+    fn data(&self, what: &str) -> Result<Arc<DataMode>> {
         match &*self.state() {
             State::Data(data) => Ok(data.clone()),
             State::Define(_) => {
@@ -345,7 +345,7 @@ impl Container {
             }
             State::Ended(why) => return Err(self.ended("redef", why)),
         };
-        let define = Define::again(&self.team, data)?;
+        let define = DefineMode::of_existing(&self.team, data)?;
         *state = State::Define(Box::new(define));
         Ok(())
     }
@@ -452,7 +452,7 @@ impl Container {
             self.keep_report(&report);
             if closed.is_err() && self.team.rank() == 0 {
                 data.discard();
-                data.discard_beside();
+                data.discard_temporary();
             }
             *state = State::Ended(if closed.is_ok() { "closed" } else { "left by a failed close" });
             return closed;

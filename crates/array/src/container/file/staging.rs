@@ -57,10 +57,11 @@ impl Staging {
             (Ok(given), Ok(absolute)) => (absolute, Ok(given)),
             (Err(error), _) | (_, Err(error)) => (PathBuf::new(), Err(error)),
         };
-        let beside = agree_on(team, "create", path, given, || beside(env, path))?;
-        let written = if beside.is_empty() { target.clone() } else { target.with_file_name(beside) };
+        let temporary_name = agree_on(team, "create", path, given, || temporary_name(env, path))?;
+        let written =
+            if temporary_name.is_empty() { target.clone() } else { target.with_file_name(temporary_name) };
         let mut staging = Staging { env: env.clone(), path: path.to_owned(), written, target, inode: None };
-        let opened = if staging.is_beside() { &staging.written } else { path };
+        let opened = if staging.is_temporary() { &staging.written } else { path };
         let file = team.open("create", opened, FileMode::CreateNew);
         let file = file.map_err(|error| staging.not_created(error))?;
         let marked = if team.rank() == 0 { staging.begin(&file, fourth) } else { Ok(()) };
@@ -94,7 +95,7 @@ impl Staging {
     fn begin(&mut self, file: &TeamFile, fourth: u8) -> Result<()> {
         let stat = self.env.disk.stat(&self.written);
         self.inode = Some(stat.map_err(|cause| Error::io("look at", &self.written, cause))?.inode);
-        if self.is_beside() {
+        if self.is_temporary() {
             let copied = self.env.disk.copy_permissions(&self.target, &self.written);
             copied.map_err(|cause| Error::io("give permissions to", &self.written, cause))?;
         }
@@ -119,7 +120,7 @@ impl Staging {
     }
 
     /// Whether it is written beside the path, which it takes when it is finished.
-    pub fn is_beside(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         self.written != self.target
     }
 
@@ -135,7 +136,7 @@ impl Staging {
         };
         team.agree("finish", counted)?;
         // An old container is replaced by nothing that a power cut could take away.
-        let durable_first = durable || self.is_beside();
+        let durable_first = durable || self.is_temporary();
         if durable_first {
             file.sync("finish", Ok(()))?;
         }
@@ -152,7 +153,7 @@ impl Staging {
 
     fn take_name(&self, durable: bool) -> Result<()> {
         let disk = &self.env.disk;
-        if self.is_beside() {
+        if self.is_temporary() {
             disk.rename(&self.written, &self.target)
                 .map_err(|cause| Error::io("rename to", &self.target, cause))?;
         }
@@ -195,7 +196,7 @@ pub fn mark(file: &TeamFile, fourth: u8) -> Result<()> {
 }
 
 /// The name under which to write: empty where the path itself is free.
-fn beside(env: &Env, path: &Path) -> Result<String> {
+fn temporary_name(env: &Env, path: &Path) -> Result<String> {
     let name = path.file_name().ok_or_else(|| {
         Error::invalid(format!("{} names no file", path.display())).with_hint("give the path of a file")
     })?;

@@ -9,7 +9,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
-use super::data::{Data, IndexShare};
+use super::data::{DataMode, IndexShare};
 use super::defined_header::DefinedHeader;
 use super::handles::Handles;
 use super::loaded_header::{dim_info, var_info};
@@ -25,9 +25,9 @@ use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
 #[derive(Debug)]
 pub(super) enum State {
     /// Define mode.
-    Define(Box<Define>),
+    Define(Box<DefineMode>),
     /// Data mode.
-    Data(Arc<Data>),
+    Data(Arc<DataMode>),
     /// Nothing more, and why.
     Ended(&'static str),
 }
@@ -52,13 +52,13 @@ impl State {
 
 /// Define mode.
 #[derive(Debug)]
-pub(super) struct Define {
+pub(super) struct DefineMode {
     pub definitions: Definitions,
     options: CreateOptions,
     /// The file of a new container, or the one to which data move.
     target: Option<(Staging, TeamFile)>,
     /// What is defined further.
-    old: Option<Arc<Data>>,
+    old: Option<Arc<DataMode>>,
     pub vars: Handles,
     pub dims: Handles,
     /// Whether the definitions were agreed upon and `enddef` went on to write: after an error there is no way
@@ -66,13 +66,13 @@ pub(super) struct Define {
     pub writing: bool,
 }
 
-impl Define {
+impl DefineMode {
     /// Collective: define mode of a new container.
-    pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
+    pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<DefineMode> {
         let given = strategy_of(options).map(|strategy| options.named_options(strategy));
         let fourth = unfinished_mark(options.format);
         let target = Some(Staging::create(team, env, path, (given, fourth))?);
-        Ok(Define {
+        Ok(DefineMode {
             definitions: Definitions::new(options.format),
             options: *options,
             target,
@@ -86,7 +86,7 @@ impl Define {
     /// Collective: define mode of a container that has definitions.
     ///
     /// Errors: `Denied` where it was opened for reading; `Invalid` with the partitioned header.
-    pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
+    pub fn of_existing(team: &Team, data: Arc<DataMode>) -> Result<DefineMode> {
         team.agree("redef", data.may_define())?;
         // From here on it counts as changed: what is defined further is written over this file, or takes its place.
         data.changing()?;
@@ -99,7 +99,7 @@ impl Define {
         let (vars, dims) = data.handles();
         let definitions = Definitions::from_header(data.metadata.format(), header);
         let (options, old) = (data.options, Some(data));
-        Ok(Define { definitions, options, target: None, old, vars, dims, writing: false })
+        Ok(DefineMode { definitions, options, target: None, old, vars, dims, writing: false })
     }
 
     /// After a step that failed with all ranks in it: closes the files.
@@ -113,7 +113,7 @@ impl Define {
     }
 
     /// Collective: on to data mode.
-    pub fn end(&mut self, team: &Team, env: &Env) -> Result<Data> {
+    pub fn end(&mut self, team: &Team, env: &Env) -> Result<DataMode> {
         let old_header = self.old.as_ref().map(|old| old.metadata.header()).transpose();
         let old_header = team.agree("enddef", old_header)?;
         let numrecs = self.definitions.header().numrecs.unwrap_or(0);
@@ -172,8 +172,9 @@ impl Define {
         });
         let (lists, spelled) = (defined.lists, defined.spelled);
         let index = defined.index.map(|part| IndexShare { part, lists, spelled });
-        let mut data = Data::new(file, staging, self.options, header.clone(), records, defined.layout);
-        data.ever = in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire)).into();
+        let mut data = DataMode::new(file, staging, self.options, header.clone(), records, defined.layout);
+        data.ever_finished =
+            in_place.as_ref().is_some_and(|old| old.ever_finished.load(Ordering::Acquire)).into();
         data.index = index;
         data.report = defined.report;
         data.vars = std::mem::take(&mut self.vars);
@@ -184,7 +185,7 @@ impl Define {
             relocate::copy(&old.file, &data.file, headers, numrecs)?;
             old.file.close("move data", Ok(()))?;
             if team.rank() == 0 {
-                old.discard_beside();
+                old.discard_temporary();
             }
         }
         data.fill_new(&header, first)?;
@@ -228,7 +229,7 @@ impl Define {
         Ok(VarInfo { attrs: self.definitions.attrs_of(local as u32)?, ..info })
     }
 
-    /// As [`var`](Define::var), by path.
+    /// As [`var`](DefineMode::var), by path.
     pub fn find_var(&mut self, path: &str) -> Result<Option<VarInfo>> {
         let local = self.definitions.find_var(path);
         local.map(|local| self.described(local as usize)).transpose()

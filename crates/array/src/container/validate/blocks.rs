@@ -27,7 +27,7 @@ const SHOWN_DIMS: usize = 20;
 
 /// What variables say of the data part.
 #[derive(Debug, Default)]
-pub(super) struct Data {
+pub(super) struct DataSums {
     /// Bytes of all fixed variables, each padded.
     pub fixed: u64,
     /// Bytes of a record: variables padded, and not.
@@ -38,7 +38,7 @@ pub(super) struct Data {
     pub last_record: Ends,
 }
 
-impl Data {
+impl DataSums {
     pub fn record_size(&self) -> u64 {
         if self.record_vars == 1 { self.plain } else { self.record }
     }
@@ -53,7 +53,7 @@ pub(super) struct Blocks<'f, S: ?Sized> {
     /// By kind, hash and number of each object.
     hashes: [Vec<(u64, u64)>; 3],
     /// What the variables come to; `None` where not all could be read.
-    pub data: Option<Data>,
+    pub data: Option<DataSums>,
 }
 
 impl<'f, S: Source + ?Sized> Blocks<'f, S> {
@@ -318,7 +318,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let (head, len) = (self.file.head, self.file.len);
         let before_last = head.numrecs.saturating_sub(1).saturating_mul(head.record_size);
         let last_record = Ends::new(len, head.record_begin.saturating_add(before_last));
-        let mut data = Some(Data { last_record, ..Data::default() });
+        let mut data = Some(DataSums { last_record, ..DataSums::default() });
         let mut ends = Ends::new(len, head.data_begin);
         for writer in 0..self.file.table.writers.len() {
             let mut held = Some(lists::ExpectedPaths::default());
@@ -353,7 +353,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         number: usize,
         block: &Block,
         of_writer: u32,
-        data: &mut Option<Data>,
+        data: &mut Option<DataSums>,
         held: &mut Option<lists::ExpectedPaths>,
         ends: &mut Ends,
     ) {
@@ -440,12 +440,12 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     /// Where a variable's data lie, against where those before it end.
     fn placed(
         &mut self,
-        mut data: Data,
+        mut data: DataSums,
         var: &BlockVar,
         bytes: u64,
         at: u64,
         ends: &mut Ends,
-    ) -> Option<Data> {
+    ) -> Option<DataSums> {
         let head = self.file.head;
         let (place, base) = match var.is_record {
             true => (&mut data.record, head.record_begin),
