@@ -25,6 +25,7 @@ use fieldstone_format::netcdf::extents::Reach;
 use fieldstone_format::netcdf::values::Misfit;
 
 use super::VarInfo;
+use super::words::{Words, words};
 use request::{FirstMisfit, Request, extents_of, get_request, needed, put_request};
 
 pub mod fill;
@@ -74,6 +75,20 @@ pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
     report_misfit(&requests, misfit)
 }
 
+/// How far the requests of one rank reach, and of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PutReach {
+    /// Records that the requests need.
+    needed: u64,
+    /// Records that there are.
+    known: u64,
+    /// Offset behind the last byte of the requests.
+    end: u64,
+    file_len: u64,
+}
+
+words!(PutReach { needed: u64, known: u64, end: u64, file_len: u64 });
+
 /// Writes the requests of all ranks together. Records are added as needed, and known to all ranks
 /// afterwards. A rank that has failed before passes its error, which then is everybody's.
 ///
@@ -87,12 +102,14 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
         puts.and_then(|puts| puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>());
     let requests = team.agree("put", requests)?;
     let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
-    let own = target.file.len().map(|len| vec![needed(&requests), target.records.get(), end, len]);
-    let reached = team.max("put", own)?;
-    let (records, known) = (reached[0].max(reached[1]), reached[1]);
-    if reached[2] > reached[3] {
+    let own = target.file.len().map(|file_len| {
+        PutReach { needed: needed(&requests), known: target.records.get(), end, file_len }.to_words()
+    });
+    let PutReach { needed, known, end, file_len } = PutReach::from_words(&team.max("put", own)?)?;
+    let records = needed.max(known);
+    if end > file_len {
         // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
-        target.file.set_len("put", Ok(reached[2]))?;
+        target.file.set_len("put", Ok(end))?;
     }
     if let (Some(vars), true) = (target.filled, records > known) {
         fill::write_shared(

@@ -31,6 +31,7 @@ use crate::container::define::version_of;
 use crate::container::enddef::{Indexing, Report};
 use crate::container::model::{Format, Metadata};
 use crate::container::partitioned::{self, Reader};
+use crate::container::words::{Words, words};
 
 /// This rank's part of the name index of a header that was defined here.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ pub(super) struct DataMode {
 }
 
 /// What all ranks together know of a file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AgreedState {
     /// Records, of all ranks and those that the file states.
     pub numrecs: u64,
@@ -83,6 +84,8 @@ pub(super) struct AgreedState {
     /// Bytes of the file.
     pub len: u64,
 }
+
+words!(AgreedState { numrecs: u64, changed: bool, len: u64 });
 
 impl DataMode {
     /// Collective: data mode of an existing container.
@@ -315,10 +318,10 @@ impl DataMode {
         let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
         let mine = stated.and_then(|stated| {
-            Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
+            let numrecs = stated.max(self.records.get());
+            Ok(AgreedState { numrecs, changed, len: self.file.len()? }.to_words())
         });
-        let known = team.max(step, mine)?;
-        let agreed = AgreedState { numrecs: known[0], changed: known[1] > 0, len: known[2] };
+        let agreed = AgreedState::from_words(&team.max(step, mine)?)?;
         self.records.raise(agreed.numrecs);
         if finished && agreed.changed {
             let own = if team.rank() == 0 { self.staging().check_own() } else { Ok(()) };
