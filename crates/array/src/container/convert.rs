@@ -146,7 +146,7 @@ impl DataCopier {
         DataCopier { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
     }
 
-    /// Copies a fixed variable; keeps a record variable for [`records`](Copy::records).
+    /// Copies a fixed variable; keeps a record variable for [`records`](DataCopier::records).
     pub fn var(&mut self, old: &VarInfo, new: &VarInfo) -> Result<()> {
         let len = slab_len(old)?;
         if old.is_record() {

@@ -129,7 +129,7 @@ fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Res
 
 impl SharedObjects {
     /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place.
-    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
+    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](SharedObjects::not_mine)
     /// are filled in. Gives the numbers of the table's positions, dimensions and variables; `u32::MAX` for what is
     /// the same as another position.
     pub fn resolve_numbers(

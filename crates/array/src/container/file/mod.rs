@@ -240,8 +240,8 @@ impl Container {
 
     /// Appends to `ids` the numbers, as [`def_many`](Self::def_many) takes them, of the dimensions that variables
     /// name: `dims` one variable's after another, `ends` where each variable's end, and the variables those of
-    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false and does
-    /// nothing where numbers that callers hold are not those of the definitions, after a redefinition:
+    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false
+    /// and does nothing where numbers that callers hold are not those of the definitions, after a redefinition:
     /// then `def_many` is to be given the names.
     pub fn resolve_dims(
         &self,

@@ -1,8 +1,9 @@
 //! Metadata blocks and the objects in them, against the index table, the head and one another.
 //!
 //! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
-//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its name index is looked at, at the end of all the path index;
-//! in the second pass, at the end of each writer's blocks, its path list.
+//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its
+//! name index is checked, at the end of all the path index; in the second pass, at the end of each writer's
+//! blocks, its path list.
 //!
 //! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, of
 //! each whose name stands twice 32 more, and the paths of one writer.
