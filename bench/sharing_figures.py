@@ -25,8 +25,8 @@ SHARING = (
     Figure(
         "sharing-threads",
         "Threads that flush one handle",
-        "Each archives a field of 128 bytes and flushes, again and again, for two seconds; then a reader gets "
-        "a field of 4 KiB 20,000 times beside two of them. The sync is that of the disk alone, 1,000 bytes.",
+        "Each archives a field of 128 bytes and flushes, again and again, for two seconds; then a reader "
+        "gets a field of 4 KiB 20,000 times beside two of them. The sync: the disk alone, 1,000 bytes.",
         (OURS,),
         sharing.threads,
         (
