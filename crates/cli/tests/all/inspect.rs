@@ -1,10 +1,8 @@
 //! stats, status, verify, dump, doctor: what the program says about a store and a disk.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
+use crate::harness::TestStore;
 use fieldstone::{ArchiveOptions, OpenOptions, Value};
-use harness::TestStore;
 use serde_json::json;
 
 const KEY: &str = "run=a variable=t step=6";
@@ -131,7 +129,7 @@ fn a_helper_that_cannot_start_is_told() {
     let plot = |python: &str| {
         let mut command = t.command(["plot", "store", "run=a", "-o", "a.png"]);
         command.env("FIELDSTONE_PYTHON", python);
-        harness::finish(command, b"")
+        crate::harness::finish(command, b"")
     };
     plot("/no/such/python").code(7).tells(&["/no/such/python", "FIELDSTONE_PYTHON"]);
     plot("/bin/false").code(7).tells(&["/bin/false"]);
