@@ -71,7 +71,7 @@ pub struct EntryChange {
 
 /// What is decided about a transaction, by each user for the logs of his own.
 #[derive(Debug, Clone)]
-pub struct DecisionState {
+pub struct TransactionState {
     /// The transaction.
     pub transaction: Id,
     /// Whether not all of it is aborted: what it covers is visible by kind.
@@ -89,14 +89,14 @@ pub struct DecisionState {
     snapshot: Arc<Snapshot>,
 }
 
-impl DecisionState {
+impl TransactionState {
     /// `joined` are users whose logs have prepared something under the transaction.
     fn new(
         snapshot: &Arc<Snapshot>,
         transaction: Id,
         by_user: Vec<(u32, Arc<Verdict>)>,
         joined: &[u32],
-    ) -> DecisionState {
+    ) -> TransactionState {
         let decided = |user: &u32| by_user.iter().any(|(of, _)| of == user);
         let closed = by_user.iter().all(|(_, verdict)| verdict.closed()) && joined.iter().all(decided);
         let live = || by_user.iter().map(|(_, verdict)| verdict).filter(|verdict| !verdict.aborted());
@@ -105,7 +105,7 @@ impl DecisionState {
             let theirs = |writer: Id| snapshot.log(writer).is_none_or(|log| log.uid == *user);
             covers.filter(|(writer, _)| theirs(*writer)).collect::<Vec<_>>()
         };
-        DecisionState {
+        TransactionState {
             transaction,
             committed: live().next().is_some(),
             closed,
@@ -226,7 +226,7 @@ impl Feed {
     }
 
     /// What is decided about transactions.
-    pub fn decisions(&self) -> Vec<DecisionState> {
+    pub fn decisions(&self) -> Vec<TransactionState> {
         let mut by_user: HashMap<Id, Vec<(u32, Arc<Verdict>)>> = HashMap::new();
         for (transaction, user, verdict) in self.snapshot.verdicts() {
             by_user.entry(transaction).or_default().push((user, verdict.clone()));
@@ -240,9 +240,9 @@ impl Feed {
         let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<Verdict>)>)| {
             by_user.sort_unstable_by_key(|(user, _)| *user);
             let joined = joined.get(&transaction).map_or(&[][..], Vec::as_slice);
-            DecisionState::new(&self.snapshot, transaction, by_user, joined)
+            TransactionState::new(&self.snapshot, transaction, by_user, joined)
         };
-        let mut all: Vec<DecisionState> = by_user.into_iter().map(state).collect();
+        let mut all: Vec<TransactionState> = by_user.into_iter().map(state).collect();
         all.sort_by_key(|decision| decision.order);
         all
     }

@@ -25,7 +25,7 @@ pub use fieldstone_format::Id;
 pub use fieldstone_format::log::SideRecord;
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
-pub use crate::feed::{Commit, DecisionState, EntryChange, Feed};
+pub use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 pub use crate::join::{Home, SideSource};
 use crate::read::{Field, Fields};
 pub use crate::snapshot::Problem;

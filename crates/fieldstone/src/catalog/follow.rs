@@ -10,7 +10,7 @@
 use fieldstone_catalog::engine::{Busy, CommitRef, Decision, FieldRow, Flow, Index, Wait};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_store::api::{DecisionState, EntryChange, Feed};
+use fieldstone_store::api::{EntryChange, Feed, TransactionState};
 
 use super::RebuildReport;
 use super::engine::covers;
@@ -280,7 +280,7 @@ fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<
 }
 
 /// A decision as the index takes it.
-fn decision(state: &DecisionState) -> Decision {
+fn decision(state: &TransactionState) -> Decision {
     let (known, of) = (state.clone(), state.clone());
     Decision {
         transaction: state.transaction,
