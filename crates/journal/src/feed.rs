@@ -21,13 +21,13 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
-use fieldstone_format::log::{self, CommitRecord, Ends, SideRecord};
+use fieldstone_format::log::{self, CommitRecord, Decision, Ends, SideRecord};
 use fieldstone_format::{Id, crc};
 
 use crate::files::Files;
 use crate::run::RunCursor;
 use crate::snapshot::walker::Walker;
-use crate::snapshot::{LogView, Order, Owners, Problem, Snapshot, Verdict};
+use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, Verdict};
 
 /// A commit that carries side records.
 #[derive(Debug, Clone)]
@@ -86,13 +86,44 @@ pub struct TransactionState {
     pub covers: Vec<(Id, u64)>,
     /// By user, in the order of their numbers.
     by_user: Vec<(u32, Arc<Verdict>)>,
-    snapshot: Arc<Snapshot>,
+    users: Users,
+}
+
+/// Whose a log is.
+#[derive(Debug, Clone)]
+enum Users {
+    /// All logs are of the one user who decides.
+    One,
+    /// As a snapshot has it.
+    Of(Arc<Snapshot>),
+}
+
+impl Users {
+    fn user(&self, writer: Id) -> Option<u32> {
+        match self {
+            Users::One => Some(0),
+            Users::Of(snapshot) => snapshot.log(writer).map(|log| log.uid),
+        }
+    }
 }
 
 impl TransactionState {
+    /// What follows from these decisions, each with its place in the order of commits, where all logs are of
+    /// one user: what a test or another medium than files has.
+    pub fn of_one_user(transaction: Id, decisions: &[(Order, Decision)]) -> TransactionState {
+        let decided = |decision: &Decision, order: &Order| {
+            Arc::new(Decided { decision: decision.clone(), stamp: order.0 })
+        };
+        let with = |verdict: Verdict, (order, decision): &(Order, Decision)| {
+            verdict.with(*order, decided(decision, order))
+        };
+        let verdict = decisions.iter().fold(Verdict::default(), with);
+        TransactionState::new(&Users::One, transaction, vec![(0, Arc::new(verdict))], &[])
+    }
+
     /// `joined` are users whose logs have prepared something under the transaction.
     fn new(
-        snapshot: &Arc<Snapshot>,
+        users: &Users,
         transaction: Id,
         by_user: Vec<(u32, Arc<Verdict>)>,
         joined: &[u32],
@@ -102,7 +133,7 @@ impl TransactionState {
         let live = || by_user.iter().map(|(_, verdict)| verdict).filter(|verdict| !verdict.aborted());
         let own = |(user, verdict): &(u32, Arc<Verdict>)| {
             let covers = verdict.covers().iter().copied();
-            let theirs = |writer: Id| snapshot.log(writer).is_none_or(|log| log.uid == *user);
+            let theirs = |writer: Id| users.user(writer).is_none_or(|owner| owner == *user);
             covers.filter(|(writer, _)| theirs(*writer)).collect::<Vec<_>>()
         };
         TransactionState {
@@ -113,13 +144,18 @@ impl TransactionState {
             order: by_user.iter().map(|(_, verdict)| verdict.order()).max().unwrap_or((0, Id::NONE)),
             covers: by_user.iter().flat_map(own).collect(),
             by_user,
-            snapshot: snapshot.clone(),
+            users: users.clone(),
         }
     }
 
     fn verdict(&self, writer: Id) -> Option<&Arc<Verdict>> {
-        let user = self.snapshot.log(writer)?.uid;
+        let user = self.users.user(writer)?;
         self.by_user.iter().find(|(of, _)| *of == user).map(|(_, verdict)| verdict)
+    }
+
+    /// Whether all of it is visible, for good unless a later decision switches something off.
+    pub fn is_whole(&self) -> bool {
+        self.committed && self.closed && self.kinds == ALL_KINDS
     }
 
     /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
@@ -237,10 +273,11 @@ impl Feed {
                 joined.entry(prepared.transaction).or_default().push(log.uid);
             }
         }
+        let users = Users::Of(self.snapshot.clone());
         let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<Verdict>)>)| {
             by_user.sort_unstable_by_key(|(user, _)| *user);
             let joined = joined.get(&transaction).map_or(&[][..], Vec::as_slice);
-            TransactionState::new(&self.snapshot, transaction, by_user, joined)
+            TransactionState::new(&users, transaction, by_user, joined)
         };
         let mut all: Vec<TransactionState> = by_user.into_iter().map(state).collect();
         all.sort_by_key(|decision| decision.order);

@@ -161,7 +161,7 @@ impl Index {
             return true;
         }
         let decision = self.decisions.get(&id);
-        decision.is_some_and(|d| (d.visible)(kinds::FIELDS, writer, row.sequence).is_some())
+        decision.is_some_and(|decision| decision.visible(kinds::FIELDS, writer, row.sequence).is_some())
     }
 
     /// Notes that a place must be asked for. What was `removed` from is kept for fields that are read

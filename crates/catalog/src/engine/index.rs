@@ -25,9 +25,9 @@ use std::hash::{BuildHasher, RandomState};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::feed::TransactionState;
 
 use super::names::Names;
-use super::order::Decision;
 use super::summary::Sums;
 use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
@@ -52,7 +52,7 @@ pub struct Index {
     pub(super) doing: Doing,
     pub(super) names: Names,
     pub(super) sums: Sums,
-    pub(super) decisions: HashMap<Id, Decision>,
+    pub(super) decisions: HashMap<Id, TransactionState>,
     pub(super) dirty: super::declare::Dirty,
     pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,

@@ -40,12 +40,11 @@ use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
-pub use order::{CommitRef, Decided, Decision, Visible};
+pub use order::Decided;
 pub use owners::OwnerOf;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
@@ -363,6 +362,3 @@ pub trait Tables {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }
 }
-
-/// Order of a commit among all: its stamp (its decision's, where it was prepared), then the writer.
-pub type Order = (u64, Id);

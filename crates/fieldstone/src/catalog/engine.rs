@@ -14,10 +14,10 @@
 
 use std::collections::HashMap;
 
-use fieldstone_catalog::engine::{CommitRef, Index, is_busy};
+use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_store::api::{Feed, SideRecord};
+use fieldstone_store::api::{Commit, Feed, SideRecord};
 
 use super::inner::Inner;
 use super::lend::{Engine, Patience};
@@ -51,15 +51,16 @@ struct Own {
 
 impl Own {
     /// As commits of the log that nobody has.
-    fn commits(&self) -> Vec<CommitRef<'_>> {
-        let sides = [(OWN, &self.all[..]), (OWN_TRANSACTION, &self.transaction[..])];
-        let commit = |(sequence, side)| CommitRef {
+    fn commits(&self) -> Vec<Commit> {
+        let sides = [(OWN, &self.all), (OWN_TRANSACTION, &self.transaction)];
+        let commit = |(sequence, side): (u64, &Vec<SideRecord>)| Commit {
             writer: Id::NONE,
-            user: self.user,
+            owner: self.user,
             sequence,
             stamp: u64::MAX,
+            time: 0,
             transaction: None,
-            side,
+            side: side.clone(),
         };
         sides.into_iter().filter(|(_, side)| !side.is_empty()).map(commit).collect()
     }

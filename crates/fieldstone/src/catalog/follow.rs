@@ -7,7 +7,7 @@
 //!   reach the logs' heads, and any of them may go on with it;
 //! * damaged parts are passed over, the same ones by everybody.
 
-use fieldstone_catalog::engine::{Busy, CommitRef, Decision, FieldRow, Flow, Index, Wait};
+use fieldstone_catalog::engine::{Busy, FieldRow, Flow, Index, Wait};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_store::api::{EntryChange, Feed, TransactionState};
@@ -109,11 +109,10 @@ impl Replay<'_> {
             index.clear_contested()?;
         }
         let states = self.feed.decisions();
-        let decisions: Vec<Decision> = states.iter().map(decision).collect();
-        let mut decided = index.apply_decisions(decisions.clone())?;
+        let mut decided = index.apply_decisions(&states)?;
         if decided.rebuild {
             index.clear()?;
-            decided = index.apply_decisions(decisions.clone())?;
+            decided = index.apply_decisions(&states)?;
         }
         for transaction in decided.fields {
             let state = states.iter().find(|state| state.transaction == transaction);
@@ -133,25 +132,18 @@ impl Replay<'_> {
             self.fields(index, writer, entries)?;
             for commit in self.feed.commits(writer, after)? {
                 let commit = commit?;
-                index.apply_commit(&CommitRef {
-                    writer,
-                    user: commit.owner,
-                    sequence: commit.sequence,
-                    stamp: commit.stamp,
-                    transaction: commit.transaction,
-                    side: &commit.side,
-                })?;
+                index.apply_commit(&commit)?;
                 self.report.commits += 1;
                 bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
                 if self.is_long(&mut bytes) {
                     index.set_watermark(writer, commit.sequence)?;
-                    if !self.pause(index, &decisions)? {
+                    if !self.pause(index, &states)? {
                         return Ok(false);
                     }
                 }
             }
             index.set_watermark(writer, head)?;
-            if self.is_long(&mut bytes) && !self.pause(index, &decisions)? {
+            if self.is_long(&mut bytes) && !self.pause(index, &states)? {
                 return Ok(false);
             }
         }
@@ -170,7 +162,7 @@ impl Replay<'_> {
 
     /// Ends one transaction of the engine and begins the next; `false` where another process applied
     /// something between them.
-    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<bool> {
+    fn pause(&mut self, index: &mut Index, states: &[TransactionState]) -> Result<bool> {
         // The marks tell others that all up to them is there.
         self.recheck(index)?;
         let before = generation(index)?;
@@ -189,7 +181,7 @@ impl Replay<'_> {
             return Ok(false);
         }
         // What is decided is known per transaction of the engine.
-        index.apply_decisions(decisions.to_vec())?;
+        index.apply_decisions(states)?;
         Ok(true)
     }
 
@@ -276,21 +268,6 @@ fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<
             let wanted = Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
             index.set_held(place, &inner.standing(&wanted, place.array, transaction)?)?;
         }
-    }
-}
-
-/// A decision as the index takes it.
-fn decision(state: &TransactionState) -> Decision {
-    let (known, of) = (state.clone(), state.clone());
-    Decision {
-        transaction: state.transaction,
-        committed: state.committed,
-        closed: state.closed,
-        kinds: state.kinds,
-        order: state.order,
-        visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
-        open: std::sync::Arc::new(move |writer, sequence| of.is_open_for(writer, sequence)),
-        print: state.print(),
     }
 }
 
