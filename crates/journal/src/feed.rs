@@ -23,6 +23,7 @@ use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::log::{self, CommitRecord, Decision, Ends, SideRecord};
 use fieldstone_format::{Id, crc};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::files::Files;
 use crate::run::RunCursor;
@@ -169,17 +170,16 @@ impl TransactionState {
         self.verdict(writer).is_none_or(|verdict| verdict.is_open_for(writer, sequence))
     }
 
-    /// Bytes that differ between any two states of decisions on a transaction.
+    /// A digest that differs between any two states of decisions on a transaction.
     pub fn print(&self) -> Vec<u8> {
-        let mut print = Vec::new();
-        for (_, verdict) in &self.by_user {
-            let (stamp, writer) = verdict.order();
-            print.extend(stamp.to_le_bytes());
-            print.extend(writer.0);
-            print.extend(verdict.kinds().to_le_bytes());
-            print.extend([u8::from(!verdict.aborted()), u8::from(verdict.closed())]);
+        let mut hasher = Xxh3::new();
+        for (user, verdict) in &self.by_user {
+            let print = verdict.print();
+            hasher.update(&user.to_le_bytes());
+            hasher.update(&(print.len() as u64).to_le_bytes());
+            hasher.update(&print);
         }
-        print
+        hasher.digest128().to_le_bytes().to_vec()
     }
 }
 
@@ -196,6 +196,11 @@ impl Feed {
     /// What the logs held when a snapshot was taken.
     pub fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
         Feed { snapshot, files, passed: Arc::default() }
+    }
+
+    /// The snapshot it is pinned to.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
     }
 
     /// The logs, each with its last commit.

@@ -12,6 +12,7 @@ use fieldstone_journal::feed::{Commit, TransactionState};
 use fieldstone_journal::snapshot::Order;
 
 use super::index::{Doing, Index};
+use super::names::Txn;
 use super::order::{Decided, Source};
 use super::owners::User;
 use super::{Cell, Flow, Wait};
@@ -46,6 +47,7 @@ impl Index {
         }
         self.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(&id).cloned());
+        self.note_undecided(commit.transaction)?;
         let mut call = 0;
         for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_catalog(side)) {
             let record = match Record::decode(side) {
@@ -115,11 +117,8 @@ impl Index {
             self.apply_record(source, record)?;
             applied = (1, order.0 as i64, source.decider);
         }
-        let kept = match decision {
-            None => true,
-            Some(decision) => !decision.is_whole() && decision.is_open_for(source.writer, source.sequence),
-        };
-        if !kept {
+        // Also what is not covered: a decision that is read late may be older than the end, and cover it.
+        if decision.is_some_and(|decision| decision.is_whole() || !decision.committed) {
             return Ok(());
         }
         let [a, b, c, d, e, f, g, h, i, j, k] = [
@@ -172,6 +171,19 @@ impl Index {
             self.names.set_txn(&mut *self.db, id, txn)?;
         }
         Ok(decided)
+    }
+
+    /// Something of a transaction is applied. Where nothing is known to be decided about it and the tables were
+    /// told otherwise, by who follows a newer feed and has not come to an end, they are to be told again.
+    pub(super) fn note_undecided(&mut self, transaction: Option<Id>) -> Result<()> {
+        let Some(id) = transaction.filter(|id| !self.decisions.contains_key(id)) else { return Ok(()) };
+        match self.names.known_txn(id) {
+            Some(txn) if !txn.decided.is_empty() => {
+                let txn = Txn { decided: Vec::new(), ..txn.clone() };
+                self.names.set_txn(&mut *self.db, id, txn)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Brings the rows of a transaction to what is decided now; `false` where that cannot be done.
@@ -273,6 +285,11 @@ impl Index {
         }
     }
 
+    /// Takes the state of a transaction that is laid over the tables next.
+    pub fn know(&mut self, state: TransactionState) {
+        self.decisions.insert(state.transaction, state);
+    }
+
     /// Brings what is derived up to date after fields were laid over the tables, too: entries of the
     /// transaction that [`Index::overlay`] named, by [`Index::apply_entries`].
     pub fn overlaid(&mut self) -> Result<()> {
@@ -284,7 +301,10 @@ impl Index {
             let txn = self.names.txn(&mut *self.db, id)?;
             let decider = self.names.log(&mut *self.db, PREPARED.1)?;
             for kept in self.pending(txn.number)? {
-                if kept.applied.is_none() {
+                let writer = self.names.writer(kept.log)?;
+                let state = self.decisions.get(&id);
+                let open = state.is_none_or(|state| state.is_open_for(writer, kept.sequence as u64));
+                if kept.applied.is_none() && open {
                     self.apply_kept(txn.number, &kept, PREPARED, decider)?;
                 }
             }

@@ -98,6 +98,7 @@ impl Index {
     pub fn apply_entries(&mut self, writer: Id, rows: &[FieldRow]) -> Result<()> {
         let (mut last, mut of) = (None, None);
         for row in rows {
+            self.note_undecided(row.transaction)?;
             let run = self.names.run(&mut *self.db, &row.run)?;
             if of != Some(run) {
                 self.act(run, row.user.into())?;
