@@ -1,8 +1,10 @@
 //! The journal: what the writers of a store wrote, and what of it counts.
 
 pub mod checkpoint;
+pub mod conformance;
 pub mod feed;
 pub mod files;
+pub mod follow;
 pub mod fork;
 pub mod identity;
 pub mod join;
@@ -10,6 +12,7 @@ pub mod journal;
 pub mod layout;
 pub mod run;
 pub mod snapshot;
+pub mod view;
 pub mod writer;
 
 pub use journal::Journal;

@@ -8,7 +8,8 @@
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
-//! * `report`: verify, status, stats, dump.
+//! * `report`: verify, status, stats, dump;
+//! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
 //! one snapshot.
@@ -19,6 +20,7 @@ mod encode;
 pub mod local;
 mod read;
 mod report;
+mod standing;
 
 use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
 
@@ -26,3 +28,4 @@ pub use api::FieldStore;
 pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
 pub use read::{Field, Fields, FieldsReader, Outline};
+pub use standing::Standing;

@@ -160,9 +160,18 @@ impl Index {
 
     /// How far each log is applied; nothing where the tables are contested and all must be applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
+        self.marks_of(
+            "SELECT writer, sequence FROM log WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')",
+        )
+    }
+
+    /// How far each log was applied, also where the tables are contested.
+    pub fn applied(&mut self) -> Result<HashMap<Id, u64>> {
+        self.marks_of("SELECT writer, sequence FROM log")
+    }
+
+    fn marks_of(&mut self, sql: &str) -> Result<HashMap<Id, u64>> {
         let mut found = HashMap::new();
-        let sql = "SELECT writer, sequence FROM log \
-                   WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')";
         self.db.query(sql, &[], &mut |row| {
             found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
             Ok(Flow::More)
@@ -283,6 +292,17 @@ impl Index {
         self.owners.forget_all();
         self.names.refresh(&mut *self.db)?;
         self.begin_owners(true)
+    }
+
+    /// A number that each transaction which applies something increases by one.
+    pub fn generation(&mut self) -> Result<u64> {
+        let mut found = 0;
+        let sql = "SELECT value FROM meta WHERE name = 'generation'";
+        self.db.query(sql, &[], &mut |row| {
+            found = row[0].text()?.parse().unwrap_or(0);
+            Ok(Flow::Stop)
+        })?;
+        Ok(found)
     }
 
     /// Attributes that were inserted since `begin_apply`.

@@ -42,6 +42,10 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
+/// How long a write transaction may wait for other processes: not at all, or for as long as the database's
+/// [patience](Database::set_patience); then it is an error of which [`is_busy`] says so.
+pub use fieldstone_journal::view::Wait;
+
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::Decided;
@@ -151,16 +155,6 @@ pub enum Probe {
         /// Greatest text; `None`: no end.
         to: Option<String>,
     },
-}
-
-/// How long a write transaction may wait for other processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Not at all.
-    No,
-    /// Until the other is done, but no longer than the database's [patience](Database::set_patience);
-    /// then it is an error of which [`is_busy`] says so.
-    Yes,
 }
 
 /// Source of an error that another process is to blame for, which has the engine or a lock of it.

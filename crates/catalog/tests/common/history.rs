@@ -1,4 +1,5 @@
 //! Random histories of several writers, and what must hold after them, said in the plainest way.
+#![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -138,7 +139,7 @@ fn attributes(dice: &mut Dice) -> AttributeBatch {
     }
 }
 
-fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
+pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
     match dice.roll(16) {
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),

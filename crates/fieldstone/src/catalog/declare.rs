@@ -120,7 +120,7 @@ impl Inner {
     pub fn create_run(&self, mut run: RunDecl, exist_ok: bool, session: Option<Id>) -> Result<()> {
         self.store.archive_side(Vec::new(), session)?;
         if run.created == 0 {
-            run.created = self.store.home().env.clock.now();
+            run.created = self.env.clock.now();
         }
         Record::Runs(vec![run.clone()]).check()?;
         let _declaring = self.declaring();

@@ -12,11 +12,10 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
-use std::collections::HashMap;
-
 use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::follow::{Followed, covers, is_ahead};
 use fieldstone_store::api::{Commit, Feed, SideRecord};
 
 use super::inner::Inner;
@@ -66,76 +65,100 @@ impl Own {
     }
 }
 
-/// Whether the marks of an engine reach all heads of the logs.
-pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
-    heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
+/// What a read sees.
+struct Moment {
+    feed: Feed,
+    heads: Vec<(Id, u64)>,
+    own: Own,
+    /// Whether nobody can give a newer feed.
+    newest: bool,
+}
+
+impl Moment {
+    fn of(feed: Feed, own: Own) -> Moment {
+        Moment { heads: feed.heads(), feed, own, newest: false }
+    }
 }
 
 impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        let (feed, own) = self.moment(view)?;
-        let place = self.place_for(&feed.heads())?;
-        self.with_engine(&place, &mut |engine| self.look_at(engine, view, &feed, &own, read))
+        self.at_a_moment(view, &mut |moment| {
+            let place = self.place_for(&moment.heads)?;
+            self.with_engine(&place, &mut |engine| self.look_at(engine, view, moment, read))
+        })
     }
 
     /// As [`look`](Inner::look) at what all may see, but on the shared engine alone, which others may read
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
     pub fn look_shared<T>(&self, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        let (feed, own) = self.moment(View::Synced)?;
-        let place = self.place_for(&feed.heads())?;
-        self.with(&place, Patience::Full, &mut |engine| self.look_at(engine, View::Synced, &feed, &own, read))
+        self.at_a_moment(View::Synced, &mut |moment| {
+            let place = self.place_for(&moment.heads)?;
+            let work = &mut |engine: &mut Engine| self.look_at(engine, View::Synced, moment, read);
+            self.with(&place, Patience::Full, work)
+        })
+    }
+
+    /// Does something with what the logs hold at a moment; of a later one where it gives nothing, because the
+    /// engine has applied more than that.
+    fn at_a_moment<T>(&self, view: View, work: &mut dyn FnMut(&Moment) -> Result<Option<T>>) -> Result<T> {
+        let mut moment = self.moment(view)?;
+        for _ in 0..ROUNDS {
+            if let Some(value) = work(&moment)? {
+                return Ok(value);
+            }
+            let (_, newest) = self.newer(&moment.feed)?;
+            moment = Moment { newest, ..self.moment(view)? };
+        }
+        Err(remade())
     }
 
     fn look_at<T>(
         &self,
         engine: &mut Engine,
         view: View,
-        feed: &Feed,
-        own: &Own,
+        moment: &Moment,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let heads = feed.heads();
+        let Moment { feed, heads, own, newest } = moment;
         let index = engine.index()?;
         if view == View::AsIs {
-            return reading(index, read);
+            return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
-            self.follow(index, feed, patience)?;
+            if self.follow(index, feed, *newest, patience)? == Followed::Behind {
+                return Ok(None);
+            }
             let laid_over = match view {
-                View::All(session) => {
-                    super::owners::set(self, index, feed, true);
-                    self.insist(index, patience, &mut |index| index.overlay(session, &own.commits()))?
-                }
+                View::All(session) => self.lay_over(index, feed, session, &own.commits(), patience)?,
                 _ => false,
             };
-            if let View::All(Some(transaction)) = view
-                && let Err(error) = super::follow::lay_fields(self, index, feed, transaction)
-            {
-                index.abort()?;
-                return Err(error);
-            }
             if !laid_over {
                 index.begin_read()?;
             }
             // Somebody may have begun to make the engine anew since we followed.
             let marks = index.watermarks();
-            if marks.as_ref().is_ok_and(|marks| !covers(marks, &heads)) {
+            if marks.as_ref().is_ok_and(|marks| !covers(marks, heads)) {
                 index.end_read()?;
                 continue;
             }
+            // Or applied what this handle had not flushed when the moment was taken: it is not shown twice.
+            if laid_over && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
+                index.end_read()?;
+                return Ok(None);
+            }
             let outcome = marks.and_then(|_| read(index));
             let ended = index.end_read();
-            return outcome.and_then(|value| ended.map(|()| value));
+            return outcome.and_then(|value| ended.map(|()| Some(value)));
         }
-        Err(Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again"))
+        Err(remade())
     }
 
     /// What the logs hold and what this handle has not flushed, of one moment.
-    fn moment(&self, view: View) -> Result<(Feed, Own)> {
+    fn moment(&self, view: View) -> Result<Moment> {
         let mut feed = self.store.feed()?;
-        let View::All(session) = view else { return Ok((feed, Own::default())) };
+        let View::All(session) = view else { return Ok(Moment::of(feed, Own::default())) };
         for _ in 0..ROUNDS {
             let user = self.user();
             let mut own = Own { user, all: self.store.pending_side(None)?, transaction: Vec::new() };
@@ -143,34 +166,36 @@ impl Inner {
                 own.transaction = self.store.pending_side(session)?;
             }
             if own.all.is_empty() && own.transaction.is_empty() {
-                return Ok((feed, own));
+                return Ok(Moment::of(feed, own));
             }
             // What another thread flushes now must not be seen twice.
             let later = self.store.feed()?;
             if later.heads() == feed.heads() {
-                return Ok((feed, own));
+                return Ok(Moment::of(feed, own));
             }
             feed = later;
         }
-        Ok((feed, Own::default()))
-    }
-
-    /// Brings an engine up to a feed; `false` where another process has it and no patience is left for it.
-    pub fn follow(&self, index: &mut Index, feed: &Feed, patience: Patience) -> Result<bool> {
-        super::follow::follow(self, index, feed, patience)
+        Ok(Moment::of(feed, Own::default()))
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
     pub fn catch_up(&self) -> Result<bool> {
-        let feed = self.store.feed()?;
-        let heads = feed.heads();
-        let place = self.place_for(&heads)?;
-        let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, Patience::None);
-        match self.with(&place, Patience::None, work) {
-            Err(e) if is_busy(&e) => Ok(false),
-            outcome => outcome,
+        let (mut feed, mut newest) = (self.store.feed()?, false);
+        for _ in 0..ROUNDS {
+            let place = self.place_for(&feed.heads())?;
+            let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, newest, Patience::None);
+            match self.with(&place, Patience::None, work) {
+                Err(e) if is_busy(&e) => return Ok(false),
+                Ok(Followed::Behind) => (feed, newest) = self.newer(&feed)?,
+                outcome => return outcome.map(|followed| followed == Followed::Done),
+            }
         }
+        Ok(false)
     }
+}
+
+fn remade() -> Error {
+    Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again")
 }
 
 /// One read of one state.

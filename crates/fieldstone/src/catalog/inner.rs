@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use fieldstone_core::env::Env;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -32,6 +33,8 @@ pub struct Inner {
     pub store: Arc<dyn FieldStore>,
     pub settings: CatalogSettings,
     pub schema: Schema,
+    /// The world that the store lives in.
+    pub env: Env,
     me: Weak<Inner>,
     process: PerProcess<State>,
 }
@@ -76,11 +79,12 @@ impl State {
 
 impl Inner {
     pub fn new(store: Arc<dyn FieldStore>, settings: CatalogSettings) -> Arc<Inner> {
-        let identity = store.home().env.identity;
+        let env = store.home().env;
+        let identity = env.identity.clone();
         Arc::new_cyclic(|me| {
             let state = State::new(&store, me);
             let schema = store.schema();
-            Inner { process: PerProcess::new(identity, state), store, settings, schema, me: me.clone() }
+            Inner { process: PerProcess::new(identity, state), store, settings, schema, env, me: me.clone() }
         })
     }
 

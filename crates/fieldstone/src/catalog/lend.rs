@@ -196,7 +196,7 @@ impl Inner {
     }
 
     fn now(&self) -> u64 {
-        self.store.home().env.clock.monotonic()
+        self.env.clock.monotonic()
     }
 
     /// Opens a file. Conflict where its tables are of a later release.
@@ -438,7 +438,7 @@ impl Inner {
         let [_, shm] = guard::companions(path);
         let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
         marks.sort_unstable();
-        (holders::work(&shm, Some(SHM_LOCKS), self.store.home().env.identity.uid()), marks)
+        (holders::work(&shm, Some(SHM_LOCKS), self.env.identity.uid()), marks)
     }
 
     /// Names who has the engine, in an error that says that it is not free.

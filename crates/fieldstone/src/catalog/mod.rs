@@ -14,7 +14,6 @@
 //! | `lend`, `holders` | its connections, and what is done while other processes have it |
 //! | `place`, `folder`, `guard` | where it is, whom its folder trusts, its file set aside and cleared |
 //! | `read` | queries and streams |
-//! | `roles` | from keys of fields to runs, steps and variables, and back |
 
 mod annotate;
 mod declare;
@@ -32,7 +31,6 @@ mod lend;
 mod owners;
 mod place;
 mod read;
-mod roles;
 
 use std::sync::Arc;
 
@@ -41,6 +39,8 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
 use fieldstone_store::api::FieldStore;
+
+use fieldstone_catalog::view::roles;
 
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
@@ -321,7 +321,7 @@ impl Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        self.inner.key_of(run, variable, step)
+        roles::key_of(&self.inner.schema, run, variable, step)
     }
 
     // ---- the engine

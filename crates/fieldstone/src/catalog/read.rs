@@ -14,7 +14,7 @@ use super::engine::View;
 use super::inner::Inner;
 use super::lend::{Engine, Patience};
 use super::place::EnginePlace;
-use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
+use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
@@ -141,7 +141,7 @@ impl Inner {
     pub fn rebuild(&self) -> Result<RebuildReport> {
         let feed = self.store.feed()?;
         let place = self.place_for(&feed.heads())?;
-        let mut work = |engine: &mut Engine| follow::rebuild(self, engine.index()?, &feed);
+        let mut work = |engine: &mut Engine| self.replay(engine.index()?, &feed);
         let outcome = self.with(&place, Patience::Full, &mut work);
         let mut report = outcome.map_err(|e| if is_busy(&e) { self.held(&place, e) } else { e })?;
         report.engine = place.to_string();
@@ -152,7 +152,7 @@ impl Inner {
     pub fn verify(&self) -> Result<CatalogCheck> {
         let feed = self.store.feed()?;
         let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.home().id)?;
-        follow::rebuild(self, &mut replayed, &feed)?;
+        self.replay(&mut replayed, &feed)?;
         let mut check = CatalogCheck::default();
         check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
         let problems = feed.problems().into_iter().filter(|problem| problem.damage);
