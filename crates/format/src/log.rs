@@ -439,27 +439,46 @@ pub fn decode_side(bytes: &[u8], count: u64) -> Result<Vec<SideRecord>> {
     Ok(records)
 }
 
+/// What stands around the body of a frame.
+#[derive(Debug)]
+pub struct Envelope {
+    /// The head, before the body.
+    pub head: Vec<u8>,
+    /// The record, which stands twice behind the body.
+    pub record: Vec<u8>,
+    /// The foot, at the end.
+    pub foot: Vec<u8>,
+    /// What head and foot say.
+    pub ends: Ends,
+}
+
+impl Envelope {
+    /// What stands around a body in parts, which follow one another, in a frame at `offset`.
+    pub fn new(offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
+        let record_bytes = record.encode();
+        let body_len: usize = body.iter().map(|part| part.len()).sum();
+        let mut ends = Ends {
+            frame: offset,
+            length: (HEAD + body_len + 2 * record_bytes.len() + FOOT) as u64,
+            sequence: record.sequence,
+            record_len: record_bytes.len() as u32,
+            record_crc: crc(&record_bytes),
+            body_crc: body.iter().fold(0, |sum, part| crate::crc_append(sum, part)),
+            hash: 0,
+        };
+        let (mut head, mut foot) = (Vec::with_capacity(HEAD), Vec::with_capacity(FOOT));
+        ends.put_head(&mut head);
+        ends.hash = head_crc(&head, offset);
+        head.put_u32(ends.hash);
+        ends.put_foot(&mut foot);
+        Envelope { head, record: record_bytes, foot, ends }
+    }
+}
+
 /// The bytes of a frame at `offset`, and the commit's hash.
 pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>, u32) {
-    let encoded = record.encode();
-    let mut ends = Ends {
-        frame: offset,
-        length: (HEAD + body.len() + 2 * encoded.len() + FOOT) as u64,
-        sequence: record.sequence,
-        record_len: encoded.len() as u32,
-        record_crc: crc(&encoded),
-        body_crc: crc(body),
-        hash: 0,
-    };
-    let mut out = Vec::with_capacity(ends.length as usize);
-    ends.put_head(&mut out);
-    ends.hash = head_crc(&out, offset);
-    out.put_u32(ends.hash);
-    out.extend_from_slice(body);
-    out.extend_from_slice(&encoded);
-    out.extend_from_slice(&encoded);
-    ends.put_foot(&mut out);
-    (out, ends.hash)
+    let Envelope { head, record, foot, ends } = Envelope::new(offset, record, &[body]);
+    ([&head, body, &record, &record, &foot].concat(), ends.hash)
 }
 
 fn head_crc(first: &[u8], offset: u64) -> u32 {

@@ -54,7 +54,7 @@ fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
         flush_one(&writer, &format!("run=a,variable=t,step={step}"), &pattern(400, step));
     }
     let log = files(&world, "logs").remove(0);
-    let length = world.read(&log).unwrap().len() as u64;
+    let length = commits(&world, &log).len() as u64;
     world.truncate(&log, length - 300).unwrap();
     let reader = open(&world, "b");
     let all = Request::parse("run=a").unwrap();
@@ -417,17 +417,17 @@ fn side_records_stand_in_the_log() {
     writer.archive_side(records(2), None).unwrap();
     writer.flush(None).unwrap();
     let log = files(&world, "logs").remove(0);
-    let (record, side) = last_commit(&world.read(&log).unwrap());
+    let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.sequence, record.fields, side), (1, 1, [records(1), records(2)].concat()));
     let id = writer.begin().unwrap();
     writer.archive_side(records(3), Some(id)).unwrap();
     writer.flush(Some(id)).unwrap();
-    let (record, side) = last_commit(&world.read(&log).unwrap());
+    let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.transaction, record.fields, side), (Some(id), 0, records(3)));
     writer.archive_side(records(4), None).unwrap();
     writer.discard(None).unwrap();
     flush_one(&writer, "run=a,variable=t", b"y");
-    assert_eq!(last_commit(&world.read(&log).unwrap()).1, []);
+    assert_eq!(last_commit(&commits(&world, &log)).1, []);
 }
 
 #[test]

@@ -186,6 +186,8 @@ enum Part {
     Entries(Vec<u8>, Vec<u8>),
     DataHeader,
     Data,
+    /// Zeros behind the last commit of a writer that has not closed its log.
+    Zeros,
 }
 
 impl Part {
@@ -200,6 +202,7 @@ impl Part {
             Part::Entries(..) => "entries of runs",
             Part::DataHeader => "data log header",
             Part::Data => "data log",
+            Part::Zeros => "zeros behind commits",
         }
     }
 }
@@ -218,7 +221,7 @@ fn parts(world: &SimWorld, path: &Path) -> Vec<(Range<u64>, Part)> {
     let mut parts = vec![(0..header, Part::LogHeader)];
     let mut at = header;
     let mut last = None;
-    while at < len {
+    while at < len && bytes[at as usize..].iter().any(|&byte| byte != 0) {
         let ends = Ends::decode_head(&bytes[at as usize..at as usize + 40], at).unwrap();
         let (body, length) = ends.body();
         parts.push((at..body, Part::FrameEnds));
@@ -227,6 +230,9 @@ fn parts(world: &SimWorld, path: &Path) -> Vec<(Range<u64>, Part)> {
         let from = ends.record_offsets()[0] as usize;
         last = Some(ends.record(&bytes[from..from + ends.record_len as usize]).unwrap());
         at = ends.end();
+    }
+    if at < len {
+        parts.push((at..len, Part::Zeros));
     }
     for run in last.unwrap().runs {
         let range = run.offset as usize..(run.offset + run.meta_len) as usize;
@@ -336,6 +342,7 @@ impl Tally {
             "entries of runs",
             "data log header",
             "data log",
+            "zeros behind commits",
         ]
         .into_iter()
         .find(|name| *name == part)
@@ -384,8 +391,8 @@ fn flip(
         reading.unlisted
     );
     let report = &reading.report;
-    if *part == Part::Board {
-        // A hint, of which nothing is lost: worth a note.
+    if matches!(part, Part::Board | Part::Zeros) {
+        // A hint, or room for commits: nothing is lost, and it is worth a note.
         assert!(report.ok(), "{at}: {:?}", report.damaged);
         assert!(report.notes.iter().any(|n| n.contains(&shown(path))), "{at}: {:?}", report.notes);
         return;
@@ -407,7 +414,7 @@ fn cut(world: &SimWorld, fields: &Fields, path: &Path, length: u64, part: &Part,
     world.overwrite(path, &content).unwrap();
     tally.add(part.name(), &reading);
     let report = &reading.report;
-    if *part == Part::Board {
+    if matches!(part, Part::Board | Part::Zeros) {
         assert!(reading.refused.is_empty() && reading.astray.is_empty(), "{at}");
         assert!(reading.unlisted.is_empty() && report.ok(), "{at}: {:?}", report.damaged);
         return;
@@ -450,6 +457,9 @@ fn any_changed_byte_is_noticed_and_costs_only_what_it_holds() {
         let parts = parts(&world, &path);
         for offset in 0..length {
             let part = part_at(&parts, offset);
+            if *part == Part::Zeros && !full() && offset % 16 != 0 {
+                continue;
+            }
             let masks: Vec<u8> =
                 if full() { (0..8).map(|bit| 1 << bit).collect() } else { vec![1 << random.below(8)] };
             masks.iter().for_each(|&mask| flip(&world, &fields, &path, offset, mask, part, &mut tally));

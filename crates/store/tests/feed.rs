@@ -28,7 +28,7 @@ fn world() -> (SimWorld, PathBuf, Vec<Ends>) {
             1 | 3 | 6 => flush_one(&store, &format!("run=a,variable=t,step={n}"), &[n; 20]),
             _ => flush_with_side(&store, n),
         }
-        begins.push(world.read(&files(&world, "logs")[0]).unwrap().len() as u64);
+        begins.push(commits(&world, &files(&world, "logs")[0]).len() as u64);
     }
     let log = files(&world, "logs")[0].clone();
     let bytes = world.read(&log).unwrap();

@@ -52,7 +52,7 @@ fn record(byte: u8) -> SideRecord {
 
 /// Side records of the last commit of the only log.
 fn last_side(world: &SimWorld) -> Vec<SideRecord> {
-    let bytes = world.read(&files(world, "logs")[0]).unwrap();
+    let bytes = commits(world, &files(world, "logs")[0]);
     let ends = Ends::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
     let at = ends.record_offsets()[0] as usize;
     let commit = ends.record(&bytes[at..at + ends.record_len as usize]).unwrap();

@@ -94,6 +94,8 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Writes at `offset`; returns how many bytes were written (may be fewer than given).
     /// Not to be used on a file opened with [`Disk::open_append`].
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize>;
+    /// As [`write_at`](Self::write_at), of parts that follow one another, by one call.
+    fn write_vectored_at(&self, parts: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize>;
     /// As [`write_at`](Self::write_at), for data that nobody will read soon: they need not stay in the
     /// page cache once they are written back.
     fn write_streaming(&self, data: &[u8], offset: u64) -> io::Result<usize> {
@@ -211,6 +213,25 @@ pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64
 /// Writes all of `data` at `offset`, repeating after short writes.
 pub fn write_all_at(file: &dyn DiskFile, data: &[u8], offset: u64) -> io::Result<()> {
     write_all(data, offset, |data, offset| file.write_at(data, offset))
+}
+
+/// As [`write_all_at`], of parts that follow one another, by one call where the system takes all of them.
+pub fn write_all_vectored_at(
+    file: &dyn DiskFile,
+    mut parts: &mut [io::IoSlice<'_>],
+    mut offset: u64,
+) -> io::Result<()> {
+    // Leading parts without bytes would look like a write of nothing.
+    io::IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        let n = file.write_vectored_at(parts, offset)?;
+        if n == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        io::IoSlice::advance_slices(&mut parts, n);
+        offset += n as u64;
+    }
+    Ok(())
 }
 
 /// As [`write_all_at`], by [`DiskFile::write_streaming`].

@@ -171,6 +171,13 @@ impl DiskFile for RealFile {
         Ok(retry_on_intr(|| rustix::io::pwrite(&self.file, data, offset))?)
     }
 
+    fn write_vectored_at(&self, parts: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        if self.mode == Mode::Append {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(retry_on_intr(|| rustix::io::pwritev(&self.file, parts, offset))?)
+    }
+
     fn write_streaming(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         if self.mode == Mode::Append || self.no_streaming.load(Ordering::Relaxed) {
             return self.write_at(data, offset);

@@ -1,6 +1,7 @@
 //! The journal of one store, as one handle has it: what this process writes, and the snapshots it reads.
 //!
 //! * here: opening, snapshots, and what goes into the next commit;
+//! * `commit`: flushes and decisions, and who waits for whom;
 //! * `transactions`: what becomes visible together, and who decides;
 //! * `ownership`: whose a dataset and a transaction are.
 //!
@@ -9,12 +10,14 @@
 //! * nothing is made on disk before the first commit, or before [`Journal::create`];
 //! * a forked child has a writer, a snapshot and locks of its own.
 
+mod commit;
 mod ownership;
 mod transactions;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
@@ -34,7 +37,7 @@ use crate::run::BlockCache;
 use crate::snapshot::{Look, Refresher, Snapshot};
 use crate::writer::create::{create_store, foreign_marker, read_marker};
 use crate::writer::linked::Existence;
-use crate::writer::{Encoded, Horizon, Writer};
+use crate::writer::{Horizon, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -82,7 +85,11 @@ pub struct Journal {
 struct State {
     files: Arc<Files>,
     refresher: Mutex<Refresher>,
+    /// How many reads have asked for a snapshot.
+    asked: AtomicU64,
     writer: Mutex<Writer>,
+    /// Told when a commit is over.
+    turn: Condvar,
     /// Encoded first levels that are claimed, or need no claim.
     claimed: Mutex<HashSet<Vec<u8>>>,
     /// Transactions that this process opened.
@@ -96,16 +103,18 @@ struct State {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout, options: &JournalOptions, existence: &Arc<Existence>) -> State {
+    fn new(env: &Env, layout: &Layout, options: &JournalOptions) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
         let sources = Sources::default();
-        let writer = Writer::new(env.clone(), layout.clone(), sources.clone(), existence.clone());
+        let writer = Writer::new(env.clone(), layout.clone(), sources.clone());
         let cache = Arc::new(BlockCache::default());
         State {
             refresher: Mutex::new(Refresher::new(env.clone(), files.clone(), cache)),
+            asked: AtomicU64::new(0),
             files,
             writer: Mutex::new(writer),
+            turn: Condvar::new(),
             claimed: Mutex::default(),
             begun: Mutex::default(),
             own_datasets: Mutex::default(),
@@ -130,7 +139,7 @@ impl Journal {
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let layout = Layout::new(root);
         let existence = Arc::new(Existence::default());
-        let state = State::new(&env, &layout, &options, &existence);
+        let state = State::new(&env, &layout, &options);
         let found = find_identity(&env, &layout, &state)?;
         if let Some(found) = &found {
             existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
@@ -216,14 +225,18 @@ impl Journal {
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout, &self.options, &self.existence))
+        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
     }
 
     /// The snapshot that a read of now sees.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
         match &self.pinned {
             Some(pinned) => Ok(pinned.clone()),
-            None => lock(&self.state().refresher).refresh(Look::Hints),
+            None => {
+                let state = self.state();
+                let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
+                lock(&state.refresher).refresh_for(ticket, &state.asked)
+            }
         }
     }
 
@@ -269,11 +282,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes an encoded value for the session's next commit.
-    pub fn take(&self, value: Encoded<'_>, transaction: Option<Id>) -> Result<()> {
-        lock(&self.state().writer).take(transaction, value, &|| Ok(self.identity()))
-    }
-
     /// Encoded keys that the session's next commit holds values for.
     pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
         lock(&self.state().writer).keys(transaction)
@@ -301,38 +309,15 @@ impl Journal {
     pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
         self.drain(transaction)?;
-        let state = self.state();
-        {
-            let mut writer = lock(&state.writer);
-            writer.check(transaction)?;
-            if !writer.has_work(transaction) {
-                return Ok(());
-            }
-        }
-        let (horizon, snapshot) = self.horizon()?;
+        let Some(flushed) = self.commit_session(transaction)? else { return Ok(()) };
         if let Some(id) = transaction {
-            self.check_open(id, None, &snapshot)?;
-        }
-        let flushed = {
-            let mut writer = lock(&state.writer);
-            for prefix in writer.datasets(transaction) {
-                self.check_owner(&prefix, &snapshot).inspect_err(|_| {
-                    lock(&state.own_datasets).remove(&prefix);
-                })?;
-            }
-            let claim = |levels: &BTreeSet<Vec<u8>>| self.claim_levels(levels);
-            writer.flush(transaction, horizon, &claim, &|| Ok(self.identity()))?
-        };
-        if let Some(flushed) = &flushed {
-            lock(&state.refresher).wrote(flushed.slot);
-        }
-        if let (Some(id), Some(_)) = (transaction, flushed) {
             // A decision may have been written meanwhile; then this flush is not part of it.
-            self.check_open(id, flushed, &*self.snapshot()?)?;
+            self.check_open(id, Some(flushed), &*self.snapshot()?)?;
         }
-        state.sources.alive().iter().for_each(|source| source.flushed(transaction));
+        self.state().sources.alive().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
+
     /// Forgets what a session took and did not flush.
     pub fn discard(&self, transaction: Option<Id>) -> Result<()> {
         self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
@@ -395,7 +380,7 @@ impl Journal {
         // What was lost before does not keep the rest from being flushed: there is no later call.
         let lost = self.check_lost(None);
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
-        lock(&self.state().writer).close();
+        self.close_writer();
         self.state().sources.alive().iter().for_each(|source| source.closed());
         match (lost, flushed) {
             (Err(lost), Err(e)) => Err(e.context(lost.message())),
@@ -421,8 +406,10 @@ impl Journal {
     }
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
-        let mut refresher = lock(&self.state().refresher);
-        let snapshot = refresher.refresh(Look::Hints)?;
+        let state = self.state();
+        let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut refresher = lock(&state.refresher);
+        let snapshot = refresher.refresh_for(ticket, &state.asked)?;
         self.check_versions(&snapshot)?;
         let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))

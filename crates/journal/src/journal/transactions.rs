@@ -115,8 +115,7 @@ impl Journal {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
         let covers = decision.covers.clone();
-        let written = lock(&self.state().writer).decide(decision, horizon, &|| Ok(self.identity()))?;
-        lock(&self.state().refresher).wrote(written.slot);
+        self.commit_decision(decision, horizon)?;
         if !ends {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::env::Stat;
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
 
@@ -35,13 +36,28 @@ pub struct LogView {
     pub decisions_damage: Option<String>,
     /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.
     pub mtime: i64,
-    /// Bytes of the file when it was looked at; beyond the last commit there may be a torn tail.
+    /// Bytes of the file when it was looked at; beyond the last commit there may be zeros or a torn tail.
     pub file_len: u64,
+    /// When that change time was seen first, by the monotonic clock.
+    pub changed: u64,
+    /// When all behind the last commit was looked at last.
+    pub searched: u64,
     /// Identity of the file.
     pub inode: u64,
 }
 
+/// A file that changed less than this long ago, nanoseconds, may change again without a new time.
+const FRESH: u64 = 2_000_000_000;
+
 impl LogView {
+    /// Whether the file is certainly what it was when all of it was looked at. Its length alone says nothing:
+    /// a writer may have zeros there, which it overwrites.
+    pub fn is_same(&self, stat: &Stat, whole: bool) -> bool {
+        let settled = stat.mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
+        (stat.inode, stat.len, stat.uid) == (self.inode, self.file_len, self.uid)
+            && (!whole || stat.len == self.ends.end() || settled)
+    }
+
     /// Checks that a record belongs behind `before`: sequences and stamps only grow.
     pub fn check_follows(before: &CommitRecord, record: &CommitRecord) -> Result<()> {
         if record.sequence > before.sequence && record.stamp > before.stamp {

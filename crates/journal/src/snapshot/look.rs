@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env};
+use fieldstone_core::env::{DiskFile, Env, Stat};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
@@ -51,15 +51,19 @@ pub struct Looker<'a> {
     pub boards: &'a Boards,
     /// The clock.
     pub now: i64,
+    /// The clock that never goes back.
+    pub monotonic: u64,
 }
 
 impl Looker<'_> {
-    /// Looks at a log of which `view` is known and of which its user says `slot`.
+    /// Looks at a log of which `view` is known and of which its user says `slot`. `whole`: also for what no slot
+    /// says.
     pub fn look(
         &self,
         writer: Id,
         slot: Option<&Slot>,
         view: Option<&Arc<LogView>>,
+        whole: bool,
         sealed: &mut HashMap<Id, (u64, u32)>,
     ) -> Result<Looked> {
         let path = self.files.layout().log(writer);
@@ -67,9 +71,7 @@ impl Looker<'_> {
         if !moved && let Some(view) = view {
             // Looked at by name: whatever stands there now.
             match self.env.disk.stat(&path) {
-                Ok(stat) if (stat.inode, stat.len, stat.uid) == (view.inode, view.file_len, view.uid) => {
-                    return Ok(Looked::Same);
-                }
+                Ok(stat) if view.is_same(&stat, whole) => return Ok(Looked::Same),
                 Err(e) if e.kind() != NotFound => return Err(Error::io("look at", &path, e)),
                 _ => {}
             }
@@ -121,7 +123,7 @@ impl Looker<'_> {
         };
         let start = view.map_or(header_len, |view| view.ends.end());
         let walker = Walker { file: &*file, path: &path, end };
-        let Some((ends, record)) = walker.last_commit(start, slot)? else {
+        let Some((ends, record)) = walker.last_commit(start, slot, !whole && view.is_some())? else {
             // Without a commit of our version, what says another one is no damaged header of ours.
             if header_damage.is_some()
                 && let Some(version) = foreign_version(&*file, &path, stat.len)?
@@ -129,7 +131,7 @@ impl Looker<'_> {
                 return Ok(Looked::Foreign(version));
             }
             return Ok(match view {
-                Some(view) => self.same(view, &stat),
+                Some(view) => self.same(view, &stat, whole),
                 None => Looked::Empty(stat.uid),
             });
         };
@@ -141,7 +143,7 @@ impl Looker<'_> {
         }
         if let Some(view) = view {
             if record.sequence <= view.record.sequence {
-                return Ok(self.same(view, &stat));
+                return Ok(self.same(view, &stat, whole));
             }
             LogView::check_follows(&view.record, &record)?;
         }
@@ -150,6 +152,7 @@ impl Looker<'_> {
             Some(e) => Some(e.message().to_owned()),
             None => view.and_then(|view| view.decisions_damage.clone()),
         };
+        let (changed, searched) = self.times(view.map(|view| &**view), &stat, whole);
         let runs = runs_of(self.files, self.cache, writer, &record, view.map(|view| &**view));
         Ok(Looked::Moved(Box::new(LogView {
             writer,
@@ -164,17 +167,25 @@ impl Looker<'_> {
             decisions_damage,
             mtime: stat.mtime,
             file_len: stat.len,
+            changed,
+            searched,
             inode: stat.inode,
         })))
     }
 
     /// A log without a new commit: its file may have changed all the same.
-    fn same(&self, view: &LogView, stat: &fieldstone_core::env::Stat) -> Looked {
-        if (stat.inode, stat.len, stat.uid) == (view.inode, view.file_len, view.uid) {
-            return Looked::Same;
-        }
-        let (uid, file_len, inode) = (stat.uid, stat.len, stat.inode);
-        Looked::Moved(Box::new(LogView { uid, file_len, inode, ..view.clone() }))
+    fn same(&self, view: &LogView, stat: &Stat, whole: bool) -> Looked {
+        let (uid, file_len, inode, mtime) = (stat.uid, stat.len, stat.inode, stat.mtime);
+        let (changed, searched) = self.times(Some(view), stat, whole);
+        Looked::Moved(Box::new(LogView { uid, file_len, inode, mtime, changed, searched, ..view.clone() }))
+    }
+
+    /// When a file's change time was seen first, and when all of it was looked at last.
+    fn times(&self, view: Option<&LogView>, stat: &Stat, whole: bool) -> (u64, u64) {
+        let known = view.filter(|view| view.mtime == stat.mtime && view.inode == stat.inode);
+        let changed = known.map_or(self.monotonic, |view| view.changed);
+        let searched = if whole { self.monotonic } else { known.map_or(0, |view| view.searched) };
+        (changed, searched)
     }
 
     fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&Arc<LogView>>) -> Looked {

@@ -4,6 +4,7 @@
 //! then the logs whose slots moved. Invariants:
 //! * a board is a hint, also by its silence: every log that is not closed is looked at by [`Look::All`], and
 //!   by any refresh a second after the last such look;
+//! * reads share a refresh only if it began after all of them did;
 //! * what this process wrote itself it knows without a board;
 //! * a log that is missing or shorter than its slot, or than it was, lost commits: that is kept in the
 //!   snapshot for as long as it lasts, so that reads can say so;
@@ -11,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -22,7 +24,7 @@ use super::boards::Boards;
 use super::claims::Claims;
 use super::folder::{Listing, list_if_changed};
 use super::look::{Looked, Looker, Store};
-use super::walker::read_header;
+use super::walker::{Walker, read_header};
 use super::{LogView, Loss, Problem, Snapshot, is_believed};
 use crate::files::Files;
 use crate::run::BlockCache;
@@ -76,6 +78,8 @@ pub struct Refresher {
     lags: Option<bool>,
     /// When every log was looked at last.
     looked: Option<u64>,
+    /// Up to which ticket reads were served by a refresh that began after they asked.
+    served: u64,
     current: Arc<Snapshot>,
 }
 
@@ -103,6 +107,7 @@ impl Refresher {
             store: None,
             lags: None,
             looked: None,
+            served: 0,
             current: Arc::new(Snapshot::empty()),
         }
     }
@@ -110,6 +115,18 @@ impl Refresher {
     /// Notes a commit of this process's writer, which is durable.
     pub fn wrote(&mut self, slot: Slot) {
         self.own.insert(slot.writer, slot);
+    }
+
+    /// The newest snapshot for whoever drew `ticket` from `asked` before he waited for the lock: of a refresh
+    /// that began after that. One that began earlier may lack what was flushed before he asked.
+    pub fn refresh_for(&mut self, ticket: u64, asked: &AtomicU64) -> Result<Arc<Snapshot>> {
+        if self.served >= ticket {
+            return Ok(self.current.clone());
+        }
+        let upto = asked.load(Ordering::SeqCst);
+        let snapshot = self.refresh(Look::Hints)?;
+        self.served = upto;
+        Ok(snapshot)
     }
 
     /// Looks at what moved and returns the newest snapshot.
@@ -139,13 +156,13 @@ impl Refresher {
         self.find_store(!writers.is_empty())?;
         let mut moved = false;
         for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
-            moved |= self.look(writer, now)?;
+            moved |= self.look(writer, now, all)?;
             moved |= self.read_header_again(writer)?;
         }
         // A header read just now may end a log that was looked at before.
         for writer in self.beyond_seal() {
             self.views.remove(&writer);
-            self.look(writer, now)?;
+            self.look(writer, now, true)?;
             moved = true;
         }
         self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
@@ -218,7 +235,7 @@ impl Refresher {
     }
 
     /// Looks at a log; whether it moved.
-    fn look(&mut self, writer: Id, now: u64) -> Result<bool> {
+    fn look(&mut self, writer: Id, now: u64, all: bool) -> Result<bool> {
         let slot = self.slot(writer).copied();
         let view = self.views.get(&writer).cloned();
         let looker = Looker {
@@ -228,8 +245,10 @@ impl Refresher {
             store: self.store.as_ref(),
             boards: &self.boards,
             now: self.env.clock.now(),
+            monotonic: now,
         };
-        let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), &mut self.sealed);
+        let whole = all || slot.is_none();
+        let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), whole, &mut self.sealed);
         let problem = |file: String, why: &str, damage| Problem { file, why: why.to_owned(), damage };
         let file = self.files.layout().shown(writer, 0);
         self.foreign.remove(&writer);
@@ -377,6 +396,15 @@ impl Refresher {
         let logs = self.views.values().map(|view| view.record.stamp);
         let stamps = logs.chain(self.boards.slots().filter_map(of_slot));
         stamps.filter(|stamp| is_believed(*stamp, now)).max().unwrap_or(0)
+    }
+
+    /// Bytes behind the last commit of a log that are no zeros: a frame being written, or torn.
+    pub fn tail(&self, log: &LogView) -> Result<u64> {
+        let path = self.files.layout().log(log.writer);
+        let file = self.files.get(log.writer, 0)?;
+        let end = file.stat().map_err(|e| Error::io("look at", &path, e))?.len;
+        let walker = Walker { file: &*file, path: &path, end };
+        Ok(walker.data_end(log.ends.end())?.saturating_sub(log.ends.end()))
     }
 
     /// What a log's own user says of it.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::env::read_exact_at;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
@@ -14,6 +14,11 @@ use crate::files::read_vec;
 
 /// Bytes read from the end of a log: enough for foot and record of all but a few commits.
 const TAIL: u64 = 4096;
+/// Bytes read at a time from the zeros behind the last commit.
+const ZEROS: u64 = 64 << 10;
+/// Zeros that may end a foot: all but one byte of its checksum.
+const FOOT_ZEROS: u64 = 3;
+
 /// Walks the frames of a log.
 pub struct Walker<'a> {
     /// The log.
@@ -131,14 +136,32 @@ impl Walker<'_> {
     /// A commit is whole if its body matches its checksum. That is not read again where the board
     /// vouches for the commit (its slot is written after the sync), nor for commits that another one
     /// follows (it was begun after their sync returned).
-    pub fn last_commit(&self, start: u64, slot: Option<&Slot>) -> Result<Option<(Ends, CommitRecord)>> {
+    ///
+    /// `trusting`: the commit that the slot names is taken for the last one; what its writer may have begun
+    /// since is not looked for. Otherwise nothing but zeros and torn frames may stand behind the result.
+    pub fn last_commit(
+        &self,
+        start: u64,
+        slot: Option<&Slot>,
+        trusting: bool,
+    ) -> Result<Option<(Ends, CommitRecord)>> {
         let vouched = |ends: &Ends| {
             slot.is_some_and(|s| s.sequence > ends.sequence || s.frame == ends.frame && s.hash == ends.hash)
         };
-        if let Some((ends, record)) = self.tail(start)?
-            && (vouched(&ends) || self.check_body(&ends).is_ok())
+        if let Some(slot) = slot.filter(|slot| trusting && slot.length <= self.end)
+            && let Some((ends, record)) = self.tail(start, slot.length)?
+            && (ends.frame, ends.hash) == (slot.frame, slot.hash)
         {
             return Ok(Some((ends, record)));
+        }
+        // From the end: one damaged head must not hide what was committed behind it. A foot may end in zeros.
+        let last = self.data_end(start)?;
+        for end in last..=self.end.min(last + FOOT_ZEROS) {
+            if let Some((ends, record)) = self.tail(start, end)?
+                && (vouched(&ends) || self.check_body(&ends).is_ok())
+            {
+                return Ok(Some((ends, record)));
+            }
         }
         // No foot at the end: a torn tail, or a frame being written. Step forward from what is sure.
         let mut at = start;
@@ -164,14 +187,42 @@ impl Walker<'_> {
         Ok(None)
     }
 
-    /// The commit whose foot ends the log, if one does.
-    pub fn tail(&self, start: u64) -> Result<Option<(Ends, CommitRecord)>> {
-        if self.end < start.saturating_add((HEAD + FOOT) as u64) {
+    /// Where the zeros begin that end the log; `start` where all behind it are zeros. What its writer cuts off
+    /// meanwhile was zeros.
+    pub fn data_end(&self, start: u64) -> Result<u64> {
+        let (mut end, mut step) = (self.end, TAIL);
+        let mut buffer = Vec::new();
+        while end > start {
+            let from = end - step.min(end - start);
+            buffer.resize((end - from) as usize, 0);
+            let mut filled = 0;
+            while filled < buffer.len() {
+                let read = self.file.read_at(&mut buffer[filled..], from + filled as u64);
+                match read.map_err(|e| Error::io("read", self.path, e))? {
+                    0 => break,
+                    n => filled += n,
+                }
+            }
+            if let Some(last) = buffer[..filled].iter().rposition(|&byte| byte != 0) {
+                return Ok(from + last as u64 + 1);
+            }
+            (end, step) = (from, ZEROS);
+        }
+        Ok(start)
+    }
+
+    /// The commit whose foot ends at `end`, if one does.
+    fn tail(&self, start: u64, end: u64) -> Result<Option<(Ends, CommitRecord)>> {
+        if end < start.saturating_add((HEAD + FOOT) as u64) {
             return Ok(None);
         }
-        let length = TAIL.min(self.end - start);
-        let bytes = self.read(self.end - length, length)?;
-        let Ok(ends) = Ends::decode_foot(&bytes[bytes.len() - FOOT..], self.end) else { return Ok(None) };
+        let length = TAIL.min(end - start);
+        let bytes = match self.read(end - length, length) {
+            // Cut off by its writer meanwhile.
+            Err(e) if e.kind() == ErrorKind::Corrupt => return Ok(None),
+            outcome => outcome?,
+        };
+        let Ok(ends) = Ends::decode_foot(&bytes[bytes.len() - FOOT..], end) else { return Ok(None) };
         if ends.frame < start {
             return Ok(None);
         }

@@ -19,6 +19,8 @@ use super::shared::Shared;
 /// Fields in the order they were archived.
 #[derive(Debug, Default)]
 pub struct Batch {
+    /// Its place in the order of this writer's batches.
+    pub number: u64,
     items: Vec<Option<Item>>,
     /// Items per key, for replacing what the same batch archived before.
     by_key: HashMap<Arc<[u8]>, Vec<usize>>,
@@ -49,7 +51,24 @@ struct Item {
     thread: ThreadId,
 }
 
+impl Item {
+    /// Whether it names bytes of the frame, counted from the payload's first byte.
+    fn is_in_frame(&self) -> bool {
+        !self.placed
+            && match &self.entry.location {
+                Location::Blocks { file, .. } => *file == 0,
+                Location::External(external) => external.file == 0,
+                _ => false,
+            }
+    }
+}
+
 impl Batch {
+    /// An empty batch with a number, which is greater than those of all earlier ones.
+    pub fn new(number: u64) -> Batch {
+        Batch { number, ..Batch::default() }
+    }
+
     /// Whether a flush would write nothing.
     pub fn is_empty(&self) -> bool {
         self.live == 0 && self.side.is_empty()
@@ -165,7 +184,6 @@ impl Batch {
     /// Takes a value whose payload stands at `offset` of a file.
     fn add(&mut self, file: u32, offset: u64, value: Encoded<'_>, placed: bool) {
         let Encoded { key, mut entry, size, blocks, payload, table, digest } = value;
-        entry.ordinal = self.items.len() as u64;
         entry.location = match entry.location {
             Location::None => {
                 let location = locate(file, offset, size, blocks, payload.len(), &table);
@@ -183,9 +201,17 @@ impl Batch {
             elsewhere => elsewhere,
         };
         let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
-        let same = self.by_key.entry(key.clone()).or_default();
+        let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
+        let thread = thread::current().id();
+        self.put(Item { key, dataset_end, entry, digest, placed, thread });
+    }
+
+    /// Takes an item behind all others.
+    fn put(&mut self, mut item: Item) {
+        item.entry.ordinal = self.items.len() as u64;
+        let same = self.by_key.entry(item.key.clone()).or_default();
         // A removal of one version leaves alone what is newer.
-        if entry.generation && !matches!(entry.location, Location::Removed { only: Some(_) }) {
+        if item.entry.generation && !matches!(item.entry.location, Location::Removed { only: Some(_) }) {
             // Nobody can ever see what the same commit replaces.
             for &i in same.iter() {
                 if let Some(old) = self.items[i].take() {
@@ -197,10 +223,30 @@ impl Batch {
         }
         same.push(self.items.len());
         self.live += 1;
-        self.raw_bytes = self.raw_bytes.saturating_add(entry.length);
-        let dataset_end = fieldstone_format::keys::level_ends(&key).map_or(key.len(), |ends| ends[0]);
-        let thread = thread::current().id();
-        self.items.push(Some(Item { key, dataset_end, entry, digest, placed, thread }));
+        self.raw_bytes = self.raw_bytes.saturating_add(item.entry.length);
+        self.items.push(Some(item));
+    }
+
+    /// Takes all of a later batch behind its own. `data`: the data log, where one of them has used it.
+    pub fn append(&mut self, mut later: Batch, data: Option<&mut DataLog>) -> Result<()> {
+        if let Some(data) = data
+            && (self.spilled || later.spilled)
+        {
+            self.move_to(data)?;
+            later.move_to(data)?;
+        }
+        let base = self.payload.len() as u64;
+        self.payload.append(&mut later.payload);
+        for mut item in later.items.into_iter().flatten() {
+            if item.is_in_frame() {
+                item.entry.location.shift(None, base);
+            }
+            self.put(item);
+        }
+        self.borrows |= later.borrows;
+        self.side.append(&mut later.side);
+        self.claims.append(&mut later.claims);
+        Ok(())
     }
 
     /// The index run of this batch, whose inline payload will stand at `base` of the log. `None` for a
@@ -215,13 +261,7 @@ impl Batch {
         let mut value = Vec::new();
         for item in items {
             value.clear();
-            let in_frame = !item.placed
-                && match &item.entry.location {
-                    Location::Blocks { file, .. } => *file == 0,
-                    Location::External(external) => external.file == 0,
-                    _ => false,
-                };
-            if in_frame {
+            if item.is_in_frame() {
                 let mut entry = item.entry.clone();
                 entry.location.shift(None, base);
                 entry.encode(&mut value);

@@ -33,7 +33,34 @@ pub struct DataLog {
     buffer: Vec<u8>,
     /// Whether the directory entry is durable.
     entered: bool,
+    /// Whether a write failed: what was collected then is lost, and nothing more is taken.
+    failed: bool,
     linked: Linked,
+}
+
+/// What is to be synced of a data log, without a lock on it.
+#[derive(Debug)]
+pub struct Unsynced {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    /// Bytes that are durable when the sync has returned.
+    upto: u64,
+    bytes: bool,
+    name: bool,
+}
+
+impl Unsynced {
+    /// Syncs the bytes, and the folder where the name is new.
+    pub fn sync(&self, env: &Env, layout: &Layout) -> Result<()> {
+        if self.bytes {
+            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
+        }
+        if self.name {
+            let folder = layout.data();
+            env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
+        }
+        Ok(())
+    }
 }
 
 impl DataLog {
@@ -51,6 +78,7 @@ impl DataLog {
             synced: 0,
             buffer,
             entered: false,
+            failed: false,
             linked: Linked::default(),
         })
     }
@@ -100,31 +128,36 @@ impl DataLog {
     }
 
     fn write_out(&mut self, bytes: &[u8]) -> Result<()> {
-        let failed = |e| Error::io("write", &self.path, e);
-        if self.written - self.synced < CACHED {
-            write_all_at(&*self.file, bytes, self.written).map_err(failed)?;
+        if self.failed {
+            let path = self.path.display();
+            return Err(Error::unavailable(format!("an earlier write to {path} failed")));
+        }
+        let cached = self.written - self.synced < CACHED;
+        let write = if cached { write_all_at } else { write_all_streaming };
+        if let Err(e) = write(&*self.file, bytes, self.written) {
+            self.failed = true;
+            return Err(Error::io("write", &self.path, e));
+        }
+        if cached {
             self.file.start_writeback(self.written, bytes.len() as u64);
-        } else {
-            write_all_streaming(&*self.file, bytes, self.written).map_err(failed)?;
         }
         self.written += bytes.len() as u64;
         Ok(())
     }
 
-    /// Writes and syncs all that was taken.
-    pub fn sync(&mut self, env: &Env, layout: &Layout) -> Result<()> {
+    /// Writes all that was taken; what is to be synced then.
+    pub fn unsynced(&mut self) -> Result<Unsynced> {
         self.write_buffer()?;
-        if self.written > self.synced {
-            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
-        }
-        if !self.entered {
-            let folder = layout.data();
-            env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
-            self.entered = true;
-        }
-        self.synced = self.written;
-        Ok(())
+        let (upto, bytes) = (self.written, self.written > self.synced);
+        Ok(Unsynced { path: self.path.clone(), file: self.file.clone(), upto, bytes, name: !self.entered })
     }
+
+    /// A sync has returned.
+    pub fn note_synced(&mut self, done: &Unsynced) {
+        self.synced = self.synced.max(done.upto);
+        self.entered = true;
+    }
+
     /// Whether the file was found gone.
     pub fn is_gone(&self) -> bool {
         self.linked.is_gone()

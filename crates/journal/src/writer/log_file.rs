@@ -1,12 +1,20 @@
 //! This writer's log: frames, syncs, and what happens when they fail.
+//!
+//! A file that grows costs the file system a transaction of its own with each sync. So a writer that flushes
+//! little and often writes zeros behind a frame, and puts the next frames there. Invariants:
+//! * zeros come with a commit, by its write and its sync: at most as many as the log holds then and
+//!   [`ZEROED_MAX`], none before the fourth small flush;
+//! * behind the last commit of a log there is nothing but zeros and what a failed or unfinished frame left;
+//! * a log that is closed ends with its last commit.
 
+use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env, write_all_at};
+use fieldstone_core::env::{DiskFile, Env, write_all_vectored_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{CommitRecord, FOOT, HEAD, LogHeader, Prepared, Section, encode_frame};
+use fieldstone_format::log::{CommitRecord, Ends, Envelope, FOOT, HEAD, LogHeader, Prepared, Section};
 use fieldstone_format::run::RunRef;
 use fieldstone_format::{Id, crc};
 
@@ -15,6 +23,14 @@ use super::live_runs::LiveRuns;
 use super::slot::BoardSlot;
 use crate::identity::{StoreIdentity, random_id};
 use crate::layout::Layout;
+
+/// Most zeros written at once.
+const ZEROED_MAX: u64 = 1 << 20;
+/// Longest frame of a small flush, and how many of them come before the first zeros.
+const SMALL: u64 = 64 << 10;
+const SMALL_BEFORE: u32 = 3;
+
+static ZEROS: [u8; ZEROED_MAX as usize] = [0; ZEROED_MAX as usize];
 
 /// What a flush did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +63,12 @@ pub struct LogFile {
     prepared: Vec<Prepared>,
     runs: LiveRuns,
     board: Option<BoardSlot>,
-    /// Whether a write was begun that did not become a commit.
-    torn: bool,
+    /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
+    space: u64,
+    /// Small flushes so far, up to [`SMALL_BEFORE`].
+    small: u32,
+    /// Length of a frame whose write was begun and which did not become a commit.
+    torn: Option<u64>,
 }
 
 impl LogFile {
@@ -84,7 +104,9 @@ impl LogFile {
             prepared: Vec::new(),
             runs: LiveRuns::default(),
             board: None,
-            torn: false,
+            space: 0,
+            small: 0,
+            torn: None,
         }
     }
 
@@ -118,6 +140,11 @@ impl LogFile {
         self.length + HEAD as u64
     }
 
+    /// Where the payload of the last frame stands.
+    pub fn last_payload(&self) -> u64 {
+        self.last_frame + HEAD as u64
+    }
+
     /// Appends a commit: one write, one sync; then the board. Unavailable where the log is gone from its
     /// place.
     pub fn append(
@@ -149,24 +176,25 @@ impl LogFile {
         record.previous = self.last_frame;
         record.previous_decision = self.last_decision;
         record.previous_side = self.last_side;
-        let body = [payload, merged.as_ref().map_or(&[], |m| m.bytes()), side].concat();
-        let (frame, hash) = encode_frame(self.length, &record, &body);
-        debug_assert!(frame.len() >= HEAD + FOOT);
-        self.torn = true;
-        if first {
-            let whole = [&self.header[..], &frame].concat();
-            write_all_at(&*file, &whole, 0)
-        } else {
-            write_all_at(&*file, &frame, self.length)
-        }
-        .and_then(|()| file.sync_data())
-        .map_err(|e| Error::io("write", &self.path, e))?;
+        let merged_bytes = merged.as_ref().map_or(&[][..], |m| m.bytes());
+        let Envelope { head, record: encoded, foot, ends } =
+            Envelope::new(self.length, &record, &[payload, merged_bytes, side]);
+        let zeros = self.zeros_behind(&ends);
+        let header = if first { &self.header[..] } else { &[] };
+        let parts = [header, &head, payload, merged_bytes, side, &encoded, &encoded, &foot, zeros];
+        self.torn = Some(ends.length);
+        let at = if first { 0 } else { self.length };
+        write_all_vectored_at(&*file, &mut parts.map(IoSlice::new), at)
+            .and_then(|()| file.sync_data())
+            .map_err(|e| Error::io("write", &self.path, e))?;
         if first {
             let folder = layout.logs();
             env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
         }
         self.linked.check(&*env.disk, &*file, &self.path)?;
-        self.torn = false;
+        self.torn = None;
+        self.space = self.space.max(ends.end() + zeros.len() as u64);
+        self.small = SMALL_BEFORE.min(self.small + u32::from(ends.length <= SMALL));
         self.sequence = record.sequence;
         self.last_frame = self.length;
         if record.decision.is_some() {
@@ -175,7 +203,7 @@ impl LogFile {
         if record.side_count > 0 {
             self.last_side = self.length;
         }
-        self.length += frame.len() as u64;
+        self.length = ends.end();
         self.prepared = record.prepared;
         if let Some(merged) = merged {
             self.runs.apply(merged);
@@ -187,13 +215,20 @@ impl LogFile {
             sequence: self.sequence,
             stamp: record.stamp,
             frame: self.last_frame,
-            hash,
+            hash: ends.hash,
             process: env.identity.process(),
             time: record.time,
         };
         self.last_slot = Some(slot);
         self.publish(env, layout, &slot);
         Ok(Flushed { writer: self.writer, sequence: self.sequence, slot })
+    }
+
+    /// The zeros that go behind a frame: none while it finds room in those there are.
+    fn zeros_behind(&self, ends: &Ends) -> &'static [u8] {
+        let busy = ends.length <= SMALL && self.small >= SMALL_BEFORE;
+        let most = if busy && ends.end() > self.space { ends.end().min(ZEROED_MAX) } else { 0 };
+        &ZEROS[..most as usize]
     }
 
     /// Writes the slot, on another board where the one before cannot be written or was replaced. The commit is
@@ -218,15 +253,14 @@ impl LogFile {
     /// frame left behind is made no frame, as far as the disk still takes writes.
     pub fn seal(mut self, env: &Env, layout: &Layout) -> Option<(Id, u64)> {
         let file = self.file.take()?;
-        if self.torn
+        if let Some(torn) = self.torn
             && let Ok(stat) = file.stat()
-            && stat.len > self.length
         {
             // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
-            let zeros = [0; HEAD];
-            let _ = file.write_at(&zeros, self.length);
-            let foot = [0; FOOT];
-            let _ = file.write_at(&foot, self.length.max(stat.len.saturating_sub(FOOT as u64)));
+            let ends = [(self.length, HEAD), (self.length + torn - FOOT as u64, FOOT)];
+            for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
+                let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
+            }
         }
         // A log without a commit ends behind its header: its first frame may have reached the disk.
         if let Some(mut slot) = self.last_slot {
@@ -236,8 +270,12 @@ impl LogFile {
         Some((self.writer, self.length))
     }
 
-    /// Marks the log as closed on the board.
+    /// Cuts the zeros behind the last commit, and marks the log as closed on the board.
     pub fn close(mut self, env: &Env, layout: &Layout) {
+        if let Some(file) = self.file.as_ref().filter(|_| self.space > self.length) {
+            // Where that fails, readers pass over them.
+            let _ = file.set_len(self.length);
+        }
         if let Some(mut slot) = self.last_slot {
             slot.closed = true;
             self.publish(env, layout, &slot);

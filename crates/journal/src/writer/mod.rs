@@ -1,7 +1,10 @@
 //! Writing: this process's own log, and nothing else.
 //!
+//! * here: what threads of this process share, under one lock that is never held across a sync;
+//! * `commit`: one commit, from a batch to the log; whoever makes it has the log to himself meanwhile;
 //! * `session`: one outside transactions, one for each transaction: what was archived and not yet
 //!   flushed (`batch`), and who is still to be told of what a failure took (`loss`);
+//! * `encoded`: a value as it is handed over;
 //! * `data_log`: where payloads beyond [`INLINE_MAX`] go as they come;
 //! * `log_file`: frames, syncs, sealing; `live_runs`: the index runs of the log and their merging;
 //! * `shared`: where bytes stand that later values may be equal to;
@@ -17,6 +20,7 @@
 //! * the stamp of a commit is greater than every stamp visible when its flush began.
 
 mod batch;
+mod commit;
 pub mod create;
 pub mod data_log;
 mod encoded;
@@ -28,40 +32,57 @@ mod session;
 mod shared;
 mod slot;
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
 use fieldstone_format::keys::key_text;
-use fieldstone_format::log::{CommitRecord, Decision, SideRecord};
-use fieldstone_format::run::CommitInfo;
-use fieldstone_format::{Id, log};
+use fieldstone_format::log::SideRecord;
 
-use create::create_store;
+pub use commit::{Commit, Flight, Horizon};
 use data_log::DataLog;
 pub use encoded::Encoded;
-use linked::Existence;
 pub use log_file::Flushed;
 use log_file::LogFile;
+use loss::Loss;
 use session::Session;
 use shared::Shared;
 
 use crate::identity::StoreIdentity;
 use crate::join::Sources;
 use crate::layout::Layout;
-use crate::snapshot::Snapshot;
 
 /// Payload up to which a flush is one write to the log.
 pub const INLINE_MAX: usize = 1 << 20;
 
-/// What a flush must know of the rest of the store.
-#[derive(Debug, Clone, Default)]
-pub struct Horizon {
-    /// The largest stamp anyone has published.
-    pub max_stamp: u64,
-    /// What was visible when the flush began: which transactions have ended.
-    pub snapshot: Option<Arc<Snapshot>>,
+/// What failed.
+#[derive(Debug, Clone, Copy)]
+pub enum Failed<'a> {
+    /// A session's value, with this encoded key, was being taken into the data log.
+    Value(Option<Id>, &'a [u8]),
+    /// The store was being made for a session.
+    Store(Option<Id>),
+    /// A session's flush.
+    Flush(Option<Id>),
+    /// A decision on a transaction, which belongs to no session.
+    Decision,
+}
+
+impl Failed<'_> {
+    fn session(&self) -> Option<Option<Id>> {
+        match self {
+            Failed::Value(session, _) | Failed::Store(session) | Failed::Flush(session) => Some(*session),
+            Failed::Decision => None,
+        }
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Failed::Value(_, key) => Some(key),
+            _ => None,
+        }
+    }
 }
 
 /// The writer of one process.
@@ -69,35 +90,45 @@ pub struct Horizon {
 pub struct Writer {
     env: Env,
     layout: Layout,
+    /// The store's identity, once this writer knows it to be there.
+    identity: Option<StoreIdentity>,
+    /// The log; absent before the first commit, and while a commit under way has it.
     log: Option<LogFile>,
+    /// The id of the log, wherever it is.
+    log_id: Option<Id>,
+    /// Whether a commit is under way.
+    busy: bool,
     data: Option<DataLog>,
     /// Logs of this writer that failed, with the lengths at which they end.
     sealed: Vec<(Id, u64)>,
     sessions: HashMap<Option<Id>, Session>,
+    /// The last commit of each session that has not ended here.
+    flushed: HashMap<Option<Id>, Flushed>,
+    /// Batches that were begun so far.
+    batches: u64,
     /// Who has side records for the sessions.
     sources: Sources,
-    /// Whether there is a store already.
-    existence: Arc<Existence>,
     last_stamp: u64,
     /// Places of values that were archived with a digest.
     shared: Shared,
 }
 
-/// What is done about encoded first levels before anything under them is committed.
-pub type Claim<'a> = &'a dyn Fn(&BTreeSet<Vec<u8>>) -> Result<()>;
-
 impl Writer {
     /// A writer without a log: the first commit makes one.
-    pub fn new(env: Env, layout: Layout, sources: Sources, existence: Arc<Existence>) -> Writer {
+    pub fn new(env: Env, layout: Layout, sources: Sources) -> Writer {
         Writer {
             env,
             layout,
+            identity: None,
             log: None,
+            log_id: None,
+            busy: false,
             data: None,
             sealed: Vec::new(),
             sessions: HashMap::new(),
+            flushed: HashMap::new(),
+            batches: 0,
             sources,
-            existence,
             last_stamp: 0,
             shared: Shared::default(),
         }
@@ -105,23 +136,33 @@ impl Writer {
 
     /// Fields archived and not yet flushed, over all sessions.
     pub fn unflushed(&self) -> u64 {
-        self.sessions.values().map(|session| session.batch.len() as u64).sum()
+        self.sessions.values().flat_map(Session::batches).map(|batch| batch.len() as u64).sum()
     }
 
-    /// Whether a session has anything to flush.
-    pub fn has_work(&self, session: Option<Id>) -> bool {
-        self.sessions.get(&session).is_some_and(|session| !session.batch.is_empty())
+    /// The number of the last batch of a session that waits for a flush.
+    pub fn waits_for(&self, session: Option<Id>) -> Option<u64> {
+        self.sessions.get(&session)?.waits_for()
     }
 
-    /// Encoded first levels of the keys in a session.
-    pub fn datasets(&self, session: Option<Id>) -> BTreeSet<Vec<u8>> {
-        self.sessions.get(&session).map(|session| session.batch.datasets()).unwrap_or_default()
+    /// Whether a session's batches up to a number are durable, or lost.
+    pub fn is_through(&self, session: Option<Id>, number: u64) -> bool {
+        self.sessions.get(&session).is_none_or(|session| session.is_through(number))
+    }
+
+    /// Whether a commit is under way.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// The last commit of a session that has not ended here.
+    pub fn flushed(&self, session: Option<Id>) -> Option<Flushed> {
+        self.flushed.get(&session).copied()
     }
 
     /// Encoded keys in a session.
     pub fn keys(&self, session: Option<Id>) -> Vec<Vec<u8>> {
-        let keys = |session: &Session| session.batch.keys().map(<[u8]>::to_vec).collect();
-        self.sessions.get(&session).map(keys).unwrap_or_default()
+        let batches = self.sessions.get(&session).into_iter().flat_map(Session::batches);
+        batches.flat_map(|batch| batch.keys().map(<[u8]>::to_vec)).collect()
     }
 
     /// Raises what a failure lost of a session and this thread has not heard of; once, but again and again
@@ -143,6 +184,7 @@ impl Writer {
     /// Forgets a session, which has ended.
     pub fn end(&mut self, session: Id) {
         self.sessions.remove(&Some(session));
+        self.flushed.remove(&Some(session));
         if let Some(log) = &mut self.log {
             log.settle(session);
         }
@@ -154,192 +196,105 @@ impl Writer {
         }
     }
 
+    fn session(&mut self, session: Option<Id>) -> &mut Session {
+        let batches = &mut self.batches;
+        self.sessions.entry(session).or_insert_with(|| {
+            *batches += 1;
+            Session::new(*batches)
+        })
+    }
+
     /// Takes catalog and graph changes of this thread for the next commit of a session. Without any it is
     /// noted that this thread is about to have some.
     pub fn take_side(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
-        let own = self.sessions.entry(session).or_default();
+        let own = self.session(session);
         own.note();
         own.batch.side.extend(records);
     }
 
     /// Takes such changes from where they were kept for whoever made them.
     pub fn take_drained(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
-        self.sessions.entry(session).or_default().batch.side.extend(records);
+        self.session(session).batch.side.extend(records);
     }
 
     /// Takes an encoded first level that the next commit of a session claims beside those of its fields.
     pub fn take_claim(&mut self, session: Option<Id>, level: Vec<u8>) {
-        let own = self.sessions.entry(session).or_default();
+        let own = self.session(session);
         own.note();
         own.batch.claims.insert(level);
     }
 
-    /// Catalog and graph changes that wait for the next commit of a session.
+    /// Catalog and graph changes that wait for a commit of a session.
     pub fn side(&self, session: Option<Id>) -> Vec<SideRecord> {
-        self.sessions.get(&session).map(|session| session.batch.side.clone()).unwrap_or_default()
+        let batches = self.sessions.get(&session).into_iter().flat_map(Session::batches);
+        batches.flat_map(|batch| batch.side.iter().cloned()).collect()
     }
 
-    /// Takes a prepared value; its payload is in memory or in the data log when this returns.
-    pub fn take(
-        &mut self,
-        session: Option<Id>,
-        value: Encoded<'_>,
-        identity: &dyn Fn() -> Result<StoreIdentity>,
-    ) -> Result<()> {
-        let own = self.sessions.entry(session).or_default();
+    /// Whether the store is known to be there: a log is begun only then.
+    pub fn is_ready(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// The store is there.
+    pub fn ready(&mut self, identity: StoreIdentity) {
+        self.identity = Some(identity);
+    }
+
+    /// Takes an encoded value, where it can be kept in memory; else it is given back.
+    pub fn take<'a>(&mut self, session: Option<Id>, value: Encoded<'a>) -> Option<Encoded<'a>> {
+        let place = value.digest.and_then(|digest| self.shared.find(digest));
+        let own = self.session(session);
         own.note();
         let batch = &mut own.batch;
-        if let Some(place) = value.digest.and_then(|digest| self.shared.find(digest)) {
+        if let Some(place) = place {
             batch.add_shared(value, place);
-            return Ok(());
+            return None;
         }
         if !batch.spilled() && batch.inline_len() + value.stored_len() <= INLINE_MAX {
             batch.add_inline(value);
-            return Ok(());
+            return None;
         }
-        let key = value.key.bytes.clone();
-        match self.spill(session, value, identity) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.fail(session, Some(&key), error)),
-        }
+        Some(value)
     }
 
-    fn spill(
-        &mut self,
-        session: Option<Id>,
-        value: Encoded<'_>,
-        identity: &dyn Fn() -> Result<StoreIdentity>,
-    ) -> Result<()> {
-        self.ready(identity)?;
-        let (Some(log), Some(own)) = (&self.log, self.sessions.get_mut(&session)) else {
-            return Err(Error::internal("the writer lost its log"));
-        };
-        let data = match &mut self.data {
-            Some(data) => data,
-            None => self.data.insert(DataLog::create(&self.env, &self.layout, log.writer(), 1)?),
+    /// Takes a value into the data log, with all that waited in memory. After an error the caller calls
+    /// [`fail`](Self::fail), when no commit is under way.
+    pub fn spill(&mut self, session: Option<Id>, value: Encoded<'_>) -> Result<()> {
+        let writer = self.log()?;
+        if self.data.is_none() {
+            self.data = Some(DataLog::create(&self.env, &self.layout, writer, 1)?);
+        }
+        let (Some(data), Some(own)) = (&mut self.data, self.sessions.get_mut(&session)) else {
+            return Err(Error::internal("a value is spilled that nobody took"));
         };
         own.batch.move_to(data)?;
         own.batch.add_spilled(value, data)
     }
 
-    /// Makes sure that there is a log to write to.
-    fn ready(&mut self, identity: &dyn Fn() -> Result<StoreIdentity>) -> Result<()> {
-        if self.log.is_none() {
-            let identity = create_store(&self.env, &self.layout, identity()?, &self.existence)?;
-            self.log = Some(LogFile::new(&self.env, &self.layout, &identity, &self.sealed));
+    /// The id of the log; one is begun where there is none.
+    fn log(&mut self) -> Result<Id> {
+        if let Some(id) = self.log_id {
+            return Ok(id);
         }
-        Ok(())
+        let identity =
+            self.identity.as_ref().ok_or_else(|| Error::internal("a log is begun before the store"))?;
+        let log = LogFile::new(&self.env, &self.layout, identity, &self.sealed);
+        let id = log.writer();
+        (self.log, self.log_id) = (Some(log), Some(id));
+        Ok(id)
     }
 
-    /// Flushes a session; `None` where it held nothing. What a failure lost before is raised first.
-    pub fn flush(
-        &mut self,
-        session: Option<Id>,
-        horizon: Horizon,
-        claim: Claim<'_>,
-        identity: &dyn Fn() -> Result<StoreIdentity>,
-    ) -> Result<Option<Flushed>> {
-        self.check(session)?;
-        if !self.has_work(session) {
-            return Ok(None);
-        }
-        // The folder in which claims are made is there once the log is. Who may not claim keeps the batch.
-        if let Err(error) = self.ready(identity) {
-            return Err(self.fail(session, None, error));
-        }
-        claim(&self.datasets(session))?;
-        match self.commit(session, None, horizon, identity) {
-            Ok(flushed) => {
-                if let Some(own) = self.sessions.get_mut(&session) {
-                    own.empty();
-                }
-                self.tidy(session);
-                Ok(Some(flushed))
-            }
-            Err(error) => Err(self.fail(session, None, error)),
-        }
-    }
-
-    /// Writes a decision on a transaction.
-    pub fn decide(
-        &mut self,
-        decision: Decision,
-        horizon: Horizon,
-        identity: &dyn Fn() -> Result<StoreIdentity>,
-    ) -> Result<Flushed> {
-        // A session of its own: what else is unflushed stays so.
-        let session = Some(Id::NONE);
-        self.sessions.remove(&session);
-        let outcome = self.commit(session, Some(decision), horizon, identity);
-        self.sessions.remove(&session);
-        outcome.map_err(|error| self.fail(session, None, error))
-    }
-
-    fn commit(
-        &mut self,
-        session: Option<Id>,
-        decision: Option<Decision>,
-        horizon: Horizon,
-        identity: &dyn Fn() -> Result<StoreIdentity>,
-    ) -> Result<Flushed> {
-        self.ready(identity)?;
-        let batch = &mut self.sessions.entry(session).or_default().batch;
-        let (time, user) = (self.env.clock.now(), self.env.identity.uid());
-        let stamp = self
-            .last_stamp
-            .max(horizon.max_stamp)
-            .checked_add(1)
-            .ok_or_else(|| Error::internal("stamps are used up"))?
-            .max(u64::try_from(time).unwrap_or(0));
-        let Some(log) = &mut self.log else { return Err(Error::internal("the writer lost its log")) };
-        let mut record = CommitRecord {
-            sequence: log.next_sequence(),
-            stamp,
-            time,
-            transaction: session.filter(|id| *id != Id::NONE),
-            prepared: log
-                .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
-            fields: batch.len() as u64,
-            bytes: batch.raw_bytes(),
-            side_count: batch.side.len() as u64,
-            decision,
-            ..CommitRecord::default()
-        };
-        if let Some(id) = record.transaction {
-            log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
-        }
-        if let Some(data) = &mut self.data {
-            if batch.spilled() {
-                data.sync(&self.env, &self.layout)?;
-            }
-            if batch.is_bound() {
-                data.check(&self.env)?;
-            }
-            record.data_logs.push((data.number(), data.synced()));
-        }
-        let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
-        let base = log.payload_offset();
-        let payload = batch.inline_payload();
-        let run = batch.index_run(base, info)?;
-        let side = log::encode_side(&batch.side);
-        let flushed = log.append(&self.env, &self.layout, record, payload, run, &side)?;
-        self.last_stamp = stamp;
-        batch.tell(base, &mut self.shared);
-        Ok(flushed)
-    }
-
-    /// After a failure: seals the log, drops what a session cannot flush any more, with the value that was
-    /// just being taken, and says what the call is to raise. Batches of other sessions that name bytes of
-    /// the failed files are dropped as well, and their users told by their next calls; the others go into
-    /// the next log.
-    fn fail(&mut self, session: Option<Id>, taking: Option<&[u8]>, error: Error) -> Error {
+    /// After a failure, while no commit is under way: seals the log, drops what cannot be flushed any more, and
+    /// says what the call is to raise. Batches that name bytes of the failed files are dropped as well, and
+    /// their users told by their next calls; the others go into the next log.
+    pub fn fail(&mut self, what: Failed<'_>, error: Error) -> Error {
         let data = self.data.take();
+        (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
             if log.is_gone() || data.is_some_and(|data| data.is_gone()) {
                 // What was flushed before is gone as well: nothing is committed without it.
                 for part in log.prepared(|_| false) {
-                    let own = self.sessions.entry(Some(part.transaction)).or_default();
-                    own.lose_prepared(&error);
+                    self.session(Some(part.transaction)).lose_prepared(&error);
                 }
             }
             self.sealed.extend(log.seal(&self.env, &self.layout));
@@ -350,16 +305,20 @@ impl Writer {
         let side = |id| sources.iter().flat_map(|source| source.lost(id)).collect();
         let mut robbed = Vec::new();
         for (&id, other) in &mut self.sessions {
-            if id != session && other.batch.is_bound() {
-                robbed.push((id, other.lose(id, false, None, side(id), &error)));
+            if what.session() != Some(id) && other.batch.is_bound() {
+                robbed.push((id, other.lose(id, false, false, None, side(id), &error)));
             }
         }
         robbed.retain(|(_, loss)| !loss.is_empty());
         robbed.sort_unstable_by_key(|(id, _)| *id);
-        let taking = taking.map(key_text);
-        let own =
-            self.sessions.entry(session).or_default().lose(session, true, taking, side(session), &error);
-        let error = own.told_by(error, &robbed);
+        let error = match what.session() {
+            Some(session) => {
+                let (all, taking) = (!matches!(what, Failed::Flush(_)), what.key().map(key_text));
+                let side = side(session);
+                self.session(session).lose(session, all, true, taking, side, &error).told_by(error, &robbed)
+            }
+            None => Loss::by(&error).told_by(error, &robbed),
+        };
         self.sessions.retain(|_, session| !session.is_idle());
         error
     }
@@ -369,7 +328,7 @@ impl Writer {
         if let Some(log) = self.log.take() {
             log.close(&self.env, &self.layout);
         }
-        self.data = None;
+        (self.data, self.log_id, self.identity) = (None, None, None);
         self.shared = Shared::default();
     }
 }

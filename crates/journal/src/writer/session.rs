@@ -2,13 +2,16 @@
 //! there, and who has not heard yet of what a failure took.
 //!
 //! There is one session outside of transactions, which all threads share, and one for each transaction.
-//! Invariants:
+//! A flush takes the whole batch: it is *in flight* until the commit is durable, while a new one collects what
+//! comes meanwhile. Invariants:
+//! * what is in flight counts as unflushed until it is committed;
 //! * what a failure drops is told by the call that failed, or else by the next flush of each thread that
 //!   had put something in, once; before that nothing of the session is flushed by that thread;
 //! * a transaction that lost something behind the back of those who use it is never committed by this
 //!   handle: it would be without a part of it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use fieldstone_core::{Error, Result};
@@ -16,16 +19,26 @@ use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use super::batch::Batch;
-use super::loss::Loss;
+use super::data_log::DataLog;
+use super::loss::{Keys, Loss};
+
+/// What waits for a flush, and the threads that put something in.
+#[derive(Debug, Default)]
+struct Waiting {
+    batch: Arc<Batch>,
+    threads: HashSet<ThreadId>,
+}
 
 /// A session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Session {
     /// What waits for the next flush.
     pub batch: Batch,
     /// Threads that put something into the batch, and which of them did last.
     threads: HashSet<ThreadId>,
     last: Option<ThreadId>,
+    /// What a commit under way holds.
+    flight: Option<Waiting>,
     /// Outside of transactions: what each of these threads lost and has not heard of.
     untold: HashMap<ThreadId, Loss>,
     /// What a transaction lost behind the back of those who use it.
@@ -33,6 +46,57 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session whose first batch has this number.
+    pub fn new(number: u64) -> Session {
+        Session {
+            batch: Batch::new(number),
+            threads: HashSet::new(),
+            last: None,
+            flight: None,
+            untold: HashMap::new(),
+            robbed: None,
+        }
+    }
+
+    /// What is unflushed, the older first.
+    pub fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.flight.iter().map(|flight| &*flight.batch).chain(Some(&self.batch))
+    }
+
+    /// The number of the last batch that holds anything.
+    pub fn waits_for(&self) -> Option<u64> {
+        let own = Some(self.batch.number).filter(|_| !self.batch.is_empty());
+        own.or(self.flight.as_ref().map(|flight| flight.batch.number))
+    }
+
+    /// Whether all batches up to a number are durable, or lost.
+    pub fn is_through(&self, number: u64) -> bool {
+        self.batches().all(|batch| batch.is_empty() || batch.number > number)
+    }
+
+    /// Takes the batch for a commit; `number`: of the batch that is collected next.
+    pub fn take_off(&mut self, number: u64) -> Arc<Batch> {
+        let batch = Arc::new(std::mem::replace(&mut self.batch, Batch::new(number)));
+        self.last = None;
+        self.flight = Some(Waiting { batch: batch.clone(), threads: std::mem::take(&mut self.threads) });
+        batch
+    }
+
+    /// What is in flight is durable.
+    pub fn landed(&mut self) {
+        self.flight = None;
+    }
+
+    /// Puts what is in flight back, before what has been collected since.
+    pub fn turn_back(&mut self, data: Option<&mut DataLog>) -> Result<()> {
+        let Some(flight) = self.flight.take() else { return Ok(()) };
+        self.threads.extend(flight.threads);
+        let batch = Arc::into_inner(flight.batch)
+            .ok_or_else(|| Error::internal("a batch is put back while a commit has it"))?;
+        let later = std::mem::replace(&mut self.batch, batch);
+        self.batch.append(later, data)
+    }
+
     /// Notes that this thread puts something in.
     pub fn note(&mut self) {
         let me = thread::current().id();
@@ -45,17 +109,17 @@ impl Session {
     /// Whether there is nothing to remember of it.
     pub fn is_idle(&self) -> bool {
         let waiting = !self.batch.is_empty() || !self.threads.is_empty();
-        !waiting && self.untold.is_empty() && self.robbed.is_none()
+        !waiting && self.flight.is_none() && self.untold.is_empty() && self.robbed.is_none()
     }
 
-    /// The batch is durable, or was given up.
-    pub fn empty(&mut self) {
-        self.batch = Batch::default();
+    /// Forgets the batch.
+    fn empty(&mut self) {
+        self.batch = Batch::new(self.batch.number);
         self.threads.clear();
         self.last = None;
     }
 
-    /// The caller forgets what it archived, and what was lost of it.
+    /// The caller forgets what it archived, and what was lost of it. What is in flight goes on.
     pub fn discard(&mut self) {
         self.empty();
         self.untold.remove(&thread::current().id());
@@ -80,29 +144,44 @@ impl Session {
         join(&mut self.robbed, Loss::by(why).of_prepared());
     }
 
-    /// Drops the batch for a failure, and leaves word for those who put something in. `told`: the call
-    /// that failed is one of this session, and tells its thread; `taking`: the key of a value that was just
-    /// being taken; `side`: records that were not in the batch yet. Returns what was lost, the keys of this
-    /// thread first.
+    /// Drops what is in flight for a failure, and the batch where that cannot be flushed any more or `all` is
+    /// to go, and leaves word for those who put something in. `told`: the call that failed is one of this
+    /// session, and tells its thread; `taking`: the key of a value that was just being taken; `side`: records
+    /// that were not in the batch yet. Returns what was lost, the keys of this thread first.
     pub fn lose(
         &mut self,
         id: Option<Id>,
+        all: bool,
         told: bool,
         taking: Option<String>,
         side: Vec<SideRecord>,
         why: &Error,
     ) -> Loss {
         let me = thread::current().id();
-        let threads: Vec<ThreadId> = self.threads.iter().filter(|&&id| !told || id != me).copied().collect();
-        let mut by_thread = self.batch.keys_by_thread();
+        let mut lost: Vec<Waiting> = self.flight.take().into_iter().collect();
+        if all || self.batch.is_bound() {
+            let number = self.batch.number;
+            let batch = Arc::new(std::mem::replace(&mut self.batch, Batch::new(number)));
+            lost.push(Waiting { batch, threads: std::mem::take(&mut self.threads) });
+            self.last = None;
+        }
+        let (mut threads, mut by_thread) = (HashSet::new(), HashMap::<ThreadId, Keys>::new());
+        let (mut others, mut records) = (Keys::default(), Vec::new());
+        for waiting in &lost {
+            threads.extend(waiting.threads.iter().filter(|&&id| !told || id != me).copied());
+            for (thread, keys) in waiting.batch.keys_by_thread() {
+                by_thread.entry(thread).or_default().join(keys);
+            }
+            others.join(waiting.batch.keys_of(|thread| thread != me));
+            records.extend(waiting.batch.side.iter().cloned());
+        }
         if let Some(key) = taking {
             by_thread.entry(me).or_default().add(|| key);
         }
-        let mut all = by_thread.get(&me).cloned().unwrap_or_default();
-        all.join(self.batch.keys_of(|thread| thread != me));
-        self.batch.side.extend(side);
-        let loss = Loss::by(why).of(all, &self.batch.side);
-        self.empty();
+        let mut keys = by_thread.get(&me).cloned().unwrap_or_default();
+        keys.join(others);
+        records.extend(side);
+        let loss = Loss::by(why).of(keys, &records);
         if loss.is_empty() || threads.is_empty() {
             return loss;
         }

@@ -21,15 +21,15 @@ pub fn dump(
     let mut lines = Vec::new();
     for log in &snapshot.logs {
         let header = &log.header;
+        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push(format!(
             "log {} by {}@{} process {}, {} bytes",
             files.layout().shown(log.writer, 0),
             header.user,
             header.host,
             header.process,
-            log.file_len
+            log.ends.end() + refresher.tail(log)?
         ));
-        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
         refresher.commits(log, |ends, outcome| {
             lines.push(match outcome {
                 Ok(record) => format!(

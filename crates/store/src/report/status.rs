@@ -63,7 +63,7 @@ pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &
         id: snapshot.logs.first().map(|log| log.header.store),
         format: FORMAT_VERSION,
         version: snapshot.version().encode(),
-        writers: snapshot.logs.iter().map(|log| writer(env, log, refresher.slot_of(log))).collect(),
+        writers: snapshot.logs.iter().map(|log| writer(env, log, refresher)).collect(),
         transactions,
         owners,
         problems: snapshot.problems.iter().map(|p| format!("{}: {}", p.file, p.why)).collect(),
@@ -81,18 +81,19 @@ fn state(env: &Env, log: &LogView, slot: Option<&Slot>) -> &'static str {
     }
 }
 
-fn writer(env: &Env, log: &LogView, slot: Option<&Slot>) -> WriterStatus {
+fn writer(env: &Env, log: &LogView, refresher: &Refresher) -> WriterStatus {
     let off = log.record.time.saturating_sub(log.mtime);
     WriterStatus {
         writer: log.writer,
         host: log.header.host.clone(),
         process: log.header.process,
         user: log.header.user.clone(),
-        state: state(env, log, slot),
+        state: state(env, log, refresher.slot_of(log)),
         commits: log.record.sequence,
         runs: log.runs.len() as u64,
         last_flush: log.record.time,
         clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
-        tail: log.file_len.saturating_sub(log.ends.end()),
+        // A log that is gone since has a problem of its own.
+        tail: refresher.tail(log).unwrap_or(0),
     }
 }

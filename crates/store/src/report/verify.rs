@@ -191,10 +191,11 @@ impl Check<'_> {
             let header = refresher.check_header(log);
             self.note(None, || name.clone(), header)?;
         }
-        if log.file_len > log.ends.end() {
+        // A log that is gone since has a problem of its own.
+        let tail = refresher.tail(log).unwrap_or(0);
+        if tail > 0 {
             self.report.notes.push(format!(
-                "{name}: {} bytes behind the last commit belong to no commit (being written, or torn)",
-                log.file_len - log.ends.end()
+                "{name}: {tail} bytes behind the last commit belong to no commit (being written, or torn)"
             ));
         }
         for &(number, length) in &log.record.data_logs {

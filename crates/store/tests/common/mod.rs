@@ -9,6 +9,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::log::{Ends, FOOT};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
@@ -29,6 +30,17 @@ pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
 /// A handle of a new process of a host.
 pub fn open(world: &SimWorld, host: &str) -> Store {
     open_in(&world.process(host), &Opening::default()).unwrap()
+}
+
+/// A log up to its last commit: what a writer that is open has behind it are zeros.
+pub fn commits(world: &SimWorld, log: &Path) -> Vec<u8> {
+    let mut bytes = world.read(log).unwrap();
+    let data = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+    let whole = |end: &usize| Ends::decode_foot(&bytes[end - FOOT..*end], *end as u64).is_ok();
+    // The foot itself may end in zeros.
+    let end = (data..=bytes.len().min(data + 3)).find(whole).unwrap();
+    bytes.truncate(end);
+    bytes
 }
 
 pub fn pairs(key: &str) -> Vec<(String, String)> {

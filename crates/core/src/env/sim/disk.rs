@@ -69,6 +69,7 @@ impl World {
         mut op: Op,
         effect: impl FnOnce(&mut State, &Caller, &mut Op, Effect) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.holds.pass(&op);
         let state = &mut *self.lock();
         let verdict = state.gate(&op)?;
         let caller = Caller {
@@ -172,6 +173,11 @@ impl DiskFile for SimFile {
                 })
             }
         }
+    }
+
+    fn write_vectored_at(&self, parts: &[io::IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        self.write_at(&whole, offset)
     }
 
     fn append(&self, data: &[u8]) -> io::Result<u64> {

@@ -34,18 +34,21 @@ mod crash;
 mod disk;
 mod faults;
 mod file;
+mod hold;
 mod journal;
 mod tamper;
 mod tree;
 mod weak;
 
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
+pub use hold::Hold;
 
 pub(in crate::env) use self::clock::Rng;
 use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};
 use self::faults::{Faults, Ignored};
 use self::file::lock;
+use self::hold::Holds;
 use self::tree::Tree;
 use self::weak::Weak;
 use super::{Env, Space, real};
@@ -118,13 +121,20 @@ impl State {
     }
 }
 
-/// The state behind its lock.
+/// The state behind its lock, and the calls that are held up before they take it.
 #[derive(Debug)]
-struct World(Mutex<State>);
+struct World {
+    state: Mutex<State>,
+    holds: Holds,
+}
 
 impl World {
+    fn new(state: State) -> World {
+        World { state: Mutex::new(state), holds: Holds::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+        lock(&self.state)
     }
 }
 
@@ -139,7 +149,7 @@ impl SimWorld {
     }
 
     fn of(state: State) -> SimWorld {
-        SimWorld(Arc::new(World(Mutex::new(state))))
+        SimWorld(Arc::new(World::new(state)))
     }
 
     /// An empty disk in memory without faults, with the real time, randomness and identity.
@@ -147,7 +157,7 @@ impl SimWorld {
     pub fn memory() -> Env {
         let uid = super::Identity::uid(&real::RealIdentity);
         let clock = real::RealClock::default();
-        let world = Arc::new(World(Mutex::new(State::new(0, false, uid))));
+        let world = Arc::new(World::new(State::new(0, false, uid)));
         let who = Who::Real { clock: clock.clone(), host: "memory".into() };
         Env {
             clock: Arc::new(clock),

@@ -1,0 +1,75 @@
+//! Calls that last: threads of a test meet while one of them is in the middle of a call.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Op, OpKind, SimWorld, World};
+
+/// Which calls are held up, and how many of them wait now.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    held: Mutex<Vec<Held>>,
+    moved: Condvar,
+}
+
+#[derive(Debug)]
+struct Held {
+    kind: OpKind,
+    part: String,
+    waiting: usize,
+}
+
+impl Holds {
+    fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find<'a>(held: &'a mut [Held], op: &Op) -> Option<&'a mut Held> {
+        let path = op.path.to_string_lossy();
+        held.iter_mut().find(|held| held.kind == op.kind && path.contains(&held.part))
+    }
+
+    /// Returns when the call is not held up any more.
+    pub(super) fn pass(&self, op: &Op) {
+        let mut held = self.lock();
+        let Some(own) = Holds::find(&mut held, op) else { return };
+        own.waiting += 1;
+        self.moved.notify_all();
+        while Holds::find(&mut held, op).is_some() {
+            held = self.moved.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Holds calls up until it is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    world: Arc<World>,
+    kind: OpKind,
+    part: String,
+}
+
+impl Hold {
+    /// Waits until so many calls are held up.
+    pub fn wait_for(&self, calls: usize) {
+        let holds = &self.world.holds;
+        let mut held = holds.lock();
+        while !held.iter().any(|h| h.kind == self.kind && h.part == self.part && h.waiting >= calls) {
+            held = holds.moved.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.world.holds.lock().retain(|held| held.kind != self.kind || held.part != self.part);
+        self.world.holds.moved.notify_all();
+    }
+}
+
+impl SimWorld {
+    /// Holds up calls of a kind on paths that contain `part`, until what this returns is dropped.
+    pub fn hold(&self, kind: OpKind, part: &str) -> Hold {
+        self.0.holds.lock().push(Held { kind, part: part.to_owned(), waiting: 0 });
+        Hold { world: self.0.clone(), kind, part: part.to_owned() }
+    }
+}

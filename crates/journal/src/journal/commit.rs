@@ -1,0 +1,209 @@
+//! Flushes and decisions: who waits for whom, and what is told to whom.
+//!
+//! One commit of a handle is under way at a time. A flush that finds one waits for it; when it is over, one of
+//! those who wait commits all that has been collected meanwhile, and the others return with it: flushes that
+//! wait at once are one commit and one sync. A transaction's flush has a commit of its own.
+//!
+//! Invariants:
+//! * no lock is held across a sync: others archive and read meanwhile;
+//! * the stamp and the owners are looked up when the batch is closed, so that they hold for everybody in it;
+//! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
+
+use std::sync::MutexGuard;
+
+use fieldstone_core::Error;
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::log::Decision;
+
+use super::{Journal, State, lock};
+use crate::writer::create::create_store;
+use crate::writer::{Commit, Encoded, Failed, Flight, Flushed, Horizon, Writer};
+
+/// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
+struct Turn<'a> {
+    state: &'a State,
+    /// The transaction that is flushed.
+    transaction: Option<Id>,
+    /// What is said of it where it fails.
+    failed: Failed<'static>,
+    flight: Option<Flight>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            let mut writer = lock(&self.state.writer);
+            writer.take_back(flight);
+            writer.fail(self.failed, Error::internal("a commit was broken off"));
+        }
+        self.state.turn.notify_all();
+    }
+}
+
+impl Journal {
+    /// Takes an encoded value for the session's next commit.
+    pub fn take(&self, value: Encoded<'_>, transaction: Option<Id>) -> Result<()> {
+        let state = self.state();
+        let key = value.key.bytes.clone();
+        let mut writer = lock(&state.writer);
+        let Some(value) = writer.take(transaction, value) else { return Ok(()) };
+        // The data log is one of a store that is there.
+        let mut writer = match self.make_ready(state, writer) {
+            Ok(writer) => writer,
+            Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Value(transaction, &key), e)),
+        };
+        match writer.spill(transaction, value) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(idle(state, writer).fail(Failed::Value(transaction, &key), e)),
+        }
+    }
+
+    /// Makes the store where this writer does not know it to be there, without the lock meanwhile.
+    fn make_ready<'a>(
+        &self,
+        state: &'a State,
+        mut writer: MutexGuard<'a, Writer>,
+    ) -> Result<MutexGuard<'a, Writer>> {
+        while !writer.is_ready() {
+            drop(writer);
+            let identity = create_store(&self.env, &self.layout, self.identity(), &self.existence)?;
+            writer = lock(&state.writer);
+            writer.ready(identity);
+        }
+        Ok(writer)
+    }
+
+    /// Commits what a session took; the session's last commit then, by whomever. `None` where there was nothing
+    /// to commit.
+    pub(super) fn commit_session(&self, session: Option<Id>) -> Result<Option<Flushed>> {
+        let state = self.state();
+        let mut writer = lock(&state.writer);
+        writer.check(session)?;
+        let Some(target) = writer.waits_for(session) else { return Ok(None) };
+        loop {
+            if writer.is_through(session, target) {
+                return Ok(writer.flushed(session));
+            }
+            if writer.is_busy() {
+                writer = wait(state, writer);
+                // What the commit that is over lost of this thread's is told before anything else is done.
+                writer.check(session)?;
+            } else if writer.is_ready() {
+                break;
+            } else {
+                writer = match self.make_ready(state, writer) {
+                    Ok(writer) => writer,
+                    Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Store(session), e)),
+                };
+            }
+        }
+        let flight = writer.begin(session, false)?;
+        drop(writer);
+        let failed = Failed::Flush(session);
+        let mut turn = Turn { state, transaction: session, failed, flight: Some(flight) };
+        let horizon = match self.admit(&turn) {
+            Ok(horizon) => horizon,
+            // Who may not write there keeps what he archived.
+            Err(e) => {
+                let mut writer = lock(&state.writer);
+                return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
+                    Ok(()) => Err(e),
+                    Err(lost) => Err(writer.fail(Failed::Store(session), lost)),
+                };
+            }
+        };
+        self.write(&mut turn, horizon, None).map(Some)
+    }
+
+    /// Writes a decision on a transaction.
+    pub(super) fn commit_decision(&self, decision: Decision, horizon: Horizon) -> Result<Flushed> {
+        let state = self.state();
+        let mut writer = idle(state, lock(&state.writer));
+        while !writer.is_ready() {
+            writer = idle(state, self.make_ready(state, writer)?);
+        }
+        let flight = writer.begin(None, true)?;
+        drop(writer);
+        let failed = Failed::Decision;
+        let mut turn = Turn { state, transaction: None, failed, flight: Some(flight) };
+        self.write(&mut turn, horizon, Some(decision))
+    }
+
+    /// Looks up what a commit must exceed, and whether its user may write to its datasets.
+    fn admit(&self, turn: &Turn<'_>) -> Result<Horizon> {
+        let (horizon, snapshot) = self.horizon()?;
+        if let Some(id) = turn.transaction {
+            self.check_open(id, None, &snapshot)?;
+        }
+        let datasets = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
+        for prefix in &datasets {
+            self.check_owner(prefix, &snapshot).inspect_err(|_| {
+                lock(&turn.state.own_datasets).remove(prefix);
+            })?;
+        }
+        self.claim_levels(&datasets)?;
+        Ok(horizon)
+    }
+
+    /// Writes the commit and tells the next snapshot of it; after a failure says what was lost.
+    fn write(&self, turn: &mut Turn<'_>, horizon: Horizon, decision: Option<Decision>) -> Result<Flushed> {
+        let state = turn.state;
+        let outcome = match &mut turn.flight {
+            Some(flight) => self.write_flight(state, flight, horizon, decision),
+            None => Err(Error::internal("a commit has nothing to write")),
+        };
+        match outcome {
+            Ok(flushed) => {
+                // Both at once: a read sees each record as unflushed, or as committed.
+                let mut refresher = lock(&state.refresher);
+                let mut writer = lock(&state.writer);
+                refresher.wrote(flushed.slot);
+                if let Some(flight) = turn.flight.take() {
+                    writer.finish(flight, flushed);
+                }
+                Ok(flushed)
+            }
+            Err(e) => {
+                let mut writer = lock(&state.writer);
+                if let Some(flight) = turn.flight.take() {
+                    writer.take_back(flight);
+                }
+                Err(writer.fail(turn.failed, e))
+            }
+        }
+    }
+
+    fn write_flight(
+        &self,
+        state: &State,
+        flight: &mut Flight,
+        horizon: Horizon,
+        decision: Option<Decision>,
+    ) -> Result<Flushed> {
+        let unsynced = lock(&state.writer).unsynced(flight)?;
+        if let Some(unsynced) = &unsynced {
+            unsynced.sync(&self.env, &self.layout)?;
+        }
+        let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
+        flight.write(&self.env, &self.layout, Commit { horizon, decision, data_logs })
+    }
+
+    /// Says that this handle writes no more, when no commit is under way.
+    pub(super) fn close_writer(&self) {
+        let state = self.state();
+        idle(state, lock(&state.writer)).close();
+    }
+}
+
+fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+    state.turn.wait(writer).unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Waits until no commit is under way.
+fn idle<'a>(state: &State, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+    while writer.is_busy() {
+        writer = wait(state, writer);
+    }
+    writer
+}

@@ -1,0 +1,162 @@
+//! One commit: from a batch to the log.
+//!
+//! Whoever makes a commit takes the log and the batch out of the writer ([`Writer::begin`]), works without
+//! its lock, and brings the log back ([`Writer::finish`], or [`Writer::fail`] after a failure). Nobody begins
+//! another commit meanwhile: a frame is begun only when the sync of the one before has returned.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::{self, CommitRecord, Decision};
+use fieldstone_format::run::CommitInfo;
+
+use super::Writer;
+use super::batch::Batch;
+use super::data_log::Unsynced;
+use super::log_file::{Flushed, LogFile};
+use crate::layout::Layout;
+use crate::snapshot::Snapshot;
+
+/// What a commit must know of the rest of the store.
+#[derive(Debug, Clone, Default)]
+pub struct Horizon {
+    /// The largest stamp anyone has published.
+    pub max_stamp: u64,
+    /// What was visible when the commit began: which transactions have ended.
+    pub snapshot: Option<Arc<Snapshot>>,
+}
+
+/// What a commit under way has taken out of the writer.
+#[derive(Debug)]
+pub struct Flight {
+    session: Option<Id>,
+    /// What is committed; nothing for a decision.
+    batch: Option<Arc<Batch>>,
+    log: LogFile,
+    /// The greatest stamp of this writer so far.
+    last_stamp: u64,
+}
+
+/// What is committed beside a batch.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// What others have published.
+    pub horizon: Horizon,
+    /// A decision on a transaction.
+    pub decision: Option<Decision>,
+    /// Numbers of data logs, and the lengths that are durable.
+    pub data_logs: Vec<(u32, u64)>,
+}
+
+impl Flight {
+    /// Encoded first levels that the commit writes to, or claims.
+    pub fn datasets(&self) -> BTreeSet<Vec<u8>> {
+        self.batch.as_ref().map(|batch| batch.datasets()).unwrap_or_default()
+    }
+
+    /// Writes the commit; it is durable when this returns.
+    pub fn write(&mut self, env: &Env, layout: &Layout, commit: Commit) -> Result<Flushed> {
+        let Commit { horizon, decision, data_logs } = commit;
+        let none = Arc::default();
+        let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
+        let (time, user) = (env.clock.now(), env.identity.uid());
+        let stamp = self
+            .last_stamp
+            .max(horizon.max_stamp)
+            .checked_add(1)
+            .ok_or_else(|| Error::internal("stamps are used up"))?
+            .max(u64::try_from(time).unwrap_or(0));
+        let mut record = CommitRecord {
+            sequence: log.next_sequence(),
+            stamp,
+            time,
+            transaction: self.session,
+            prepared: log
+                .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
+            fields: batch.len() as u64,
+            bytes: batch.raw_bytes(),
+            data_logs,
+            side_count: batch.side.len() as u64,
+            decision,
+            ..CommitRecord::default()
+        };
+        if let Some(id) = record.transaction {
+            log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
+        }
+        let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
+        let run = batch.index_run(log.payload_offset(), info)?;
+        let side = log::encode_side(&batch.side);
+        let flushed = log.append(env, layout, record, batch.inline_payload(), run, &side)?;
+        self.last_stamp = stamp;
+        Ok(flushed)
+    }
+}
+
+impl Writer {
+    /// Begins the commit of a session's batch; with `decides` one without a batch, outside of sessions.
+    pub fn begin(&mut self, session: Option<Id>, decides: bool) -> Result<Flight> {
+        self.log()?;
+        let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
+        self.busy = true;
+        let session = session.filter(|_| !decides);
+        let batch = (!decides).then(|| {
+            self.batches += 1;
+            let number = self.batches;
+            self.session(session).take_off(number)
+        });
+        Ok(Flight { session, batch, log, last_stamp: self.last_stamp })
+    }
+
+    /// What the commit's data logs have to sync before it is written; `None` where they hold nothing of it.
+    pub fn unsynced(&mut self, flight: &Flight) -> Result<Option<Unsynced>> {
+        match (&mut self.data, &flight.batch) {
+            (Some(data), Some(batch)) if batch.spilled() => data.unsynced().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The sync has returned: what the commit's record says of data logs.
+    pub fn data_logs(&mut self, flight: &Flight, synced: Option<&Unsynced>) -> Result<Vec<(u32, u64)>> {
+        let Some(data) = &mut self.data else { return Ok(Vec::new()) };
+        if let Some(synced) = synced {
+            data.note_synced(synced);
+        }
+        if flight.batch.as_ref().is_some_and(|batch| batch.is_bound()) {
+            data.check(&self.env)?;
+        }
+        Ok(vec![(data.number(), data.synced())])
+    }
+
+    /// Takes the log back, and the batch as well, which stays unflushed.
+    pub fn turn_back(&mut self, flight: Flight) -> Result<()> {
+        let Flight { session, batch, log, .. } = flight;
+        drop(batch);
+        (self.log, self.busy) = (Some(log), false);
+        match self.sessions.get_mut(&session) {
+            Some(own) => own.turn_back(self.data.as_mut()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the log back after a commit that is durable.
+    pub fn finish(&mut self, flight: Flight, flushed: Flushed) {
+        let Flight { session, batch, log, last_stamp } = flight;
+        if let Some(batch) = batch {
+            batch.tell(log.last_payload(), &mut self.shared);
+            if let Some(own) = self.sessions.get_mut(&session) {
+                own.landed();
+            }
+            self.tidy(session);
+            self.flushed.insert(session, flushed);
+        }
+        (self.log, self.busy, self.last_stamp) = (Some(log), false, last_stamp);
+    }
+
+    /// Takes the log back after a failure, as the log that failed; [`fail`](Self::fail) follows.
+    pub fn take_back(&mut self, flight: Flight) {
+        (self.log, self.busy) = (Some(flight.log), false);
+    }
+}
