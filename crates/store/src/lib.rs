@@ -1,6 +1,7 @@
 //! The field store: fields go in by key, become visible at a flush, and come out by request.
 //!
-//! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
+//! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
+//!   keeps.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!

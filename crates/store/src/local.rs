@@ -144,7 +144,7 @@ impl LocalStore {
     }
 }
 
-impl FieldStore for LocalStore {
+impl FieldAccess for LocalStore {
     fn url(&self) -> &str {
         &self.url
     }
@@ -234,10 +234,6 @@ impl FieldStore for LocalStore {
         self.remove_keys(named, options.transaction)
     }
 
-    fn version(&self) -> Result<String> {
-        Ok(self.journal.snapshot()?.version().encode())
-    }
-
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
         if !(1..=3).contains(&options.depth) {
             return Err(Error::invalid(format!("depth {} is not 1, 2 or 3", options.depth)));
@@ -295,6 +291,58 @@ impl FieldStore for LocalStore {
         read::axes(&self.journal.snapshot()?, self.select(request)?, options.transaction)
     }
 
+    fn version(&self) -> Result<String> {
+        Ok(self.journal.snapshot()?.version().encode())
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.journal.refresh()
+    }
+
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        self.journal.owner(level)
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.journal.claim(level, transaction)
+    }
+}
+
+impl Transactions for LocalStore {
+    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.flush(transaction)
+    }
+
+    fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.discard(transaction)
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.check_lost(transaction)
+    }
+
+    fn unflushed(&self) -> u64 {
+        self.journal.unflushed()
+    }
+
+    fn begin(&self) -> Result<Id> {
+        self.journal.begin()
+    }
+
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.journal.decide(transaction, commit)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.journal.abandon(transaction)
+    }
+
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        self.journal.decide_kinds(transaction, on, off)
+    }
+}
+
+impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
         report::stats(
             self.journal.env(),
@@ -338,62 +386,6 @@ impl FieldStore for LocalStore {
         )
     }
 
-    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
-        self.journal.owner(level)
-    }
-
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
-        self.journal.claim(level, transaction)
-    }
-
-    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
-        self.journal.take_side(records, transaction)
-    }
-
-    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        self.journal.pending_side(transaction)
-    }
-
-    fn feed(&self) -> Result<Feed> {
-        self.journal.feed()
-    }
-
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.flush(transaction)
-    }
-
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.discard(transaction)
-    }
-
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.check_lost(transaction)
-    }
-
-    fn unflushed(&self) -> u64 {
-        self.journal.unflushed()
-    }
-
-    fn refresh(&self) -> Result<()> {
-        self.journal.refresh()
-    }
-
-    fn begin(&self) -> Result<Id> {
-        self.journal.begin()
-    }
-
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.journal.decide(transaction, commit)
-    }
-
-    fn abandon(&self, transaction: Id) -> Result<()> {
-        self.journal.abandon(transaction)
-    }
-
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        self.journal.decide_kinds(transaction, on, off)
-    }
-
     fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         if !self.in_memory {
             return Err(Error::invalid(format!("the store at {} is in a folder", self.url))
@@ -404,6 +396,20 @@ impl FieldStore for LocalStore {
 
     fn close(&self) -> Result<()> {
         self.journal.close()
+    }
+}
+
+impl Joins for LocalStore {
+    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
+        self.journal.take_side(records, transaction)
+    }
+
+    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
+        self.journal.pending_side(transaction)
+    }
+
+    fn feed(&self) -> Result<Feed> {
+        self.journal.feed()
     }
 
     fn home(&self) -> Home {
