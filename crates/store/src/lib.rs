@@ -8,6 +8,7 @@
 //! Inside a [`LocalStore`]:
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
+//! * `field`: many fields at once;
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump.
 //!
@@ -17,6 +18,7 @@
 pub mod api;
 pub mod conformance;
 mod encode;
+mod field;
 pub mod local;
 mod read;
 mod report;
@@ -24,6 +26,7 @@ mod report;
 use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
 
 pub use api::FieldStore;
+pub use field::FieldsReader;
 pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
-pub use read::{Field, Fields, FieldsReader, Outline};
+pub use read::{Field, Fields, Outline};

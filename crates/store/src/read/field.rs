@@ -308,7 +308,7 @@ impl Field {
     }
 
     /// The one stored block that is the whole field as it is, where that is so.
-    pub(super) fn single_block(&self) -> Option<SingleBlock<'_>> {
+    pub(crate) fn single_block(&self) -> Option<SingleBlock<'_>> {
         let [part] = self.versions.live() else { return None };
         let entry = &part.entry;
         let Location::Blocks { file, offset, blocks: Blocks::Inline(blocks), .. } = &entry.location else {
@@ -323,7 +323,7 @@ impl Field {
     }
 
     /// Whether `next` stands right behind this field in the same file.
-    pub(super) fn is_followed_by(&self, next: &Field) -> bool {
+    pub(crate) fn is_followed_by(&self, next: &Field) -> bool {
         match (self.single_block(), next.single_block()) {
             (Some(a), Some(b)) => {
                 (a.writer, a.file, a.offset + a.block.stored) == (b.writer, b.file, b.offset)
@@ -334,7 +334,7 @@ impl Field {
 
     /// Reads fields, given with their lengths, that stand one behind the other, each a single block, by
     /// one read; a single field of any kind.
-    pub(super) fn read_group(group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read_group(group: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
         let Some((first, _)) = group.first() else { return Ok(()) };
         let Some(single) = first.single_block().filter(|_| group.len() > 1) else {
             return first.read_into(out);
@@ -366,7 +366,7 @@ impl Field {
 }
 
 /// A block that is a whole field.
-pub(super) struct SingleBlock<'a> {
+pub(crate) struct SingleBlock<'a> {
     writer: Id,
     file: u32,
     offset: u64,

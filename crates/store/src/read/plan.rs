@@ -11,13 +11,12 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::run::BlockCursor;
 
-use super::bulk::read_many;
 use super::field::Field;
 use super::lookup::lookup;
 use super::matcher::Matcher;
 use super::scan::Scan;
-use super::stream::FieldsReader;
 use super::versions::{Part, Versions};
+use crate::field::{FieldsReader, read_many};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
 use fieldstone_format::keys::{encode_key, level_ends};
@@ -341,7 +340,7 @@ impl Fields {
 
     /// Reads as many whole fields from `first` on as fit into `out`, up to a window's number; returns the
     /// index behind them and the bytes written.
-    pub(super) fn read_whole(&self, first: usize, out: &mut [u8]) -> Result<(usize, usize)> {
+    pub(crate) fn read_whole(&self, first: usize, out: &mut [u8]) -> Result<(usize, usize)> {
         let (mut at, mut batch) = (0, Vec::new());
         for index in first..self.len().min(first.saturating_add(WINDOW)) {
             let field = self.get(index)?;

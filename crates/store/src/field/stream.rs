@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use fieldstone_core::{Error, Result};
 
-use super::field::Field;
-use super::plan::Fields;
+use crate::read::Field;
+use crate::read::Fields;
 
 /// Reads fields one after another; seeks without reading what lies between.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct FieldsReader {
 }
 
 impl FieldsReader {
-    pub(super) fn new(fields: Fields) -> FieldsReader {
+    pub(crate) fn new(fields: Fields) -> FieldsReader {
         FieldsReader { fields, offsets: vec![0], position: 0, current: None }
     }
 

@@ -5,7 +5,7 @@ use std::thread;
 
 use fieldstone_core::Result;
 
-use super::field::Field;
+use crate::read::Field;
 
 /// Bytes of neighbouring fields that are fetched by one read: they stay in the processor's cache while
 /// they are checked.
