@@ -2,13 +2,13 @@
 //!
 //! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
 //!   keeps.
+//! * `field`: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
-//! * `field`: many fields at once;
 //! * `read`: from a request to entries, from entries to checked bytes;
 //! * `report`: verify, status, stats, dump.
 //!
@@ -26,7 +26,6 @@ mod report;
 use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
 
 pub use api::FieldStore;
-pub use field::FieldsReader;
+pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
-pub use read::{Field, Fields, Outline};

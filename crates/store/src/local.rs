@@ -20,6 +20,7 @@ use fieldstone_journal::snapshot::Snapshot;
 
 use crate::api::*;
 use crate::encode;
+use crate::field::{Field, Fields};
 use crate::read;
 use crate::report;
 
@@ -67,7 +68,7 @@ struct LastField {
     snapshot: Arc<Snapshot>,
     key: Vec<u8>,
     own: Option<Id>,
-    field: read::Field,
+    field: Field,
 }
 
 impl LocalStore {
@@ -222,14 +223,15 @@ impl FieldAccess for LocalStore {
         Ok(removed)
     }
 
-    fn remove_fields(&self, fields: &[read::Field], options: &RemoveOptions) -> Result<()> {
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
         self.journal.check_writable()?;
         let mut named = Vec::with_capacity(fields.len());
         for field in fields {
-            if field.root() != self.journal.layout().root() {
+            let id = field.id();
+            if id.store != self.journal.layout().root().as_os_str() {
                 return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
             }
-            named.push((field.encoded_key().to_vec(), Some(field.id())));
+            named.push((id.key.to_vec(), Some(id.entry)));
         }
         self.remove_keys(named, options.transaction)
     }
@@ -241,7 +243,7 @@ impl FieldAccess for LocalStore {
         Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options)?))
     }
 
-    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<read::Fields> {
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
         let selection = self.select(request)?;
         read::retrieve(
             self.journal.files(),
@@ -252,7 +254,7 @@ impl FieldAccess for LocalStore {
         )
     }
 
-    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<read::Field> {
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
         let exact = self.journal.schema().resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.journal.snapshot()?;
@@ -270,7 +272,7 @@ impl FieldAccess for LocalStore {
             if let Some(versions) = read::lookup(&snapshot, &key, options.transaction)? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
-                let field = read::Field::new(self.journal.files().clone(), snapshot.clone(), versions, false);
+                let field = read::LocalField::new(self.journal.files().clone(), snapshot.clone(), versions);
                 if many {
                     let (own, field) = (options.transaction, field.clone());
                     *self.last() = Some(LastField { snapshot, key, own, field });
@@ -281,7 +283,7 @@ impl FieldAccess for LocalStore {
         let found = get_by_request(self, key, options);
         let snapshot = self.journal.snapshot()?;
         let loss = match &found {
-            Ok(field) => snapshot.loss(&field.encoded_key()[..level_ends(field.encoded_key())?[0]]),
+            Ok(field) => snapshot.loss(&field.id().key[..level_ends(field.id().key)?[0]]),
             Err(_) => snapshot.losses.first(),
         };
         loss.map_or(found, |loss| Err(loss.error()))

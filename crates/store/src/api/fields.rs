@@ -18,7 +18,7 @@ use super::{
     ArchiveOptions, ExternalSpec, FieldSpec, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions,
     RetrieveOptions, Value,
 };
-use crate::read::{Field, Fields};
+use crate::field::{Field, Fields};
 
 /// Fields in by key, out by request.
 ///

@@ -55,6 +55,7 @@ use fieldstone_core::{Error, Result};
 
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
+pub use fieldstone_format::entry::EntryId;
 pub use fieldstone_format::log::SideRecord;
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
@@ -70,7 +71,7 @@ pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, Writer
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, Pairs, Seen, Value};
 
-use crate::read::Field;
+use crate::field::Field;
 
 /// A store of fields: all calls together. Whatever has them is one.
 pub trait FieldStore: FieldAccess + Transactions + Admin + Joins {}

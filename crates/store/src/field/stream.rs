@@ -4,8 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use fieldstone_core::{Error, Result};
 
-use crate::read::Field;
-use crate::read::Fields;
+use super::{Field, Fields};
 
 /// Reads fields one after another; seeks without reading what lies between.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub struct FieldsReader {
 }
 
 impl FieldsReader {
-    pub(crate) fn new(fields: Fields) -> FieldsReader {
+    pub(super) fn new(fields: Fields) -> FieldsReader {
         FieldsReader { fields, offsets: vec![0], position: 0, current: None }
     }
 

@@ -21,11 +21,11 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
-pub use field::{Field, Outline};
+pub use field::LocalField;
 pub use list::list;
 pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;
-pub use plan::{Fields, retrieve};
+pub use plan::retrieve;
 pub use scan::Scan;
 pub use versions::Part;
