@@ -95,12 +95,11 @@ pub fn retrieve(
             let mut matcher = Matcher::new(selection.clone());
             for key in keys {
                 let key = encode_key(&key).bytes;
+                let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
                 if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| strict) {
                     return Err(loss.error());
                 }
-                if let Some(versions) = lookup(snapshot, &key, own)?
-                    && let Some(rank) = matcher.rank(&key, &mut positions)?
-                {
+                if let Some(versions) = lookup(snapshot, &key, own)? {
                     check(&versions)?;
                     found.push((rank, keep(&versions, &mut complex)));
                 }
@@ -133,7 +132,7 @@ pub fn retrieve(
         window: Mutex::new(None),
     };
     let missing = plan.missing_count();
-    if strict && missing > 0 && !plan.selection.is_unconstrained() {
+    if strict && missing > 0 {
         let named = plan.missing(MISSING_NAMED).join("; ");
         let more = if missing > MISSING_NAMED as u64 {
             format!("; and {} more", missing - MISSING_NAMED as u64)
@@ -257,7 +256,7 @@ impl FieldsSource for Plan {
     }
 
     fn missing_count(&self) -> u64 {
-        if self.selection.is_unconstrained() {
+        if self.selection.lists_nothing() {
             return 0;
         }
         self.selection.count_listed().unwrap_or(u64::MAX).saturating_sub(self.ranks.len() as u64)
