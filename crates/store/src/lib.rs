@@ -4,6 +4,7 @@
 //!   keeps.
 //! * `field`: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
+//! * [`frontends`]: stores over other stores.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
@@ -19,6 +20,7 @@ pub mod api;
 pub mod conformance;
 mod encode;
 mod field;
+pub mod frontends;
 pub mod local;
 mod read;
 mod report;

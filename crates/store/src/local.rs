@@ -213,7 +213,7 @@ impl FieldAccess for LocalStore {
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
         self.journal.check_writable()?;
         let selection = self.select(request)?;
-        if selection.is_unconstrained() {
+        if selection.lists_nothing() {
             return Err(Error::invalid("a removal of everything was asked for")
                 .with_hint("name what is to go, such as run=a; step=* names all that have a step"));
         }
@@ -272,7 +272,7 @@ impl FieldAccess for LocalStore {
             if let Some(versions) = read::lookup(&snapshot, &key, options.transaction)? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
-                let field = read::LocalField::new(self.journal.files().clone(), snapshot.clone(), versions);
+                let field = read::LocalField::field(self.journal.files().clone(), snapshot.clone(), versions);
                 if many {
                     let (own, field) = (options.transaction, field.clone());
                     *self.last() = Some(LastField { snapshot, key, own, field });

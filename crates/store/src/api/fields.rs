@@ -25,6 +25,9 @@ use crate::field::{Field, Fields};
 /// Calls that write fail with `Denied` on a handle that only reads, or that reads an older version, and
 /// where the dataset is another user's; the error names him. Nothing that is refused leaves anything
 /// behind. Keys and requests that the schema does not take are `Invalid`, naming the keyword.
+///
+/// A request may be bound to others ([`Request::within`]): every call that takes one answers from what all of
+/// them select.
 pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// Where the store is, as it was opened: for messages.
     fn url(&self) -> &str;
@@ -74,7 +77,8 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     ///
     /// From the flush on their keys have no field, until one is archived again; what they held stays
     /// readable in older versions. All of them or none: `Denied`, and nothing removed, where one is in
-    /// another user's dataset. `Invalid` for a request that selects everything.
+    /// another user's dataset. `Invalid` for a request that lists no values and so means everything, also
+    /// where it is bound to others.
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64>;
 
     /// Removes these very versions of fields.

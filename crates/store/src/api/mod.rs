@@ -100,11 +100,16 @@ pub fn get_by_request<S: FieldAccess + ?Sized>(
     key: &Pairs<'_>,
     options: &ReadOptions,
 ) -> Result<Field> {
+    only_one(store, &key_request(key), options)
+}
+
+/// The request that a key is: each keyword with its one value.
+pub fn key_request(key: &Pairs<'_>) -> Request {
     let mut request = Request::new();
     for (keyword, value) in key {
         request.set(*keyword, Values::list([*value]));
     }
-    only_one(store, &request, options)
+    request
 }
 
 fn only_one<S: FieldAccess + ?Sized>(store: &S, request: &Request, options: &ReadOptions) -> Result<Field> {

@@ -31,7 +31,7 @@ pub struct LocalField {
 
 impl LocalField {
     /// The field that is visible among the versions of its key.
-    pub fn new(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: Versions) -> Field {
+    pub fn field(files: Arc<Files>, snapshot: Arc<Snapshot>, versions: Versions) -> Field {
         Field::new(Arc::new(LocalField { files, snapshot, versions }))
     }
 

@@ -201,7 +201,7 @@ impl Plan {
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }
-                let field = LocalField::new(self.files.clone(), self.snapshot.clone(), versions);
+                let field = LocalField::field(self.files.clone(), self.snapshot.clone(), versions);
                 Ok(if self.lenient { field.lenient() } else { field })
             })
             .collect()
