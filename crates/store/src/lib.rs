@@ -1,7 +1,10 @@
 //! The field store: fields go in by key, become visible at a flush, and come out by request.
 //!
-//! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
+//! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
+//!   keeps.
+//! * `field`: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
+//! * [`frontends`]: stores over other stores.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
@@ -17,6 +20,8 @@
 pub mod api;
 pub mod conformance;
 mod encode;
+mod field;
+pub mod frontends;
 pub mod local;
 mod read;
 mod report;
@@ -25,7 +30,7 @@ mod standing;
 use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
 
 pub use api::FieldStore;
+pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
-pub use read::{Field, Fields, FieldsReader, Outline};
 pub use standing::Standing;
