@@ -23,6 +23,7 @@ pub mod helper;
 mod ingest;
 mod open;
 pub mod outside;
+mod store;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -46,3 +47,4 @@ pub use ingest::{
     ingest_fdb, suggest_schema,
 };
 pub use open::{Mode, OpenOptions, init, open, open_in};
+pub use store::Store;

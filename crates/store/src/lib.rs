@@ -27,7 +27,7 @@ mod read;
 mod report;
 mod standing;
 
-use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
+use fieldstone_journal::{checkpoint, feed, files, home, layout, run, snapshot};
 
 pub use api::FieldStore;
 pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -50,7 +50,7 @@ pub struct LocalOptions {
 /// A store in a folder.
 #[derive(Debug)]
 pub struct LocalStore {
-    journal: Journal,
+    journal: Arc<Journal>,
     url: String,
     compression: Option<Compression>,
     /// Whether the store is in memory, and files outside are on another disk.
@@ -74,8 +74,7 @@ struct LastField {
 impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
-        let in_memory = options.outside.is_some();
-        let last = PerProcess::new(env.identity.clone(), Mutex::default());
+        let (url, compression) = (options.url.clone(), options.compression);
         let journal = JournalOptions {
             url: options.url.clone(),
             writable: options.writable,
@@ -86,8 +85,21 @@ impl LocalStore {
             outside: options.outside,
             native: options.native,
         };
-        let journal = Journal::open(env, folder, journal)?;
-        Ok(LocalStore { journal, url: options.url, compression: options.compression, in_memory, last })
+        let journal = Arc::new(Journal::open(env, folder, journal)?);
+        Ok(LocalStore::over(journal, url, compression))
+    }
+
+    /// The store whose journal is open already; `url` as the user gave it, and the compression where a call
+    /// does not say.
+    pub fn over(journal: Arc<Journal>, url: String, compression: Option<Compression>) -> LocalStore {
+        let last = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        let in_memory = journal.is_in_memory();
+        LocalStore { journal, url, compression, in_memory, last }
+    }
+
+    /// Its journal.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
     }
 
     /// Makes the store now, without a field: folders and marker, durable. Does nothing where it is there;
@@ -416,9 +428,5 @@ impl Joins for LocalStore {
 
     fn home(&self) -> Home {
         self.journal.home()
-    }
-
-    fn attach(&self, source: Weak<dyn SideSource>) {
-        self.journal.attach(source);
     }
 }

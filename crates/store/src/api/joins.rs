@@ -4,13 +4,11 @@
 //! is given the journal itself. Nothing but that store has them to give and nothing but the catalog uses
 //! them: no frontend does its own work by them, and one that shows only a part refuses them.
 
-use std::sync::Weak;
-
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
-use super::{Feed, Home, SideSource};
+use super::{Feed, Home};
 
 /// What a catalog beside the fields uses.
 pub trait Joins {
@@ -25,7 +23,4 @@ pub trait Joins {
 
     /// Where and what the store is.
     fn home(&self) -> Home;
-
-    /// Asks `source` for side records before every flush of this process's handle, for as long as it lives.
-    fn attach(&self, source: Weak<dyn SideSource>);
 }

@@ -60,7 +60,7 @@ pub use fieldstone_format::log::SideRecord;
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use crate::feed::{Commit, EntryChange, Feed, TransactionState};
-pub use crate::join::{Home, SideSource};
+pub use crate::home::Home;
 pub use crate::snapshot::Problem;
 pub use admin::Admin;
 pub use fields::FieldAccess;

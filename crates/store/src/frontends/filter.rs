@@ -40,7 +40,7 @@
 #![deny(clippy::missing_trait_methods)]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
@@ -313,6 +313,4 @@ impl Joins for FilterStore {
     fn home(&self) -> Home {
         self.beneath.home()
     }
-
-    fn attach(&self, _source: Weak<dyn SideSource>) {}
 }
