@@ -12,6 +12,8 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
+use std::sync::Arc;
+
 use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -41,7 +43,7 @@ pub const OWN: u64 = 1;
 pub const OWN_TRANSACTION: u64 = 2;
 
 /// What this handle has not flushed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Own {
     user: u32,
     all: Vec<SideRecord>,
@@ -49,6 +51,19 @@ struct Own {
 }
 
 impl Own {
+    fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.transaction.is_empty()
+    }
+
+    /// Whether these are the very records of another look, and perhaps more: none of those was flushed.
+    fn begins_with(&self, other: &Own) -> bool {
+        let begins = |more: &[SideRecord], few: &[SideRecord]| {
+            let same = |(a, b): (&SideRecord, &SideRecord)| Arc::ptr_eq(&a.bytes, &b.bytes);
+            more.len() >= few.len() && more.iter().zip(few).all(same)
+        };
+        begins(&self.all, &other.all) && begins(&self.transaction, &other.transaction)
+    }
+
     /// As commits of the log that nobody has.
     fn commits(&self) -> Vec<Commit> {
         let sides = [(OWN, &self.all), (OWN_TRANSACTION, &self.transaction)];
@@ -66,9 +81,11 @@ impl Own {
 }
 
 /// What a read sees.
-struct Moment {
+#[derive(Clone)]
+pub struct Moment {
     feed: Feed,
-    heads: Vec<(Id, u64)>,
+    /// The logs, each with its last commit.
+    pub heads: Vec<(Id, u64)>,
     own: Own,
     /// Whether nobody can give a newer feed.
     newest: bool,
@@ -78,12 +95,27 @@ impl Moment {
     fn of(feed: Feed, own: Own) -> Moment {
         Moment { heads: feed.heads(), feed, own, newest: false }
     }
+
+    /// Whether this handle has something that is not flushed.
+    pub fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
 }
 
 impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        self.at_a_moment(view, &mut |moment| {
+        self.look_from(self.moment(view)?, view, read)
+    }
+
+    /// As [`look`](Inner::look) at a moment that was taken before.
+    pub fn look_from<T>(
+        &self,
+        moment: Moment,
+        view: View,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<T> {
+        self.at_a_moment(moment, view, &mut |moment| {
             let place = self.place_for(&moment.heads)?;
             self.with_engine(&place, &mut |engine| self.look_at(engine, view, moment, read))
         })
@@ -91,8 +123,8 @@ impl Inner {
 
     /// As [`look`](Inner::look) at what all may see, but on the shared engine alone, which others may read
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
-    pub fn look_shared<T>(&self, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        self.at_a_moment(View::Synced, &mut |moment| {
+    pub fn look_shared<T>(&self, moment: Moment, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+        self.at_a_moment(moment, View::Synced, &mut |moment| {
             let place = self.place_for(&moment.heads)?;
             let work = &mut |engine: &mut Engine| self.look_at(engine, View::Synced, moment, read);
             self.with(&place, Patience::Full, work)
@@ -101,8 +133,12 @@ impl Inner {
 
     /// Does something with what the logs hold at a moment; of a later one where it gives nothing, because the
     /// engine has applied more than that.
-    fn at_a_moment<T>(&self, view: View, work: &mut dyn FnMut(&Moment) -> Result<Option<T>>) -> Result<T> {
-        let mut moment = self.moment(view)?;
+    fn at_a_moment<T>(
+        &self,
+        mut moment: Moment,
+        view: View,
+        work: &mut dyn FnMut(&Moment) -> Result<Option<T>>,
+    ) -> Result<T> {
         for _ in 0..ROUNDS {
             if let Some(value) = work(&moment)? {
                 return Ok(value);
@@ -155,27 +191,27 @@ impl Inner {
         Err(remade())
     }
 
-    /// What the logs hold and what this handle has not flushed, of one moment.
-    fn moment(&self, view: View) -> Result<Moment> {
-        let mut feed = self.store.feed()?;
-        let View::All(session) = view else { return Ok(Moment::of(feed, Own::default())) };
+    /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
+    pub fn moment(&self, view: View) -> Result<Moment> {
+        let View::All(session) = view else { return Ok(Moment::of(self.store.feed()?, Own::default())) };
         for _ in 0..ROUNDS {
-            let user = self.user();
-            let mut own = Own { user, all: self.store.pending_side(None)?, transaction: Vec::new() };
-            if session.is_some() {
-                own.transaction = self.store.pending_side(session)?;
-            }
-            if own.all.is_empty() && own.transaction.is_empty() {
+            let own = self.own(session)?;
+            let feed = self.store.feed()?;
+            // What another thread has flushed meanwhile must not be seen twice.
+            if own.is_empty() || self.own(session)?.begins_with(&own) {
                 return Ok(Moment::of(feed, own));
             }
-            // What another thread flushes now must not be seen twice.
-            let later = self.store.feed()?;
-            if later.heads() == feed.heads() {
-                return Ok(Moment::of(feed, own));
-            }
-            feed = later;
         }
-        Ok(Moment::of(feed, Own::default()))
+        Ok(Moment::of(self.store.feed()?, Own::default()))
+    }
+
+    /// What this handle has not flushed, outside of transactions and of one.
+    fn own(&self, session: Option<Id>) -> Result<Own> {
+        let transaction = match session {
+            Some(_) => self.store.pending_side(session)?,
+            None => Vec::new(),
+        };
+        Ok(Own { user: self.user(), all: self.store.pending_side(None)?, transaction })
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
