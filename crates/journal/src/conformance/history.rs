@@ -58,6 +58,19 @@ impl Dice {
     }
 }
 
+/// A store with one transaction and its decision.
+#[derive(Debug)]
+pub struct OneTransaction {
+    /// The store.
+    pub history: History,
+    /// The transaction.
+    pub transaction: Id,
+    /// The logs before it was decided.
+    pub prepared: Vec<(Id, u64)>,
+    /// Whether it was committed, not aborted.
+    pub committed: bool,
+}
+
 /// Gives side records for a commit. `heads`: the logs, each with the last commit made so far.
 pub type Side<'a> = &'a mut dyn FnMut(&mut Dice, &[(Id, u64)]) -> Vec<SideRecord>;
 
@@ -75,6 +88,56 @@ pub struct History {
 impl History {
     /// Some ten to forty commits of up to four processes; `shared`: of two users.
     pub fn random(dice: &mut Dice, shared: bool, side: Side<'_>) -> Result<History> {
+        let (world, mut history) = History::new(dice, shared)?;
+        for _ in 0..10 + dice.roll(30) {
+            world.advance(2_000_000_000);
+            let clock = dice.roll(7_200) as i64 - 3_600;
+            world.set_clock_offset(PROCESSES[dice.roll(4) as usize].0, clock * 1_000_000_000);
+            history.step(dice, side)?;
+            history.heads = history.journals[0].snapshot()?.heads();
+        }
+        for journal in &history.journals {
+            journal.discard(None)?;
+        }
+        history.look()?;
+        Ok(history)
+    }
+
+    /// One transaction that two processes joined, with a field at least, and its decision.
+    pub fn of_one_transaction(dice: &mut Dice, side: Side<'_>) -> Result<OneTransaction> {
+        let (_, mut history) = History::new(dice, false)?;
+        let [opener, joined, ..] = &history.journals[..] else {
+            return Err(Error::internal("there are not two processes"));
+        };
+        let (transaction, committed) = (opener.begin()?, !dice.one_in(4));
+        for _ in 0..1 + dice.roll(4) {
+            let journal = if dice.one_in(2) { opener } else { joined };
+            journal.take_side(side(dice, &history.heads), Some(transaction))?;
+            for _ in 0..dice.roll(3) {
+                journal.take(value(dice, &history.schema)?, Some(transaction))?;
+            }
+            journal.flush(Some(transaction))?;
+            history.heads = opener.snapshot()?.heads();
+        }
+        // Nothing removes the last one.
+        joined.take(field(dice, &history.schema)?, Some(transaction))?;
+        joined.flush(Some(transaction))?;
+        let prepared = opener.snapshot()?.heads();
+        opener.decide(transaction, committed)?;
+        history.transactions.push(transaction);
+        history.look()?;
+        Ok(OneTransaction { history, transaction, prepared, committed })
+    }
+
+    /// Looks at all logs.
+    fn look(&mut self) -> Result<()> {
+        self.journals[0].refresh()?;
+        self.heads = self.journals[0].snapshot()?.heads();
+        Ok(())
+    }
+
+    /// An empty store, and a handle of each process.
+    fn new(dice: &mut Dice, shared: bool) -> Result<(SimWorld, History)> {
         let world = SimWorld::new(dice.roll(u64::MAX));
         for (host, user) in PROCESSES {
             world.set_uid(host, if shared { user } else { 1 });
@@ -100,20 +163,8 @@ impl History {
         };
         let journals: Vec<Journal> =
             PROCESSES.iter().map(|(host, _)| open(world.process(host))).collect::<Result<_>>()?;
-        let mut history = History { journals, schema, env, transactions: Vec::new(), heads: Vec::new() };
-        for _ in 0..10 + dice.roll(30) {
-            world.advance(2_000_000_000);
-            let clock = dice.roll(7_200) as i64 - 3_600;
-            world.set_clock_offset(PROCESSES[dice.roll(4) as usize].0, clock * 1_000_000_000);
-            history.step(dice, side)?;
-            history.heads = history.journals[0].snapshot()?.heads();
-        }
-        for journal in &history.journals {
-            journal.discard(None)?;
-        }
-        history.journals[0].refresh()?;
-        history.heads = history.journals[0].snapshot()?.heads();
-        Ok(history)
+        let history = History { journals, schema, env, transactions: Vec::new(), heads: Vec::new() };
+        Ok((world, history))
     }
 
     /// One call of one process. What is refused, because it is another user's or ended, does not count.
@@ -185,27 +236,32 @@ impl History {
 
 /// A field or a removal under one of a few keys.
 fn value(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
+    let mut value = field(dice, schema)?;
+    if dice.one_in(4) {
+        (value.entry.location, value.entry.array) = (Location::Removed { only: None }, None);
+        value.entry.length = 0;
+    }
+    Ok(value)
+}
+
+/// A field under one of a few keys.
+fn field(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
     let key = schema.resolve(&[
         ("run", *dice.pick(&["a", "b"])),
         ("variable", *dice.pick(&["t", "u"])),
         ("step", *dice.pick(&["0", "1", "2"])),
         ("level", *dice.pick(&["1", "2"])),
     ])?;
-    let (array, location) = match dice.roll(4) {
-        0 => (None, Location::Removed { only: None }),
-        1 => (None, Location::None),
-        _ => {
-            let dtype = [DType::F8, DType::F4][dice.roll(2) as usize];
-            let shape = vec![1 + dice.roll(2)];
-            let fill = Some(dtype.default_fill());
-            let array = ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None };
-            (Some(array), Location::None)
-        }
-    };
+    let array = (!dice.one_in(3)).then(|| {
+        let dtype = *dice.pick(&[DType::F8, DType::F4]);
+        let shape = vec![1 + dice.roll(2)];
+        let fill = Some(dtype.default_fill());
+        ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None }
+    });
     let length = array.as_ref().map_or(0, |array| array.shape[0] * array.dtype.size() as u64);
     Ok(Encoded {
         key: encode_key(&key),
-        entry: Entry { commit: 0, ordinal: 0, generation: true, length, array, location },
+        entry: Entry { commit: 0, ordinal: 0, generation: true, length, array, location: Location::None },
         size: 0,
         blocks: Vec::new(),
         payload: (&[]).into(),

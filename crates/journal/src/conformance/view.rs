@@ -58,7 +58,7 @@ macro_rules! behaviours {
 
 behaviours! {
     any_order_of_logs, portions, each_commit_alone, applied_twice, made_anew, marks_stand_for_rows,
-    given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go,
+    given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
 }
 
 /// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
@@ -355,6 +355,36 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
             world.check(&mut **view)?;
         }
         assert_eq!(shown[0], shown[1], "laid over in another order");
+    }
+    Ok(())
+}
+
+/// What is prepared shows to nobody, but to who names its transaction; what is committed to everybody, and
+/// looks the same then; what is aborted never does.
+fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let told = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
+    let mut view = harness.open(0, &told.history)?;
+    let mut empty = harness.open(1, &told.history)?;
+    let pace = Pace::usual(&*told.history.env().clock);
+    let how = Following { wait: Wait::Yes, newest: false, pace };
+    let nothing = empty.dump()?;
+    let (feed, fields) = told.history.at(&told.prepared)?;
+    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
+    assert_eq!(view.dump()?, nothing, "what is prepared shows");
+    assert!(lay_over(&mut *view, &feed, &fields, Some(told.transaction), &[])?);
+    let laid = view.dump()?;
+    view.abort()?;
+    view.leave();
+    let (feed, fields) = told.history.at(told.history.heads())?;
+    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
+    if told.committed {
+        assert!(
+            !view.wants_entries() || laid != nothing,
+            "a field does not show to who names its transaction"
+        );
+        assert_eq!(view.dump()?, laid, "what is committed is not what was prepared");
+    } else {
+        assert_eq!(view.dump()?, nothing, "what is aborted shows");
     }
     Ok(())
 }
