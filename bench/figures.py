@@ -12,6 +12,7 @@ from commits_figures import COMMITS
 from container_figures import CONTAINER_DATA
 from creation_figures import CREATION
 from hits_figures import HITS
+from sharing_figures import SHARING
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
 _ARCHIVE_ROWS = (
@@ -282,6 +283,7 @@ FIGURES = (
     ),
     *CATALOG,
     *COMMITS,
+    *SHARING,
     *CREATION,
     *CONTAINER_DATA,
     *HITS,

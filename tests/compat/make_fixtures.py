@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import resource
 import shutil
@@ -219,6 +220,40 @@ def torn(path: str) -> Expected:
     return [(key("t", 0), b"kept"), (key("t", 1), b"kept too")]
 
 
+def killed(path: str, flushes: int) -> Expected:
+    """What a writer leaves that is killed after so many small flushes."""
+    values = [(key("t", step), bytes([step]) * 40) for step in range(flushes)]
+    child = os.fork()
+    if child == 0:
+        store = fst.open(path, schema="simulation")
+        for name, value in values:
+            store.archive(name, value)
+            store.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return values
+
+
+def zeroed(path: str) -> Expected:
+    """The log of a writer that was killed: zeros behind its last commit."""
+    values = killed(path, 9)
+    (log,) = Path(path, "logs").iterdir()
+    assert log.read_bytes().endswith(bytes(100))
+    return values
+
+
+def zeroed_head(path: str) -> Expected:
+    """The same without boards, and the head of a frame in the middle is damaged: what follows is there."""
+    values = killed(path, 9)
+    (log,) = Path(path, "logs").iterdir()
+    data = bytearray(log.read_bytes())
+    frames = [at for at in range(len(data)) if data[at : at + 4] == b"FSfr"]
+    data[frames[4] + 10] ^= 0xFF
+    log.write_bytes(data)
+    shutil.rmtree(Path(path, "boards"))
+    return values
+
+
 def sealed(path: str) -> Expected:
     """A write failed half way; the writer went on in a new log, whose header seals the old one."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -388,6 +423,8 @@ FIXTURES: dict[str, Callable[[str], Expected]] = {
         data_log,
         torn,
         sealed,
+        zeroed,
+        zeroed_head,
         values,
         removals,
         catalog,
@@ -397,6 +434,8 @@ FIXTURES: dict[str, Callable[[str], Expected]] = {
 
 # Long, yet of little content: kept as an archive.
 PACKED = {"data_log"}
+# Whose damage `verify` names, and nothing is lost by.
+DAMAGED = {"zeroed_head"}
 
 
 def describe(name: Key, value: Value) -> dict[str, object]:
@@ -418,6 +457,8 @@ def make(folder: Path, name: str) -> None:
     (folder / name).mkdir(parents=True)
     fields = [describe(*field) for field in FIXTURES[name](str(folder / name / "store"))]
     expected = {"about": FIXTURES[name].__doc__, "fields": fields}
+    if name in DAMAGED:
+        expected["damaged"] = True
     if name == "catalog":
         expected["catalog"] = catalog_expected()
         # The engine is no part of the format.

@@ -192,12 +192,12 @@ class Log(File):
         return vouched or crc32c(self.read(f.at + 40, f.length - 92 - 2 * f.size)) == f.body_crc
 
     def last(self) -> Frame | None:
-        last = self.frame(0, self.end)
-        if not last or not self.is_whole(last):
-            last, frame = None, self.frame(self.first, 0)
-            while frame:
-                last = frame if self.is_whole(frame) else last
-                frame = self.frame(frame.at + frame.length, 0)
+        end = len(os.pread(self.handle.fileno(), self.end, 0).rstrip(b"\0"))
+        last = next(filter(self.is_whole, filter(None, (self.frame(0, end + n) for n in range(4)))), None)
+        frame = None if last else self.frame(self.first, 0)
+        while frame:
+            last = frame if self.is_whole(frame) else last
+            frame = self.frame(frame.at + frame.length, 0)
         return last
 
     def commits(self, f: Frame | None) -> Iterator[tuple[Frame, tuple]]:

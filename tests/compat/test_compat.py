@@ -46,6 +46,11 @@ def expected(fixture: Path) -> dict[frozenset, dict]:
     return {frozenset(field["key"].items()): field for field in fields}
 
 
+def is_damaged(fixture: Path) -> bool:
+    """Whether `verify` has something to name there; it loses nothing."""
+    return json.loads((fixture / "expected.json").read_text()).get("damaged", False)
+
+
 def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
@@ -54,7 +59,7 @@ def check_reader(fixture: Path, store: Path) -> None:
     opened, wanted = reader.open_store(store), expected(fixture)
     found = {frozenset(json.loads(text).items()): text for text in opened.fields()}
     assert found.keys() == wanted.keys()
-    assert opened.verify() == []
+    assert bool(opened.verify()) == is_damaged(fixture)
     for key, field in wanted.items():
         entry = opened.fields()[found[key]][0]
         if not field["complete"]:
@@ -90,7 +95,7 @@ def test_the_reader_reads_every_fixture(fixture: Path, tmp_path: Path) -> None:
 def test_fieldstone_reads_every_fixture(fixture: Path, tmp_path: Path) -> None:
     wanted = expected(fixture)
     store = fst.open(str(unpack(fixture, tmp_path)), mode="r")
-    assert store.verify().ok
+    assert store.verify().ok != is_damaged(fixture)
     listed = {frozenset(dict(entry.key).items()): entry for entry in store.list()}
     assert listed.keys() == wanted.keys()
     for key, field in wanted.items():

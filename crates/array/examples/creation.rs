@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_array::container::define::{Definitions, DimColumn, Types, VarColumns};
-use fieldstone_array::container::enddef::{Defined, EnddefOptions, Phase, enddef};
+use fieldstone_array::container::enddef::{EnddefOptions, EnddefOutcome, Phase, enddef};
 use fieldstone_array::container::{Format, Strategy};
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::{Comm, FileMode, Team, single::SingleComm, threads};
@@ -90,7 +90,7 @@ fn arguments() -> std::result::Result<Arguments, Box<dyn StdError>> {
 }
 
 /// One rank's part.
-fn rank(comm: Arc<dyn Comm>, arguments: &Arguments, path: &Path) -> Result<Defined> {
+fn rank(comm: Arc<dyn Comm>, arguments: &Arguments, path: &Path) -> Result<EnddefOutcome> {
     let clock = Env::real().clock;
     let team = Team::new(comm);
     let (rank, ranks) = (team.rank() as u64, team.size() as u64);
@@ -125,20 +125,20 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
             rank(comm, &arguments, &path)
         }),
     };
-    let ranks = results.into_iter().collect::<Result<Vec<Defined>>>()?;
+    let ranks = results.into_iter().collect::<Result<Vec<EnddefOutcome>>>()?;
     println!("{}", json(&arguments, &ranks));
     Ok(())
 }
 
-fn json(arguments: &Arguments, ranks: &[Defined]) -> String {
+fn json(arguments: &Arguments, ranks: &[EnddefOutcome]) -> String {
     let phases = ranks[0].report.phases.iter().enumerate().map(|(at, phase)| {
         let all = ranks.iter().filter_map(|rank| rank.report.phases.get(at));
         let seconds = all.clone().map(|phase| phase.seconds).fold(0.0, f64::max);
         let peak = all.map(|phase| phase.peak_bytes).max().unwrap_or(0);
         format!("{{\"name\": \"{}\", \"seconds\": {seconds:.6}, \"peak_bytes\": {peak}}}", phase.name)
     });
-    let most = |of: fn(&Defined) -> u64| ranks.iter().map(of).max().unwrap_or(0);
-    let each = |of: fn(&Defined) -> u64| {
+    let most = |of: fn(&EnddefOutcome) -> u64| ranks.iter().map(of).max().unwrap_or(0);
+    let each = |of: fn(&EnddefOutcome) -> u64| {
         let list: Vec<String> = ranks.iter().map(|rank| of(rank).to_string()).collect();
         format!("[{}]", list.join(", "))
     };

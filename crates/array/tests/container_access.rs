@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_array::container::access::fill::write_shared;
 use fieldstone_array::container::access::{
-    Beyond, FillVar, Get, Put, Records, Selection, Target, get, get_all, put, put_all,
+    FillVar, Get, PastEnd, Put, Records, Selection, Target, get, get_all, put, put_all,
 };
 use fieldstone_array::container::{DimInfo, VarInfo};
 use fieldstone_core::env::comm::single::SingleComm;
@@ -38,7 +38,7 @@ fn in_memory() -> TeamFile {
 }
 
 fn target<'a>(file: &'a TeamFile, records: &'a Records) -> Target<'a> {
-    Target { file, version: Version::Cdf5, records, filled: None, beyond: Beyond::Zeros }
+    Target { file, version: Version::Cdf5, records, filled: None, past_end: PastEnd::Zeros }
 }
 
 fn doubles(values: &[f64]) -> Vec<u8> {
@@ -196,8 +196,8 @@ fn wrong_requests_are_named_and_nothing_of_the_call_is_written() {
     assert_eq!(records.get(), 2);
 
     let mut into = [0; 24];
-    let beyond = Selection::of(&[1, 0], &[2, 3]);
-    let read = Get { var: &record, selection: &beyond, into: &mut into, ty: NcType::Int };
+    let outside = Selection::of(&[1, 0], &[2, 3]);
+    let read = Get { var: &record, selection: &outside, into: &mut into, ty: NcType::Int };
     let error = get(&target, &mut [read]).unwrap_err();
     assert_eq!(error.message(), "variable `t`, dimension `d0`: index 2 is outside, there are 2 records");
 }
@@ -212,8 +212,8 @@ fn a_file_that_was_cut_is_corrupt_and_one_being_written_has_zeros() {
             let var = var(NcType::Int, &[len], 0, 0);
             file.set_len("len", Ok(there * 4 + 2))?;
             let selection = Selection::all(&[len]);
-            for beyond in [Beyond::Zeros, Beyond::Corrupt] {
-                let target = Target { beyond, ..target(&file, &records) };
+            for past_end in [PastEnd::Zeros, PastEnd::Corrupt] {
+                let target = Target { past_end, ..target(&file, &records) };
                 for collective in [false, true] {
                     let mut into = vec![7; len as usize * 4];
                     let mut gets =
@@ -221,7 +221,7 @@ fn a_file_that_was_cut_is_corrupt_and_one_being_written_has_zeros() {
                     let outcome =
                         if collective { get_all(&target, Ok(&mut gets)) } else { get(&target, &mut gets) };
                     file.team().barrier("read")?;
-                    if beyond == Beyond::Zeros {
+                    if past_end == PastEnd::Zeros {
                         outcome?;
                         assert!(into.iter().all(|byte| *byte == 0));
                         continue;

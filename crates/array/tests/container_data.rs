@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fieldstone_array::container::access::fill::write_shared;
 use fieldstone_array::container::access::{
-    Beyond, FillVar, Get, Put, Records, Selection, Target, get, get_all, put, put_all,
+    FillVar, Get, PastEnd, Put, Records, Selection, Target, get, get_all, put, put_all,
 };
 use fieldstone_array::container::{DimInfo, VarInfo};
 use fieldstone_core::Result;
@@ -210,7 +210,7 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
         version,
         records: &records,
         filled: is_filled.then_some(&filled[..]),
-        beyond: Beyond::Zeros,
+        past_end: PastEnd::Zeros,
     };
     for step in 0..steps {
         for var in &mut vars {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_array::container::define::Definitions;
-use fieldstone_array::container::enddef::{Defined, EnddefOptions, Indexing, MAX_SLOTS, enddef, plan};
+use fieldstone_array::container::enddef::{EnddefOptions, EnddefOutcome, Indexing, MAX_SLOTS, enddef, plan};
 use fieldstone_array::container::{Format, Strategy};
 use fieldstone_core::env::comm::{FileMode, Team, threads};
 use fieldstone_core::env::sim::SimWorld;
@@ -149,11 +149,11 @@ fn contents(disk: &Arc<dyn Disk>, path: &Path) -> Vec<u8> {
 }
 
 /// What one rank gets.
-type Outcome = (Defined, Header);
+type Outcome = (EnddefOutcome, Header);
 
 struct Made {
     bytes: Vec<u8>,
-    ranks: Vec<Defined>,
+    ranks: Vec<EnddefOutcome>,
     headers: Vec<Header>,
 }
 

@@ -241,3 +241,25 @@ fn a_read_that_is_asked_for_after_a_flush_sees_it() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_read_joins_no_refresh_that_began_before_it() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    let reader = open(&world, "b");
+    flush_one(&writer, &key("n0"), b"x");
+    reader.refresh().unwrap();
+    flush_one(&writer, &key("n1"), b"x");
+    // The first refresh has read the boards and is about to read the log.
+    let hold = world.hold(OpKind::OpenRead, ".log");
+    thread::scope(|scope| {
+        let first = scope.spawn(|| reader.version());
+        hold.wait_for(1);
+        flush_one(&writer, &key("n2"), b"x");
+        let second = scope.spawn(|| reader.list(&Request::new(), &ListOptions::default()).unwrap().count());
+        thread::sleep(std::time::Duration::from_millis(50));
+        drop(hold);
+        first.join().unwrap().unwrap();
+        assert_eq!(second.join().unwrap(), 3, "what was flushed before the read is there");
+    });
+}

@@ -195,3 +195,29 @@ fn a_failed_frame_within_zeros_is_made_none() {
         assert!(field(&reader, &key(7), None).is_err());
     }
 }
+
+#[test]
+fn a_foot_that_ends_in_zeros_is_found_from_the_end() {
+    let world = SimWorld::new(5);
+    world.set_tracing(false);
+    let store = writer(&world, 5);
+    let log = log(&world);
+    let second = {
+        let bytes = commits(&world, &log);
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"FSfr")).nth(1).unwrap() as u64
+    };
+    let mut tried = 0;
+    for step in 6..1500 {
+        flush_one(&store, &key(step), &step.to_le_bytes());
+        let bytes = commits(&world, &log);
+        if bytes.ends_with(&[0]) {
+            let image = world.fork_image();
+            let vandal = image.process("vandal");
+            files(&image, "boards").iter().for_each(|board| vandal.disk.unlink(board).unwrap());
+            image.flip(&log, second + 3, 0xff).unwrap();
+            assert_reads(&open(&image, "b"), step..=step);
+            tried += 1;
+        }
+    }
+    assert!(tried > 0, "no checksum ended in a zero");
+}

@@ -11,8 +11,8 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Names};
 
 use super::define::{DimColumn, Types, VarColumns};
-use super::file::{Container, whole};
-use super::model::{Metadata, VarInfo};
+use super::file::{Container, truncation};
+use super::model::{Metadata, VarInfo, record_offset, slab_len};
 
 /// Bytes that are copied at once.
 const PIECE: u64 = 4 << 20;
@@ -36,7 +36,7 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     let team = to.team();
     let source = from.metadata();
     let defined = source.and_then(|source| {
-        check_whole(from, &*source)?;
+        check_untruncated(from, &*source)?;
         if team.rank() == 0 {
             define_all(&*source, to)?;
         }
@@ -49,9 +49,9 @@ pub fn convert(from: &Container, to: &Container) -> Result<Converted> {
     team.agree("convert data", done)
 }
 
-/// Whether a container has all data that it tells of; see [`whole`].
-pub(super) fn check_whole(from: &Container, source: &dyn Metadata) -> Result<()> {
-    whole::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
+/// Whether a container has all data that it describes; see [`truncation`].
+pub(super) fn check_untruncated(from: &Container, source: &dyn Metadata) -> Result<()> {
+    truncation::check(source, &from.layout()?, source.numrecs()?, from.file()?.len()?)
 }
 
 /// Defines all that `source` has, in its order.
@@ -112,7 +112,7 @@ fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result
     let (vars, numrecs) = (source.counts()?.vars, source.numrecs()?);
     let part = |rank: u64| (u128::from(vars) * u128::from(rank) / u128::from(size)) as u64;
     let target = to.metadata()?;
-    let mut copy = Copy::new(from.file()?, to.file()?);
+    let mut copy = DataCopier::new(from.file()?, to.file()?);
     let (mut at, end) = (part(rank), part(rank + 1));
     while at < end {
         let limit = (end - at).min(BATCH as u64) as usize;
@@ -129,7 +129,7 @@ fn copy_share(from: &Container, to: &Container, source: &dyn Metadata) -> Result
 
 /// Copies variables from one file to another; neighbours that stay neighbours go together.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct DataCopier {
     from: TeamFile,
     to: TeamFile,
     /// Source, target, length of what is still to be copied.
@@ -141,12 +141,12 @@ pub(super) struct Copy {
     pub bytes: u64,
 }
 
-impl Copy {
-    pub fn new(from: TeamFile, to: TeamFile) -> Copy {
-        Copy { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
+impl DataCopier {
+    pub fn new(from: TeamFile, to: TeamFile) -> DataCopier {
+        DataCopier { from, to, pending: (0, 0, 0), slabs: Vec::new(), buffer: Vec::new(), bytes: 0 }
     }
 
-    /// Copies a fixed variable; keeps a record variable for [`records`](Copy::records).
+    /// Copies a fixed variable; keeps a record variable for [`records`](DataCopier::records).
     pub fn var(&mut self, old: &VarInfo, new: &VarInfo) -> Result<()> {
         let len = slab_len(old)?;
         if old.is_record() {
@@ -163,8 +163,8 @@ impl Copy {
         let slabs = std::mem::take(&mut self.slabs);
         for record in 0..if slabs.is_empty() { 0 } else { numrecs } {
             for [begin, stride, new_begin, new_stride, len] in &slabs {
-                let at = place(*begin, record, *stride)?;
-                self.part(at, place(*new_begin, record, *new_stride)?, *len)?;
+                let at = record_offset(*begin, record, *stride)?;
+                self.part(at, record_offset(*new_begin, record, *new_stride)?, *len)?;
             }
         }
         self.flush()
@@ -195,21 +195,4 @@ impl Copy {
         }
         Ok(())
     }
-}
-
-/// Bytes of a fixed variable, or of one record of a record variable.
-pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
-    let lens = var.dims.iter().filter(|dim| !dim.is_record).map(|dim| dim.len);
-    let len = lens.clone().try_fold(var.ty.size() as u64, |len, dim| len.checked_mul(dim));
-    let end = len.and_then(|len| var.begin.checked_add(len)).filter(|end| *end <= i64::MAX as u64);
-    match (len, end) {
-        (Some(len), Some(_)) => Ok(len),
-        _ => Err(Error::corrupt(format!("variable `{}` ends beyond the largest file", var.name))),
-    }
-}
-
-pub(super) fn place(begin: u64, record: u64, stride: u64) -> Result<u64> {
-    let at = record.checked_mul(stride).and_then(|at| at.checked_add(begin));
-    at.filter(|at| *at <= i64::MAX as u64)
-        .ok_or_else(|| Error::corrupt(format!("record {record} begins beyond the largest file")))
 }

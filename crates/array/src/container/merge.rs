@@ -16,9 +16,9 @@ use fieldstone_core::env::comm::threads::{self, Faults, MOST_RANKS};
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Error, Result};
 
-use super::convert::{Copy, check_whole, define_all, place, slab_len};
+use super::convert::{DataCopier, check_untruncated, define_all};
 use super::file::{Container, CreateOptions, Mode, VarRef};
-use super::model::{Counts, Metadata, VarInfo};
+use super::model::{Counts, Metadata, VarInfo, record_offset, slab_len};
 
 /// Variables that are looked at together.
 const BATCH: usize = 4096;
@@ -56,10 +56,10 @@ pub fn merge(files: &[PathBuf], target: &Path, env: &Env, options: &CreateOption
 /// Which file each rank stands for, as errors name ranks.
 fn ranks_text(files: &[PathBuf]) -> String {
     const FEW: usize = 8;
-    let told = files.iter().take(FEW).enumerate();
-    let told: Vec<String> = told.map(|(rank, file)| format!("rank {rank} is {}", file.display())).collect();
+    let first = files.iter().take(FEW).enumerate();
+    let first: Vec<String> = first.map(|(rank, file)| format!("rank {rank} is {}", file.display())).collect();
     let more = if files.len() > FEW { ", and so on" } else { "" };
-    format!("merging ({}{more})", told.join(", "))
+    format!("merging ({}{more})", first.join(", "))
 }
 
 fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
@@ -67,7 +67,7 @@ fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
     let alone = Arc::new(SingleComm::new(env.disk.clone()));
     let opened = Container::open(own, Mode::Read, alone, env)
         .and_then(|from| Ok((from.metadata()?, from)))
-        .and_then(|(source, from)| check_whole(&from, &*source).map(|()| (source, from)))
+        .and_then(|(source, from)| check_untruncated(&from, &*source).map(|()| (source, from)))
         .and_then(|(source, from)| define_all(&*source, to).map(|()| (source, from)))
         .map_err(|error| error.context(own.display()));
     let (source, from) = team.agree("merge", opened)?;
@@ -75,7 +75,7 @@ fn merge_one(own: &Path, to: &Container, env: &Env) -> Result<Counts> {
     let known = source.counts().and_then(|counts| Ok((numbers(to, counts.vars)?, source.numrecs()?)));
     let (placed, numrecs) = team.agree("merge", known)?;
     let mine = lowest(team, &placed)?;
-    let mut copy = Copy::new(from.file()?, to.file()?);
+    let mut copy = DataCopier::new(from.file()?, to.file()?);
     let copied = each(&*source, to, |i, old, new| if mine[i] { copy.var(old, new) } else { Ok(()) });
     let copied = copied.and_then(|()| copy.records(numrecs)).and_then(|()| to.grow(numrecs));
     team.agree("merge data", copied)?;
@@ -102,9 +102,9 @@ fn lowest(team: &Team, numbers: &[u64]) -> Result<Vec<bool>> {
     for number in numbers {
         parts[(*number % ranks as u64) as usize].extend_from_slice(&number.to_le_bytes());
     }
-    let told = team.alltoallv("merged numbers", Ok(parts))?;
+    let received = team.alltoallv("merged numbers", Ok(parts))?;
     let mut seen = std::collections::HashSet::new();
-    let answers = told.iter().map(|part| {
+    let answers = received.iter().map(|part| {
         part.as_chunks::<8>().0.iter().map(|number| u8::from(seen.insert(*number))).collect::<Vec<u8>>()
     });
     let answers = team.alltoallv("lowest", Ok(answers.collect()))?;
@@ -136,8 +136,10 @@ fn compare(from: &Container, to: &Container, old: &VarInfo, new: &VarInfo, numre
     let (source, target, len) = (from.file()?, to.file()?, slab_len(old)?);
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for record in 0..if old.is_record() { numrecs } else { 1 } {
-        let (mut at, mut there) =
-            (place(old.begin, record, old.record_stride)?, place(new.begin, record, new.record_stride)?);
+        let (mut at, mut there) = (
+            record_offset(old.begin, record, old.record_stride)?,
+            record_offset(new.begin, record, new.record_stride)?,
+        );
         let mut left = len;
         while left > 0 {
             let now = left.min(PIECE);

@@ -14,6 +14,8 @@
 //! | [`stats`] | counts and bytes, in all and by path |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
 //! | `pieces` | bytes gathered into large writes |
+//! | `hash_sort` | words in the order of their hashes |
+//! | `words` | structs as words between ranks |
 //!
 //! Invariants: names are paths (`event_7/hits`) in every format; nothing of a file is read but its header's
 //! needed parts and the bytes asked for; a collective call raises the same error on all ranks.
@@ -22,10 +24,11 @@ pub mod access;
 pub mod cdl;
 pub mod convert;
 #[cfg(test)]
-mod counted;
+mod counting_key;
 pub mod define;
 pub mod enddef;
 pub mod file;
+mod hash_sort;
 pub mod merge;
 pub mod model;
 pub mod offsets;
@@ -33,6 +36,7 @@ pub mod partitioned;
 pub(crate) mod pieces;
 pub mod stats;
 pub mod validate;
+pub(crate) mod words;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, Strategy, VarInfo};

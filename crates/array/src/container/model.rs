@@ -1,4 +1,4 @@
-//! Words shared by all of [`container`](super): formats, strategies, and what a reader is told of a
+//! Words shared by all of [`container`](super): formats, strategies, and what a reader learns of a
 //! dimension or a variable, whichever way the file's header is kept.
 
 use std::collections::BTreeMap;
@@ -294,9 +294,38 @@ pub(super) fn total_of<'a>(object: &Object<'a>) -> Result<(&'a str, PathTotals)>
         }
         Object::Var(var) => {
             totals.counts.vars = 1;
-            totals.bytes = super::stats::bytes(var)?;
+            totals.bytes = bytes(var)?;
             &var.name
         }
     };
     Ok((name.rsplit_once('/').map_or("", |(above, _)| above), totals))
+}
+
+/// Bytes of a variable's elements; Corrupt where they are 2^64 or more.
+pub fn bytes(var: &VarInfo) -> Result<u64> {
+    let size = var.ty.size() as u64;
+    let shape = var.dims.iter().map(|dim| dim.len);
+    if shape.clone().any(|len| len == 0) {
+        return Ok(0);
+    }
+    let bytes = shape.into_iter().try_fold(size, u64::checked_mul);
+    bytes.ok_or_else(|| Error::corrupt(format!("variable `{}`: it has 2^64 bytes or more", var.name)))
+}
+
+/// Bytes of a fixed variable, or of one record of a record variable.
+pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
+    let lens = var.dims.iter().filter(|dim| !dim.is_record).map(|dim| dim.len);
+    let len = lens.clone().try_fold(var.ty.size() as u64, |len, dim| len.checked_mul(dim));
+    let end = len.and_then(|len| var.begin.checked_add(len)).filter(|end| *end <= i64::MAX as u64);
+    match (len, end) {
+        (Some(len), Some(_)) => Ok(len),
+        _ => Err(Error::corrupt(format!("variable `{}` ends beyond the largest file", var.name))),
+    }
+}
+
+/// Where a record of a variable begins whose records from `begin` on are `stride` apart.
+pub(super) fn record_offset(begin: u64, record: u64, stride: u64) -> Result<u64> {
+    let at = record.checked_mul(stride).and_then(|at| at.checked_add(begin));
+    at.filter(|at| *at <= i64::MAX as u64)
+        .ok_or_else(|| Error::corrupt(format!("record {record} begins beyond the largest file")))
 }

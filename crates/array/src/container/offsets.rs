@@ -14,7 +14,7 @@ const BATCH: usize = 256;
 
 /// Where a variable lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct VarExtent {
     /// The variable.
     pub var: VarInfo,
     /// Offset of its first byte.
@@ -25,21 +25,21 @@ pub struct Place {
     pub gap: i128,
 }
 
-impl Place {
+impl VarExtent {
     /// Offset after its last byte.
     pub fn end(&self) -> u64 {
         self.begin.saturating_add(self.bytes)
     }
 }
 
-/// Hands on the place of every variable, in the order of their bytes. `header_end` is the offset after the
+/// Hands on the extent of every variable, in the order of their bytes. `header_end` is the offset after the
 /// header's last byte.
 ///
 /// Errors: those of [`Metadata`] and of `to`; Corrupt where a variable ends beyond 2^64.
 pub fn offsets<E: From<Error>>(
     metadata: &dyn Metadata,
     header_end: u64,
-    to: &mut dyn FnMut(Place) -> std::result::Result<(), E>,
+    to: &mut dyn FnMut(VarExtent) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     // Twenty-four bytes a variable, rather than all that is known of it.
     let mut order: Vec<(bool, u64, u64)> = Vec::new();
@@ -63,9 +63,9 @@ pub fn offsets<E: From<Error>>(
         };
         let var = batch[at].clone();
         let bytes = record_bytes(&var)?;
-        let place = Place { begin, bytes, gap: i128::from(begin) - i128::from(before), var };
-        before = before.max(place.end());
-        to(place)?;
+        let extent = VarExtent { begin, bytes, gap: i128::from(begin) - i128::from(before), var };
+        before = before.max(extent.end());
+        to(extent)?;
     }
     Ok(())
 }
@@ -89,15 +89,15 @@ mod tests {
     use crate::container::cdl::Verbatim;
     use fieldstone_format::netcdf::{Header, NcType, Version};
 
-    fn places(header: Header) -> Vec<(String, u64, u64, i128)> {
-        let mut places = Vec::new();
+    fn extents(header: Header) -> Vec<(String, u64, u64, i128)> {
+        let mut extents = Vec::new();
         let metadata = Verbatim::new(header, 0).unwrap();
-        offsets::<Error>(&metadata, 200, &mut |place| {
-            places.push((place.var.name.clone(), place.begin, place.end(), place.gap));
+        offsets::<Error>(&metadata, 200, &mut |extent| {
+            extents.push((extent.var.name.clone(), extent.begin, extent.end(), extent.gap));
             Ok(())
         })
         .unwrap();
-        places
+        extents
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         header.vars.begins = vec![220, 228, 200, 212];
         let expected = [("f", 200, 212, 0), ("s", 212, 220, 0), ("a", 220, 226, 0), ("b", 228, 229, 2)];
         let expected = expected.map(|(name, begin, end, gap)| (name.to_owned(), begin, end, gap));
-        assert_eq!(places(header), expected);
+        assert_eq!(extents(header), expected);
     }
 
     #[test]
@@ -122,6 +122,6 @@ mod tests {
         header.vars.push("a", NcType::Int, &[x]);
         header.vars.push("b", NcType::Int, &[x]);
         header.vars.begins = vec![200, 220];
-        assert_eq!(places(header).last().unwrap().3, -20);
+        assert_eq!(extents(header).last().unwrap().3, -20);
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! Invariants: counts and bytes by path come from where the header keeps them, types and attributes of variables
 //! from one pass over all objects, in which each part of the header is read once; memory grows with the number
-//! of paths that are told apart, not with the objects below them.
+//! of paths that are distinguished, not with the objects below them.
 
 use std::collections::BTreeMap;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
+pub use super::model::bytes;
 use super::model::total_of;
-use super::{Counts, Metadata, Object, PathTotals, VarInfo};
+use super::{Counts, Metadata, Object, PathTotals};
 
 /// Objects below one path. Its own text is empty for those that stand in none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub struct Stats {
     pub types: Vec<(NcType, u64, u64)>,
 }
 
-/// Counts, with paths told apart down to `depth` parts. Of a partitioned header no metadata block is read.
+/// Counts, with paths distinguished down to `depth` parts. Of a partitioned header no metadata block is read.
 ///
 /// Errors: those of [`Metadata`]; Corrupt where there are 2^64 bytes or more.
 pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
@@ -56,7 +57,7 @@ pub fn totals(metadata: &dyn Metadata, depth: usize) -> Result<Totals> {
     sums.finish(metadata)
 }
 
-/// As [`totals`], with what only the variables themselves tell.
+/// As [`totals`], with what only the variables themselves say.
 pub fn stats(metadata: &dyn Metadata, depth: usize) -> Result<Stats> {
     let mut sums = Sums::new(depth);
     let mut var_attrs = 0;
@@ -120,21 +121,6 @@ impl Sums {
     }
 }
 
-/// Bytes of a variable's elements; Corrupt where they are more than a number of 64 bits tells.
-pub fn bytes(var: &VarInfo) -> Result<u64> {
-    let size = var.ty.size() as u64;
-    let shape = var.dims.iter().map(|dim| dim.len);
-    if shape.clone().any(|len| len == 0) {
-        return Ok(0);
-    }
-    let bytes = shape.into_iter().try_fold(size, u64::checked_mul);
-    bytes.ok_or_else(|| too_large(var))
-}
-
-fn too_large(var: &VarInfo) -> Error {
-    Error::corrupt(format!("variable `{}`: it has 2^64 bytes or more", var.name))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -176,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_apart_down_to_the_depth() {
+    fn paths_are_distinguished_down_to_the_depth() {
         let paths = |depth| {
             let totals = totals(&events(), depth).unwrap();
             totals.paths.into_iter().map(|place| place.path).collect::<Vec<_>>()

@@ -4,7 +4,10 @@
 //!
 //! | module | what it looks at |
 //! |---|---|
+//! | `report` | what was found |
+//! | `ends` | data against the end of the file |
 //! | `partitioned` | head, index table, how the parts lie, the data; unfinished files |
+//! | `parts` | parts of a partitioned header, read as far as the file goes |
 //! | `blocks` | metadata blocks and the objects in them |
 //! | `indexes` | the path index and the name indexes against what the blocks say |
 //! | `lists` | the path lists against what the blocks say |
@@ -28,43 +31,25 @@
 //! ```
 
 mod blocks;
+mod ends;
 mod indexes;
 mod lists;
 mod partitioned;
+mod parts;
+mod report;
 mod spelling;
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
-use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine, shown};
+use fieldstone_format::netcdf::parse::{Examined, Findings, Source, examine};
 use fieldstone_format::netcdf::trailer::{LOCATOR, Locator};
 use fieldstone_format::netcdf::{Header, paths};
 
 use super::model::Format;
+use ends::{Ends, last_record};
 
 pub use fieldstone_format::netcdf::parse::{Finding, Severity};
-
-/// What [`validate`] found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Whether no rule is broken. Warnings leave it true.
-    pub ok: bool,
-    /// What was found, at most [`Findings::LIMIT`].
-    pub findings: Vec<Finding>,
-    /// How many more there are.
-    pub left_out: u64,
-    /// The format that the file says it has, where the header could be read to its end.
-    pub format: Option<Format>,
-    /// Number of dimensions, global attributes and variables.
-    pub counts: [u64; 3],
-    /// Number of records; of a streaming file, what its size makes.
-    pub numrecs: u64,
-    /// Bytes of the header.
-    pub header_len: u64,
-    /// Whether names are paths, spelled.
-    pub paths: bool,
-    /// Whether a name index stands at the end.
-    pub index: bool,
-}
+pub use report::Report;
 
 /// Checks a file. Errors are those of reading it; what is wrong with it is in the report.
 pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
@@ -156,58 +141,6 @@ fn fixed(header: &Header, file_len: u64, findings: &mut Findings) {
     ends.finish(None, findings);
 }
 
-/// Looks at one variable after another, where it lies against the end of the file. Padding is not looked at: the
-/// last of a file may be missing.
-#[derive(Debug, Default)]
-struct Ends {
-    file_len: u64,
-    /// The offset from which begins count.
-    base: u64,
-    /// Name and end of the first that the end of the file cuts: where nothing overlaps there is one at most.
-    cut: Option<(String, u64)>,
-    unwritten: u64,
-    /// Name and begin of the first of those that were never written.
-    first: Option<(String, u64)>,
-}
-
-impl Ends {
-    fn new(file_len: u64, base: u64) -> Ends {
-        Ends { file_len, base, ..Ends::default() }
-    }
-
-    fn var(&mut self, name: &str, begin: u64, bytes: u64) {
-        let (begin, file_len) = (self.base.saturating_add(begin), self.file_len);
-        let end = begin.saturating_add(bytes);
-        if bytes == 0 || end <= file_len {
-            return;
-        }
-        if begin >= file_len {
-            self.unwritten += 1;
-            self.first.get_or_insert_with(|| (shown(name), begin));
-        } else {
-            self.cut.get_or_insert_with(|| (shown(name), end));
-        }
-    }
-
-    /// Tells what is cut or missing: of a record, where its number is given.
-    fn finish(self, record: Option<u64>, findings: &mut Findings) {
-        let (file_len, unwritten) = (self.file_len, self.unwritten);
-        let rule = if record.is_some() { "a file holds its records" } else { "a file holds its data" };
-        let of_record = record.map_or(String::new(), |number| format!(" of record {number}"));
-        if let Some((name, end)) = self.cut {
-            let message = format!("its data{of_record} end at {end}, but the file ends at {file_len}");
-            let finding = Finding::error(file_len, format!("variable `{name}`"), rule, message);
-            findings.push(finding.with_hint("the file was cut, or its writer stopped: take a whole copy"));
-        }
-        if let Some((name, begin)) = self.first {
-            let message = format!(
-                "the file ends at {file_len}, before the data{of_record} of {unwritten} variables, the first at {begin}: never written"
-            );
-            findings.push(Finding::warning(file_len, format!("variable `{name}`"), rule, message));
-        }
-    }
-}
-
 /// Records of a classic file, whose number of them stands at offset 4.
 fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findings: &mut Findings) {
     let Some(last) = last_record(layout, (numrecs, 4), file_len, findings) else { return };
@@ -217,20 +150,4 @@ fn records(header: &Header, layout: &Layout, numrecs: u64, file_len: u64, findin
         ends.var(var.name(), begin, bytes_of(header, var).unwrap_or(0));
     }
     ends.finish(Some(numrecs.saturating_sub(1)), findings);
-}
-
-/// Where the last record begins. A record that lies wholly behind the end of the file is not there: `None`, and a
-/// finding. The number of records stands at an offset.
-fn last_record(layout: &Layout, numrecs: (u64, u64), file_len: u64, findings: &mut Findings) -> Option<u64> {
-    let ((numrecs, at), rule) = (numrecs, "a file holds its records");
-    let before_last = layout.record_size.checked_mul(numrecs.saturating_sub(1));
-    let last = before_last.and_then(|bytes| layout.record_begin.checked_add(bytes));
-    let there = last.filter(|last| *last < file_len);
-    if there.is_none() {
-        let held = layout.records_in(file_len);
-        let message = format!("{numrecs} records of {} bytes, the file holds {held}", layout.record_size);
-        let finding = Finding::error(at, "", rule, message);
-        findings.push(finding.with_hint("the file was cut, or its number of records is wrong"));
-    }
-    there
 }

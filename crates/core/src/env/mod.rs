@@ -67,8 +67,6 @@ pub struct Stat {
     pub mode: u32,
     /// Identity of the inode within the file system.
     pub inode: u64,
-    /// Whether the caller may write to it.
-    pub writable: bool,
 }
 
 impl Stat {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Access, AtFlags, CWD, Gid, OFlags};
+use rustix::fs::{AtFlags, CWD, Gid, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
@@ -222,7 +222,7 @@ impl DiskFile for RealFile {
     }
 
     fn stat(&self) -> io::Result<Stat> {
-        Ok(to_stat(&self.file.metadata()?, self.mode != Mode::Read))
+        Ok(to_stat(&self.file.metadata()?))
     }
 }
 
@@ -261,7 +261,7 @@ fn to_kind(kind: std::fs::FileType) -> FileKind {
     }
 }
 
-fn to_stat(meta: &std::fs::Metadata, writable: bool) -> Stat {
+fn to_stat(meta: &std::fs::Metadata) -> Stat {
     Stat {
         kind: to_kind(meta.file_type()),
         len: meta.len(),
@@ -269,7 +269,6 @@ fn to_stat(meta: &std::fs::Metadata, writable: bool) -> Stat {
         uid: meta.uid(),
         mode: meta.mode() & 0o7777,
         inode: meta.ino(),
-        writable,
     }
 }
 
@@ -337,8 +336,7 @@ fn is_network_type(magic: u64) -> bool {
     .contains(&magic)
 }
 
-/// The operating system's files. In the [`Stat`] of an open file, `writable` says whether this
-/// handle may write; in that of a path, whether this process may open it for writing.
+/// The operating system's files.
 #[derive(Debug, Clone, Copy)]
 pub struct RealDisk;
 
@@ -426,8 +424,7 @@ impl Disk for RealDisk {
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         let meta = std::fs::metadata(path)?;
-        let writable = rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-        Ok(to_stat(&meta, writable))
+        Ok(to_stat(&meta))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -158,9 +158,9 @@ impl Journal {
                 // Both at once: a read sees each record as unflushed, or as committed.
                 let mut refresher = lock(&state.refresher);
                 let mut writer = lock(&state.writer);
-                refresher.wrote(flushed.slot);
+                refresher.wrote(&flushed);
                 if let Some(flight) = turn.flight.take() {
-                    writer.finish(flight, flushed);
+                    writer.finish(flight, flushed.clone());
                 }
                 Ok(flushed)
             }

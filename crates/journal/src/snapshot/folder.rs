@@ -5,8 +5,10 @@ use fieldstone_core::{Error, Result};
 
 use super::Problem;
 
-/// A folder that changed less than this long ago, nanoseconds, may change again without a new time.
+/// A folder that changed less than this long ago, nanoseconds, may change again without a new time: where the
+/// file system's clock counts seconds, and where it counts finer.
 const FRESH: u64 = 2_000_000_000;
+const FRESH_FINE: u64 = 100_000_000;
 /// How long a host may be shown the old names of a folder whose new time it sees already.
 const STALE: u64 = 60_000_000_000;
 /// How often a folder is listed again in the meantime.
@@ -59,7 +61,9 @@ pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listin
         return Ok(false);
     }
     let age = now.saturating_sub(listing.seen_at);
-    if age > FRESH && now.saturating_sub(listing.listed_at) < AGAIN {
+    // A time with a part of a second comes of a clock that ticks at least a hundred times in one.
+    let fresh = if stat.mtime % 1_000_000_000 == 0 { FRESH } else { FRESH_FINE };
+    if age > fresh && now.saturating_sub(listing.listed_at) < AGAIN {
         return Ok(false);
     }
     (listing.listed_at, listing.settled) = (now, age > STALE);

@@ -58,6 +58,25 @@ impl LogView {
             && (!whole || stat.len == self.ends.end() || settled)
     }
 
+    /// The log with one commit more, of this process's own writer.
+    pub fn followed_by(&self, record: &CommitRecord, ends: Ends, runs: Vec<Arc<Run>>) -> LogView {
+        let mut decisions = self.decisions.clone();
+        if let Some(decision) = &record.decision {
+            decisions.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
+        }
+        LogView {
+            record: record.clone(),
+            ends,
+            runs,
+            decisions,
+            // As far ahead of this process's clock as before.
+            mtime: self.mtime.saturating_add(record.time.saturating_sub(self.record.time)),
+            file_len: self.file_len.max(ends.end()),
+            searched: 0,
+            ..self.clone()
+        }
+    }
+
     /// Checks that a record belongs behind `before`: sequences and stamps only grow.
     pub fn check_follows(before: &CommitRecord, record: &CommitRecord) -> Result<()> {
         if record.sequence > before.sequence && record.stamp > before.stamp {

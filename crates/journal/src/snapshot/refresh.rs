@@ -23,11 +23,12 @@ use fieldstone_format::{Id, unknown_version};
 use super::boards::Boards;
 use super::claims::Claims;
 use super::folder::{Listing, list_if_changed};
-use super::look::{Looked, Looker, Store};
+use super::look::{Looked, Looker, Store, runs_of};
 use super::walker::{Walker, read_header};
 use super::{LogView, Loss, Problem, Snapshot, is_believed};
 use crate::files::Files;
 use crate::run::BlockCache;
+use crate::writer::Flushed;
 use crate::writer::create::read_marker;
 
 /// How long boards are trusted, nanoseconds.
@@ -58,6 +59,8 @@ pub struct Refresher {
     boards: Boards,
     /// What this process's writer wrote last, in each of its logs.
     own: BTreeMap<Id, Slot>,
+    /// Whether it wrote something that no snapshot shows yet.
+    own_moved: bool,
     views: HashMap<Id, Arc<LogView>>,
     /// Logs without a commit so far, with their users.
     empty: HashMap<Id, u32>,
@@ -97,6 +100,7 @@ impl Refresher {
             claims,
             boards: Boards::default(),
             own: BTreeMap::new(),
+            own_moved: false,
             views: HashMap::new(),
             empty: HashMap::new(),
             unsettled: BTreeSet::new(),
@@ -112,9 +116,17 @@ impl Refresher {
         }
     }
 
-    /// Notes a commit of this process's writer, which is durable.
-    pub fn wrote(&mut self, slot: Slot) {
-        self.own.insert(slot.writer, slot);
+    /// Notes a commit of this process's writer, which is durable. Where the one before it is known, nothing
+    /// of the log needs to be read again.
+    pub fn wrote(&mut self, flushed: &Flushed) {
+        let writer = flushed.writer;
+        self.own.insert(writer, flushed.slot);
+        let follows = |view: &&Arc<LogView>| view.ends.end() == flushed.ends.frame;
+        if let Some(view) = self.views.get(&writer).filter(follows) {
+            let runs = runs_of(&self.files, &self.cache, writer, &flushed.record, Some(view));
+            self.views.insert(writer, Arc::new(view.followed_by(&flushed.record, flushed.ends, runs)));
+            self.own_moved = true;
+        }
     }
 
     /// The newest snapshot for whoever drew `ticket` from `asked` before he waited for the lock: of a refresh
@@ -139,7 +151,8 @@ impl Refresher {
         let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
         let now = self.env.clock.monotonic();
         let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
-        let own_moved = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
+        let own_moved = std::mem::take(&mut self.own_moved)
+            || self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
         if !(boards_moved || logs_moved || all || own_moved) && self.unsettled.is_empty() {
             return Ok(self.current.clone());
         }
@@ -154,7 +167,7 @@ impl Refresher {
         writers.sort_unstable();
         writers.dedup();
         self.find_store(!writers.is_empty())?;
-        let mut moved = false;
+        let mut moved = own_moved;
         for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
             moved |= self.look(writer, now, all)?;
             moved |= self.read_header_again(writer)?;

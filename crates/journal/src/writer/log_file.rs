@@ -33,7 +33,7 @@ const SMALL_BEFORE: u32 = 3;
 static ZEROS: [u8; ZEROED_MAX as usize] = [0; ZEROED_MAX as usize];
 
 /// What a flush did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flushed {
     /// The log.
     pub writer: Id,
@@ -41,6 +41,10 @@ pub struct Flushed {
     pub sequence: u64,
     /// What a board says of the log from now on.
     pub slot: Slot,
+    /// What the commit says, and where it stands.
+    pub record: Arc<CommitRecord>,
+    /// Where its frame lies.
+    pub ends: Ends,
 }
 
 /// A log being written. The file is created by its first commit.
@@ -204,7 +208,7 @@ impl LogFile {
             self.last_side = self.length;
         }
         self.length = ends.end();
-        self.prepared = record.prepared;
+        self.prepared = record.prepared.clone();
         if let Some(merged) = merged {
             self.runs.apply(merged);
         }
@@ -221,7 +225,7 @@ impl LogFile {
         };
         self.last_slot = Some(slot);
         self.publish(env, layout, &slot);
-        Ok(Flushed { writer: self.writer, sequence: self.sequence, slot })
+        Ok(Flushed { writer: self.writer, sequence: self.sequence, slot, record: Arc::new(record), ends })
     }
 
     /// The zeros that go behind a frame: none while it finds room in those there are.

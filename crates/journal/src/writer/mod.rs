@@ -155,7 +155,7 @@ impl Writer {
 
     /// The last commit of a session that has not ended here.
     pub fn flushed(&self, session: Option<Id>) -> Option<Flushed> {
-        self.flushed.get(&session).copied()
+        self.flushed.get(&session).cloned()
     }
 
     /// Encoded keys in a session.

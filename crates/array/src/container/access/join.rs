@@ -18,8 +18,9 @@ use std::collections::BinaryHeap;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::extents::{Extents, Run};
+use fieldstone_format::netcdf::values::Misfit;
 
-use super::{ALONE, Beyond, FirstMisfit, Request, TOGETHER, Target};
+use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
 
 /// Gaps up to this many bytes are bridged: copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
@@ -34,14 +35,14 @@ struct Piece {
     at: u64,
     elements: u64,
     span: usize,
-    place: usize,
+    buffer_at: usize,
 }
 
 /// Bytes that are read or written as one.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     offset: u64,
-    place: usize,
+    buffer_at: usize,
     len: usize,
     /// Whether it holds bytes that no piece covers.
     has_gaps: bool,
@@ -134,16 +135,16 @@ impl Rounds {
     fn take(&mut self, request: usize, run: Run, is_bridged: bool) {
         let end = run.offset + run.elements * self.cursors[request].size;
         if !is_bridged {
-            self.spans.push(Span { offset: run.offset, place: self.bytes, len: 0, has_gaps: false });
+            self.spans.push(Span { offset: run.offset, buffer_at: self.bytes, len: 0, has_gaps: false });
         }
         let index = self.spans.len() - 1;
         let span = &mut self.spans[index];
         self.overlaps |= run.offset < span.end();
         span.has_gaps |= run.offset > span.end();
         span.len = span.len.max((end - span.offset) as usize);
-        self.bytes = span.place + span.len;
-        let place = span.place + (run.offset - span.offset) as usize;
-        self.pieces.push(Piece { request, at: run.at, elements: run.elements, span: index, place });
+        self.bytes = span.buffer_at + span.len;
+        let buffer_at = span.buffer_at + (run.offset - span.offset) as usize;
+        self.pieces.push(Piece { request, at: run.at, elements: run.elements, span: index, buffer_at });
     }
 
     /// Makes room for the round's bytes.
@@ -160,7 +161,7 @@ fn encode(rounds: &Rounds, requests: &[Request<'_, &[u8]>], buffer: &mut [u8], f
         let request = &requests[piece.request];
         let (elements, at, size) = (piece.elements as usize, piece.at as usize, request.internal());
         let memory = &request.memory[at * size..(at + elements) * size];
-        let external = &mut buffer[piece.place..piece.place + elements * request.external() as usize];
+        let external = &mut buffer[piece.buffer_at..piece.buffer_at + elements * request.external() as usize];
         if let Some(mut misfit) = request.conversion.write(memory, external, request.fill) {
             misfit.index += piece.at;
             earliest(first, piece.request, misfit);
@@ -173,7 +174,7 @@ fn decode(rounds: &Rounds, requests: &mut [Request<'_, &mut [u8]>], buffer: &[u8
     for piece in &rounds.pieces {
         let request = &mut requests[piece.request];
         let (elements, at, size) = (piece.elements as usize, piece.at as usize, request.internal());
-        let external = &buffer[piece.place..piece.place + elements * request.external() as usize];
+        let external = &buffer[piece.buffer_at..piece.buffer_at + elements * request.external() as usize];
         let memory = &mut request.memory[at * size..(at + elements) * size];
         if let Some(mut misfit) = request.conversion.read(external, memory, request.fill) {
             misfit.index += piece.at;
@@ -182,7 +183,7 @@ fn decode(rounds: &Rounds, requests: &mut [Request<'_, &mut [u8]>], buffer: &[u8
     }
 }
 
-fn earliest(first: &mut FirstMisfit, request: usize, misfit: super::Misfit) {
+fn earliest(first: &mut FirstMisfit, request: usize, misfit: Misfit) {
     if first.as_ref().is_none_or(|(r, m)| (request, misfit.index) < (*r, m.index)) {
         *first = Some((request, misfit));
     }
@@ -199,13 +200,13 @@ pub(super) fn put(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> Resul
         let _excluding = has_gaps.then(|| target.records.excluding());
         let _sharing = (!has_gaps).then(|| target.records.sharing());
         for span in rounds.spans.iter().filter(|span| span.has_gaps) {
-            let bytes = &mut buffer[span.place..span.place + span.len];
+            let bytes = &mut buffer[span.buffer_at..span.buffer_at + span.len];
             let n = target.file.read_at(bytes, span.offset)?;
             bytes[n..].fill(0);
         }
         encode(&rounds, requests, &mut buffer, &mut misfit);
         for span in &rounds.spans {
-            target.file.write_at(&buffer[span.place..span.place + span.len], span.offset)?;
+            target.file.write_at(&buffer[span.buffer_at..span.buffer_at + span.len], span.offset)?;
         }
     }
     Ok(misfit)
@@ -223,7 +224,7 @@ pub(super) fn put_all(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> R
         }
         rounds.resize(&mut buffer);
         encode(&rounds, requests, &mut buffer, &mut misfit);
-        let part = |span: &Span| (span.offset, &buffer[span.place..span.place + span.len]);
+        let part = |span: &Span| (span.offset, &buffer[span.buffer_at..span.buffer_at + span.len]);
         target.file.write_all("put", Ok(&rounds.spans.iter().map(part).collect::<Vec<_>>()))?;
     }
 }
@@ -235,11 +236,11 @@ pub(super) fn get(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) 
     while rounds.next() {
         rounds.resize(&mut buffer);
         for (i, span) in rounds.spans.iter().enumerate() {
-            let bytes = &mut buffer[span.place..span.place + span.len];
+            let bytes = &mut buffer[span.buffer_at..span.buffer_at + span.len];
             let n = target.file.read_at(bytes, span.offset)?;
             if n < span.len {
                 bytes[n..].fill(0);
-                whole(target, &rounds, requests, i, span.offset + n as u64)?;
+                check_file_end(target, &rounds, requests, i, span.offset + n as u64)?;
             }
         }
         decode(&rounds, requests, &buffer, &mut misfit);
@@ -261,7 +262,7 @@ pub(super) fn get_all(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]
         rounds.resize(&mut buffer);
         let mut parts = parts(&rounds, &mut buffer, file_len);
         let cut = |(i, span): (usize, &Span)| match span.end() > file_len {
-            true => whole(target, &rounds, requests, i, file_len.max(span.offset)),
+            true => check_file_end(target, &rounds, requests, i, file_len.max(span.offset)),
             false => Ok(()),
         };
         let checked = rounds.spans.iter().enumerate().try_for_each(cut);
@@ -287,20 +288,20 @@ fn parts<'a>(rounds: &Rounds, mut buffer: &'a mut [u8], file_len: u64) -> Vec<(u
 }
 
 /// An error where the file must not end in this span, which it does at `end`.
-fn whole<M>(
+fn check_file_end<M>(
     target: &Target<'_>,
     rounds: &Rounds,
     requests: &[Request<'_, M>],
     span: usize,
     end: u64,
 ) -> Result<()> {
-    if target.beyond == Beyond::Zeros {
+    if target.past_end == PastEnd::Zeros {
         return Ok(());
     }
-    let Span { offset, place, .. } = rounds.spans[span];
+    let Span { offset, buffer_at, .. } = rounds.spans[span];
     let cut_off = |piece: &&Piece| {
         let size = requests[piece.request].external();
-        piece.span == span && offset + (piece.place - place) as u64 + piece.elements * size > end
+        piece.span == span && offset + (piece.buffer_at - buffer_at) as u64 + piece.elements * size > end
     };
     match rounds.pieces.iter().find(cut_off) {
         Some(piece) => Err(cut_short(&requests[piece.request], target.file.len()?)),

@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`request`] | what is asked for, and its checks |
 //! | [`records`] | how many records there are, as far as this rank knows |
 //! | [`fill`] | fill values where nobody has written yet, shared by the ranks |
 //! | `join` | many requests as one ascending list of byte ranges, in bounded rounds |
@@ -19,148 +20,28 @@
 //! caller's data are not changed by a put; all ranks make the same number of rounds; nothing is written or
 //! read before all requests of all ranks are known to be right.
 
-use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::netcdf::extents::{Extents, Place, Reach, extents};
-use fieldstone_format::netcdf::fill::{default_fill, fill_of};
-use fieldstone_format::netcdf::values::{Conversion, Misfit};
-use fieldstone_format::netcdf::{Dim, NcType, Version};
+use fieldstone_format::netcdf::extents::Reach;
+use fieldstone_format::netcdf::values::Misfit;
 
 use super::VarInfo;
+use super::words::{Words, words};
+use request::{FirstMisfit, Request, extents_of, get_request, needed, put_request};
 
 pub mod fill;
 mod join;
 pub mod records;
+pub mod request;
 mod stream;
 
 pub use fill::FillVar;
 pub use records::Records;
+pub use request::{ALONE, Get, PastEnd, Put, Selection, TOGETHER, Target};
 
-/// Bytes of one round of a rank on its own: half of what a core's cache commonly holds.
-pub const ALONE: usize = 1 << 19;
-/// Bytes of one round of a rank in a collective call.
-pub const TOGETHER: usize = 1 << 24;
 /// Runs of at least this many bytes are read straight to their place.
 const LONG_RUN: u64 = 1 << 16;
 
-/// A box of a variable: `count` indices from `start` on, `stride` apart, in each dimension. An empty
-/// `stride` means 1 everywhere.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// First index in each dimension.
-    pub start: Vec<u64>,
-    /// How many indices in each dimension.
-    pub count: Vec<u64>,
-    /// Distance of indices in each dimension; empty for 1 everywhere.
-    pub stride: Vec<u64>,
-}
-
-impl Selection {
-    /// All of a variable whose dimensions have these lengths.
-    pub fn all(shape: &[u64]) -> Selection {
-        Selection { start: vec![0; shape.len()], count: shape.to_vec(), stride: Vec::new() }
-    }
-
-    /// The box from `start` on of `count` indices.
-    pub fn of(start: &[u64], count: &[u64]) -> Selection {
-        Selection { start: start.to_vec(), count: count.to_vec(), stride: Vec::new() }
-    }
-
-    /// The same with indices `stride` apart.
-    pub fn strided(mut self, stride: &[u64]) -> Selection {
-        self.stride = stride.to_vec();
-        self
-    }
-
-    /// One element.
-    pub fn element(index: &[u64]) -> Selection {
-        Selection::of(index, &vec![1; index.len()])
-    }
-}
-
-/// What reading finds behind the end of the file, in variables that were never written to their end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beyond {
-    /// Zeros, as in any hole of a file: for a file that is being written.
-    Zeros,
-    /// An error: a finished file is whole, so this one was cut.
-    Corrupt,
-}
-
-/// The file that elements go to or come from, and what is known of it.
-#[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
-    /// The file.
-    pub file: &'a TeamFile,
-    /// Its format; CDF-5 for the partitioned header.
-    pub version: Version,
-    /// The number of its records.
-    pub records: &'a Records,
-    /// Where records are filled as they are added: the record variables that this rank takes care of. Each
-    /// is in the list of exactly one rank. `None` on all ranks where records are not filled.
-    pub filled: Option<&'a [FillVar]>,
-    /// What lies behind the end of the file.
-    pub beyond: Beyond,
-}
-
-/// A request to write.
-#[derive(Debug, Clone, Copy)]
-pub struct Put<'a> {
-    /// The variable.
-    pub var: &'a VarInfo,
-    /// Which of its elements.
-    pub selection: &'a Selection,
-    /// The elements, dense, the last dimension varying fastest, in this machine's byte order.
-    pub data: &'a [u8],
-    /// Their type.
-    pub ty: NcType,
-}
-
-/// A request to read.
-#[derive(Debug)]
-pub struct Get<'a> {
-    /// The variable.
-    pub var: &'a VarInfo,
-    /// Which of its elements.
-    pub selection: &'a Selection,
-    /// Takes the elements, dense, the last dimension varying fastest, in this machine's byte order.
-    pub into: &'a mut [u8],
-    /// The type they are to have.
-    pub ty: NcType,
-}
-
-/// A request that has been looked at: the checks are done.
-#[derive(Debug)]
-struct Request<'a, M> {
-    var: &'a VarInfo,
-    extents: Extents,
-    conversion: Conversion,
-    /// The big-endian value that takes the place of those that do not fit.
-    fill: &'a [u8],
-    memory: M,
-}
-
-impl<M> Request<'_, M> {
-    /// Bytes of an element in the file.
-    fn external(&self) -> u64 {
-        self.conversion.external().size() as u64
-    }
-    /// Bytes of an element in memory.
-    fn internal(&self) -> usize {
-        self.conversion.memory().size()
-    }
-    fn run_bytes(&self) -> u64 {
-        self.extents.run() * self.external()
-    }
-    fn bytes(&self) -> u64 {
-        self.extents.elements() * self.external()
-    }
-}
-
-/// The first value that did not fit: the number of its request, and the value.
-type FirstMisfit = Option<(usize, Misfit)>;
-
-/// Writes the requests; this rank alone. Records are added as needed; other ranks learn of them in the next
+/// Writes the requests; this rank alone. Records are added as needed; other ranks see them in the next
 /// collective call.
 ///
 /// Errors: `Invalid` for a box outside the variable, data of another length, text for numbers, values that
@@ -191,8 +72,22 @@ pub fn put(target: &Target<'_>, puts: &[Put<'_>]) -> Result<()> {
         _ => join::put(target, &requests)?,
     };
     target.records.raise(records);
-    told(&requests, misfit)
+    report_misfit(&requests, misfit)
 }
+
+/// How far the requests of one rank reach, and of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PutReach {
+    /// Records that the requests need.
+    needed: u64,
+    /// Records that there are.
+    known: u64,
+    /// Offset behind the last byte of the requests.
+    end: u64,
+    file_len: u64,
+}
+
+words!(PutReach { needed: u64, known: u64, end: u64, file_len: u64 });
 
 /// Writes the requests of all ranks together. Records are added as needed, and known to all ranks
 /// afterwards. A rank that has failed before passes its error, which then is everybody's.
@@ -207,12 +102,14 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
         puts.and_then(|puts| puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>());
     let requests = team.agree("put", requests)?;
     let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
-    let own = target.file.len().map(|len| vec![needed(&requests), target.records.get(), end, len]);
-    let reached = team.max("put", own)?;
-    let (records, known) = (reached[0].max(reached[1]), reached[1]);
-    if reached[2] > reached[3] {
+    let own = target.file.len().map(|file_len| {
+        PutReach { needed: needed(&requests), known: target.records.get(), end, file_len }.to_words()
+    });
+    let PutReach { needed, known, end, file_len } = PutReach::from_words(&team.max("put", own)?)?;
+    let records = needed.max(known);
+    if end > file_len {
         // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
-        target.file.set_len("put", Ok(reached[2]))?;
+        target.file.set_len("put", Ok(end))?;
     }
     if let (Some(vars), true) = (target.filled, records > known) {
         fill::write_shared(
@@ -222,7 +119,7 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     }
     let misfit = join::put_all(target, &requests)?;
     target.records.raise(records);
-    team.agree("put", told(&requests, misfit))
+    team.agree("put", report_misfit(&requests, misfit))
 }
 
 /// Reads the requests; this rank alone.
@@ -236,10 +133,10 @@ pub fn get(target: &Target<'_>, gets: &mut [Get<'_>]) -> Result<()> {
     let mut outcome = Ok(());
     for request in &mut long {
         let misfit = stream::get(target, request)?;
-        outcome = outcome.and(told(std::slice::from_ref(request), misfit.map(|misfit| (0, misfit))));
+        outcome = outcome.and(report_misfit(std::slice::from_ref(request), misfit.map(|misfit| (0, misfit))));
     }
     let misfit = join::get(target, &mut short)?;
-    outcome.and(told(&short, misfit))
+    outcome.and(report_misfit(&short, misfit))
 }
 
 /// Reads the requests of all ranks together. Records that any rank added are known to all afterwards.
@@ -255,17 +152,17 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
         gets.and_then(|gets| gets.iter_mut().map(|get| get_request(target, get)).collect::<Result<Vec<_>>>());
     let mut requests = team.agree("get", requests)?;
     let misfit = join::get_all(target, &mut requests)?;
-    team.agree("get", told(&requests, misfit))
+    team.agree("get", report_misfit(&requests, misfit))
 }
 
 /// Whether the file holds a box of a variable, or can be taken as if it did. For those that need memory for the
-/// elements first: what a damaged header tells of may be more than any machine has.
+/// elements first: what a damaged header describes may be more than any machine has.
 ///
 /// Errors: of the box, as [`get`]; `Corrupt` where the file ends before it.
 pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> Result<()> {
     let end = extents_of(target, var, selection, Reach::Existing)?.end();
     let held = target.file.len()?;
-    if target.beyond == Beyond::Zeros || end <= held {
+    if target.past_end == PastEnd::Zeros || end <= held {
         return Ok(());
     }
     Err(Error::corrupt(format!(
@@ -275,84 +172,23 @@ pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> 
     .with_hint("the file was cut, or its header is damaged: `fieldstone container validate` says where"))
 }
 
-fn put_request<'a>(target: &Target<'_>, put: &Put<'a>) -> Result<Request<'a, &'a [u8]>> {
-    let fill = fill_of(put.var.ty, put.var.attrs.iter());
-    let request = request(target, put.var, put.selection, (put.ty, put.data.len()), Reach::Growing)?;
-    let records = request.extents.records();
-    if records > target.records.most() {
-        return Err(Error::invalid(format!(
-            "variable `{}`: {records} records, and a {} file has at most {}",
-            put.var.name,
-            target.version.name(),
-            target.records.most()
-        )));
-    }
-    Ok(Request { fill, memory: put.data, ..request })
-}
-
-fn get_request<'a>(target: &Target<'_>, get: &'a mut Get<'_>) -> Result<Request<'a, &'a mut [u8]>> {
-    let given = (get.ty, get.into.len());
-    let request: Request<'a, &[u8]> = request(target, get.var, get.selection, given, Reach::Existing)?;
-    let Request { var, extents, conversion, .. } = request;
-    Ok(Request { var, extents, conversion, fill: default_fill(get.ty), memory: &mut *get.into })
-}
-
-fn request<'a, M: Default>(
-    target: &Target<'_>,
-    var: &'a VarInfo,
-    selection: &Selection,
-    (ty, given): (NcType, usize),
-    reach: Reach,
-) -> Result<Request<'a, M>> {
-    let conversion = Conversion::new(var.ty, ty, target.version)
-        .map_err(|error| error.context(format_args!("variable `{}`", var.name)))?;
-    let extents = extents_of(target, var, selection, reach)?;
-    let elements = extents.elements();
-    if elements.checked_mul(ty.size() as u64) != Some(given as u64) {
-        return Err(Error::invalid(format!(
-            "variable `{}`: the box has {elements} elements of {} bytes in memory ({}), but {given} bytes are given",
-            var.name,
-            ty.size(),
-            ty.name()
-        ))
-        .with_hint("memory holds exactly the elements of the box"));
-    }
-    Ok(Request { var, extents, conversion, fill: &[], memory: M::default() })
-}
-
-fn extents_of(target: &Target<'_>, var: &VarInfo, selection: &Selection, reach: Reach) -> Result<Extents> {
-    let len = |len, is_record| if is_record { target.records.get() } else { len };
-    let dims: Vec<Dim<'_>> = var
-        .dims
-        .iter()
-        .map(|dim| Dim { name: &dim.name, len: len(dim.len, dim.is_record), is_record: dim.is_record })
-        .collect();
-    let VarInfo { name, begin, record_stride, .. } = var;
-    let place = Place { name, ty: var.ty, dims: &dims, begin: *begin, record_stride: *record_stride };
-    extents(&place, &selection.start, &selection.count, &selection.stride, reach)
-}
-
-/// The number of records that writing the requests needs.
-fn needed<M>(requests: &[Request<'_, M>]) -> u64 {
-    requests.iter().map(|request| request.extents.records()).max().unwrap_or(0)
-}
-
 /// Whether one of `puts` writes all of the records from `known` to `records` of `var`.
 fn covered(puts: &[Put<'_>], var: &FillVar, known: u64, records: u64) -> bool {
     puts.iter().any(|put| {
         let Selection { start, count, stride } = put.selection;
-        let whole = |i: usize, dim: &super::DimInfo| match i {
+        let covers = |i: usize, dim: &super::DimInfo| match i {
             0 => start[0] <= known && start[0] + count[0] >= records,
             _ => count[i] == dim.len,
         };
         put.var.begin == var.begin()
             && put.var.is_record()
             && stride.iter().all(|stride| *stride == 1)
-            && put.var.dims.iter().enumerate().all(|(i, dim)| whole(i, dim))
+            && put.var.dims.iter().enumerate().all(|(i, dim)| covers(i, dim))
     })
 }
 
-fn told<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<()> {
+/// The error that names the first value that did not fit.
+fn report_misfit<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<()> {
     let Some((request, Misfit { index, value })) = misfit else { return Ok(()) };
     let request = &requests[request];
     let (external, memory) = (request.conversion.external().name(), request.conversion.memory().name());

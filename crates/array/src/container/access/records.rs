@@ -26,7 +26,7 @@ pub struct Records {
 impl Records {
     /// `count` records in a file of `version`, which limits them.
     pub fn new(count: u64, version: Version) -> Records {
-        // All ones mean that the file's length tells the number.
+        // All ones mean that the number follows from the file's length.
         let most = if version == Version::Cdf5 { u64::MAX >> 1 } else { u64::from(u32::MAX) - 1 };
         Records { count: AtomicU64::new(count), most, writing: RwLock::default(), growing: Mutex::default() }
     }

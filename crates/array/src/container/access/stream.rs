@@ -6,7 +6,7 @@
 //! matter.
 //!
 //! Invariants: beside the caller's memory each thread holds [`ALONE`] bytes at most; the first error ends the
-//! work; of values that do not fit, the first in the order of memory is told.
+//! work; of values that do not fit, the first in the order of memory is reported.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -17,7 +17,8 @@ use fieldstone_format::netcdf::values::{Misfit, turn};
 
 use fieldstone_core::env::comm::TeamFile;
 
-use super::{ALONE, Beyond, Request, Target, join};
+use super::join;
+use super::request::{ALONE, PastEnd, Request, Target};
 
 /// From this many bytes on a second thread is worth its start.
 const SHARED: u64 = 1 << 23;
@@ -157,7 +158,7 @@ pub(super) fn get(target: &Target<'_>, request: &mut Request<'_, &mut [u8]>) -> 
         let n = target.file.read_at(bytes, offset)?;
         if n < bytes.len() {
             bytes[n..].fill(0);
-            if target.beyond == Beyond::Corrupt {
+            if target.past_end == PastEnd::Corrupt {
                 return Err(join::cut_short(request, target.file.len()?));
             }
         }

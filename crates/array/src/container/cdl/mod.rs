@@ -197,7 +197,7 @@ fn attribute<E>(owner: &str, attr: Attr<'_>, text: &mut Text<'_, E>) {
     text.put(" ;\n");
 }
 
-/// An element of an attribute, with the suffix that tells its type.
+/// An element of an attribute, with the suffix of its type.
 fn constant(ty: NcType, element: &[u8], to: &mut Vec<u8>) {
     let text = match Element::read(ty, element) {
         Element::Integer(value) => {

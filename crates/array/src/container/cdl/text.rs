@@ -33,7 +33,7 @@ pub fn name(name: &str, to: &mut Vec<u8>) {
 
 /// Where a text stands: it decides what goes on after a line end, and which bytes are no letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TextContext {
     /// An attribute's value: bytes above 127 stay, so that UTF-8 is read as it is.
     Attribute,
     /// A row of a variable: bytes above 127 are octal numbers.
@@ -41,11 +41,11 @@ pub enum Place {
 }
 
 /// One byte of a text between its quotes.
-pub fn byte(byte: u8, place: Place, to: &mut Vec<u8>) {
+pub fn byte(byte: u8, context: TextContext, to: &mut Vec<u8>) {
     let escaped: &[u8] = match byte {
         0x08 => b"\\b",
         0x0c => b"\\f",
-        b'\n' if place == Place::Attribute => b"\\n\",\n\t\t\t\"",
+        b'\n' if context == TextContext::Attribute => b"\\n\",\n\t\t\t\"",
         b'\n' => b"\\n\",\n    \"",
         b'\r' => b"\\r",
         b'\t' => b"\\t",
@@ -54,7 +54,7 @@ pub fn byte(byte: u8, place: Place, to: &mut Vec<u8>) {
         b'\'' => b"\\'",
         b'"' => b"\\\"",
         0..=0x1f | 0x7f => return octal(byte, to),
-        0x80.. if place == Place::Data => return octal(byte, to),
+        0x80.. if context == TextContext::Data => return octal(byte, to),
         _ => return to.push(byte),
     };
     to.extend_from_slice(escaped);
@@ -68,7 +68,7 @@ fn octal(byte: u8, to: &mut Vec<u8>) {
 pub fn quoted(text: &[u8], to: &mut Vec<u8>) {
     let len = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     to.push(b'"');
-    text[..len].iter().for_each(|one| byte(*one, Place::Attribute, to));
+    text[..len].iter().for_each(|one| byte(*one, TextContext::Attribute, to));
     to.push(b'"');
 }
 

@@ -7,7 +7,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::format::{self, Argument, Printf};
-use super::text::{self, Place};
+use super::text::{self, TextContext};
 use super::{Element, Read, Text, special};
 use crate::container::VarInfo;
 
@@ -228,7 +228,7 @@ impl Rows {
             for _ in 0..std::mem::take(&mut self.zeros) {
                 text.put("\\000");
             }
-            text::byte(byte, Place::Data, &mut text.buffer);
+            text::byte(byte, TextContext::Data, &mut text.buffer);
         }
         if ends {
             text.put("\"");

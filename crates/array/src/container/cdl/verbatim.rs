@@ -15,7 +15,7 @@ pub struct Verbatim {
 }
 
 impl Verbatim {
-    /// `file_len` tells the number of records of a streaming file.
+    /// `file_len` determines the number of records of a streaming file.
     ///
     /// Errors: Corrupt where a variable refers to a dimension that is not there, or is too large.
     pub fn new(header: Header, file_len: u64) -> Result<Verbatim> {

@@ -38,15 +38,15 @@ impl Definitions {
         self.note_attrs(var);
         let vars = &self.header.vars;
         let attrs = self.changed.entry(var).or_insert_with(|| vars.attrs_of(var as usize));
-        let place = match attrs.len() {
+        let position = match attrs.len() {
             0..=FEW => attrs.position(&name),
             _ => {
                 let lookup = self.many.entry(var).or_default();
-                lookup.search(&attrs.names, &name).map(|place| place as usize)
+                lookup.search(&attrs.names, &name).map(|position| position as usize)
             }
         };
-        match place {
-            Some(place) => attrs.replace(place, ty, value),
+        match position {
+            Some(position) => attrs.replace(position, ty, value),
             None => attrs.push(&name, ty, value),
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Definitions {
                 if names::nfc(attr.name) != attr.name {
                     return Err(Error::invalid(format!(
                         "{}: its name is not NFC-normalised",
-                        whole(path, &attr)
+                        attr_of_var(path, &attr)
                     )));
                 }
             }
@@ -123,7 +123,7 @@ impl Definitions {
     }
 }
 
-fn whole(path: &str, attr: &Attr<'_>) -> String {
+fn attr_of_var(path: &str, attr: &Attr<'_>) -> String {
     format!("attribute `{}` of variable `{path}`", attr.name)
 }
 
@@ -131,10 +131,10 @@ fn whole(path: &str, attr: &Attr<'_>) -> String {
 /// be millions.
 fn check_attr(version: Version, path: &str, attr: &Attr<'_>) -> Result<()> {
     let Attr { name, ty, value } = *attr;
-    names::check_name(name).map_err(|error| error.context(whole(path, attr)))?;
+    names::check_name(name).map_err(|error| error.context(attr_of_var(path, attr)))?;
     check_type(version, "attribute", name, ty)
         .map_err(|error| error.context(format_args!("variable `{path}`")))?;
-    check_value(version, || whole(path, attr), ty, value)
+    check_value(version, || attr_of_var(path, attr), ty, value)
 }
 
 /// What holds of a fill value that a user gives. Foreign files have others, too, which stay as they are.
@@ -143,7 +143,7 @@ pub(super) fn check_fill(path: &str, var_type: NcType, attr: &Attr<'_>) -> Resul
     if name == fill::ATTRIBUTE && (ty != var_type || value.len() != ty.size()) {
         return Err(Error::invalid(format!(
             "{}: it has {} elements of type {}, and must have one of the variable's type {}",
-            whole(path, attr),
+            attr_of_var(path, attr),
             value.len() / ty.size(),
             ty.name(),
             var_type.name()
@@ -152,14 +152,14 @@ pub(super) fn check_fill(path: &str, var_type: NcType, attr: &Attr<'_>) -> Resul
     Ok(())
 }
 
-fn check_value(version: Version, whole: impl Fn() -> String, ty: NcType, value: &[u8]) -> Result<()> {
+fn check_value(version: Version, attr_of_var: impl Fn() -> String, ty: NcType, value: &[u8]) -> Result<()> {
     if value.len().is_multiple_of(ty.size()) {
         let elements = (value.len() / ty.size()) as u64;
-        return layout::check_count(version, elements, || format!("number of elements of {}", whole()));
+        return layout::check_count(version, elements, || format!("number of elements of {}", attr_of_var()));
     }
     Err(Error::invalid(format!(
         "{}: {} bytes are no whole number of elements of {} ({} bytes each)",
-        whole(),
+        attr_of_var(),
         value.len(),
         ty.name(),
         ty.size()

@@ -24,6 +24,7 @@
 //! one: that is found, and named, at `enddef`.
 
 mod attributes;
+mod base_edits;
 mod bulk;
 mod columns;
 pub(crate) mod lookup;
@@ -41,8 +42,8 @@ pub use columns::{DimColumn, Types, VarColumns};
 use lookup::Lookup;
 
 use super::model::{Counts, Format};
+use base_edits::BaseEdits;
 pub use redefine::Change;
-use redefine::Touched;
 
 /// The length that marks the record dimension in [`Definitions::def_dims`].
 pub const RECORD: u64 = u64::MAX;
@@ -62,7 +63,7 @@ pub struct Definitions {
     /// Objects that were in the file before a redefinition: the same on all ranks.
     base: Counts,
     /// What this rank did to those.
-    touched: Touched,
+    edits: BaseEdits,
     has_paths: bool,
     scratch: String,
 }
@@ -79,7 +80,7 @@ impl Definitions {
             changed: BTreeMap::new(),
             many: BTreeMap::new(),
             base: Counts::default(),
-            touched: Touched::default(),
+            edits: BaseEdits::default(),
             has_paths: false,
             scratch: String::new(),
         }
@@ -97,11 +98,11 @@ impl Definitions {
 
     /// What is defined, with names as paths. Attributes that were given late stand in their place.
     pub fn header(&mut self) -> &Header {
-        self.settle();
+        self.merge_late_attrs();
         &self.header
     }
 
-    /// What is defined, but for attributes of variables, of which [`attrs_of`](Definitions::attrs_of) tells: to put
+    /// What is defined, but for attributes of variables, which are in [`attrs_of`](Definitions::attrs_of): to put
     /// late ones in their place takes a pass over all variables, which is too much for a look at one.
     pub fn listed(&self) -> &Header {
         &self.header
@@ -229,17 +230,17 @@ impl Definitions {
 
     fn check_dims(&self, path: &str, dims: &[u32]) -> Result<()> {
         let known = self.header.dims.len();
-        for (place, id) in dims.iter().enumerate() {
+        for (position, id) in dims.iter().enumerate() {
             if *id as usize >= known {
                 return Err(Error::invalid(format!(
                     "variable `{path}`: dimension number {id}, but {known} are defined on this rank"
                 )));
             }
-            if place > 0 && self.header.dims.record == Some(*id) {
+            if position > 0 && self.header.dims.record == Some(*id) {
                 return Err(Error::invalid(format!(
                     "variable `{path}`: the record dimension `{}` is its dimension {}, and may only be the first",
                     self.header.dims.names.get(*id as usize),
-                    place + 1
+                    position + 1
                 )));
             }
         }
@@ -257,7 +258,7 @@ impl Definitions {
     }
 
     /// Puts attributes that were given late into their place.
-    fn settle(&mut self) {
+    fn merge_late_attrs(&mut self) {
         if !self.changed.is_empty() {
             self.header.vars.replace_attrs(&self.changed);
             self.changed.clear();
@@ -265,10 +266,10 @@ impl Definitions {
         }
     }
 
-    /// What `enddef` needs: the settled header and the hashes of all its names (dimensions, global
+    /// What `enddef` needs: the header, late attributes in place, and the hashes of all its names (dimensions,
     /// attributes, variables).
     pub fn for_enddef(&mut self) -> (&mut Header, [&[u64]; 3]) {
-        self.settle();
+        self.merge_late_attrs();
         let header = &mut self.header;
         let dims = self.dims.hashes(&header.dims.names);
         let attrs = self.attrs.hashes(&header.attrs.names);

@@ -5,31 +5,16 @@
 //! as a list of [`Change`]s, so that all ranks have the same base again.
 //!
 //! A rank notes only which things of the base it touched; what they are now stands in its definitions, and is
-//! what it tells. So a thing that is changed many times is told once, as it is at last, and what a rank adopts
-//! from others is not told as its own when a refused `enddef` is tried again.
+//! what it sends. So a thing that is changed many times is sent once, in its final state, and what a rank adopts
+//! from others is not sent as its own when a refused `enddef` is tried again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Header, Names, NcType};
 
 use super::{Definitions, checked, taken};
 use crate::container::model::{Counts, Format};
-
-/// What a rank touched of the base.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Touched {
-    /// Dimensions that it renamed.
-    dims: BTreeSet<u32>,
-    /// Variables that it renamed.
-    vars: BTreeSet<u32>,
-    /// Variables whose attributes it changed.
-    attrs: BTreeSet<u32>,
-    /// Global attributes that it gave another value.
-    put: BTreeSet<String>,
-    /// Global attributes that it deleted.
-    deleted: BTreeSet<String>,
-}
 
 /// A change of an object of the base. Numbers are those of the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +60,7 @@ impl Definitions {
         self.dims.clear();
         self.has_paths |= path.contains('/');
         if u64::from(dim) < self.base.dims {
-            self.touched.dims.insert(dim);
+            self.edits.dims.insert(dim);
         }
         Ok(())
     }
@@ -91,7 +76,7 @@ impl Definitions {
         self.vars.clear();
         self.has_paths |= path.contains('/');
         if u64::from(var) < self.base.vars {
-            self.touched.vars.insert(var);
+            self.edits.vars.insert(var);
         }
         Ok(())
     }
@@ -112,8 +97,8 @@ impl Definitions {
         let names = &self.header.attrs.names;
         let id = self.attrs.find(names, &name).ok_or_else(missing)?;
         if self.remove_global(id) {
-            self.touched.put.remove(&*name);
-            self.touched.deleted.insert(name.into_owned());
+            self.edits.put.remove(&*name);
+            self.edits.deleted.insert(name.into_owned());
         }
         Ok(())
     }
@@ -122,25 +107,25 @@ impl Definitions {
     pub fn changes(&mut self) -> Vec<Change> {
         let header = &self.header;
         let dim = |id: &u32| Change::DimName(*id, header.dims.names.get(*id as usize).to_owned());
-        let mut changes: Vec<Change> = self.touched.dims.iter().map(dim).collect();
+        let mut changes: Vec<Change> = self.edits.dims.iter().map(dim).collect();
         let var = |id: &u32| Change::VarName(*id, header.vars.names.get(*id as usize).to_owned());
-        changes.extend(self.touched.vars.iter().map(var));
-        changes.extend(self.touched.attrs.iter().map(|id| {
+        changes.extend(self.edits.vars.iter().map(var));
+        changes.extend(self.edits.attrs.iter().map(|id| {
             let late = self.changed.get(id).cloned();
             Change::VarAttrs(*id, late.unwrap_or_else(|| header.vars.attrs_of(*id as usize)))
         }));
-        for name in &self.touched.put {
+        for name in &self.edits.put {
             if let Some(id) = self.attrs.search(&header.attrs.names, name) {
                 let attr = header.attrs.get(id as usize);
                 changes.push(Change::PutGlobal(name.clone(), attr.ty, attr.value.to_vec()));
             }
         }
-        changes.extend(self.touched.deleted.iter().cloned().map(Change::DelGlobal));
+        changes.extend(self.edits.deleted.iter().cloned().map(Change::DelGlobal));
         changes
     }
 
-    /// Does what other ranks did to the base. It is not noted: who did it tells it. Names are given all at once,
-    /// so that ranks may exchange names among objects.
+    /// Applies what other ranks changed of the base. It is not noted: the rank that changed it sends it. Names are
+    /// given all at once, so that ranks may exchange names among objects.
     ///
     /// Errors: `Conflict` where a name is taken; then no object has another name.
     pub(crate) fn adopt(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
@@ -185,7 +170,7 @@ impl Definitions {
     /// Notes that attributes of a variable were changed, where it is of the base.
     pub(super) fn note_attrs(&mut self, var: u32) {
         if u64::from(var) < self.base.vars {
-            self.touched.attrs.insert(var);
+            self.edits.attrs.insert(var);
         }
     }
 
@@ -197,7 +182,7 @@ impl Definitions {
     pub(super) fn replace_global(&mut self, id: u32, ty: NcType, value: &[u8]) {
         self.header.attrs.replace(id as usize, ty, value);
         if u64::from(id) < self.base.attrs {
-            self.touched.put.insert(self.header.attrs.names.get(id as usize).to_owned());
+            self.edits.put.insert(self.header.attrs.names.get(id as usize).to_owned());
         }
     }
 

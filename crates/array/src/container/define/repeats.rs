@@ -26,7 +26,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::container::counted::Counted;
+    use crate::container::counting_key::CountingKey;
 
     #[test]
     fn the_first_repeat_is_found_in_short_and_long_lists() {
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn long_lists_are_not_compared_pair_by_pair() {
         let compared = Cell::new(0);
-        let list: Vec<_> = (0..20_000).map(|i| Counted(i, &compared)).collect();
+        let list: Vec<_> = (0..20_000).map(|i| CountingKey(i, &compared)).collect();
         assert_eq!(first_repeat(list.iter().copied()), None);
         assert!(compared.get() < 2 * list.len(), "{}", compared.get());
     }

@@ -8,20 +8,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
 
 use super::difference::{Conflict, Conflicts, check_records, difference};
+use super::emit;
 use super::names::Kind;
+use super::options::EnddefOptions;
 use super::packing::{Reader, put_bytes, put_object, put_u32};
-use super::place::{self, Placed, Plan, Ranks};
+use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
-use super::{EnddefOptions, Planned, moves, wants_index};
 use crate::container::define::{Definitions, lookup::hash_of};
 use crate::container::model::{Counts, Strategy};
+use crate::container::words::{Words, words};
 
 /// The largest number of slots that strategy `library-hash` takes. Rank 0 holds four bytes for each.
 pub const MAX_SLOTS: usize = 1 << 26;
@@ -37,12 +39,39 @@ enum Check {
     Sort,
 }
 
+/// Rank 0 writes the header of all ranks.
+#[derive(Debug)]
+pub(super) struct CentralHeader {
+    pub placement: Placement,
+    /// On rank 0.
+    all: Option<Box<GatheredHeader>>,
+    pub index: Option<IndexPart>,
+    pub moves: bool,
+}
+
+/// The definitions of all ranks, and where they go.
+#[derive(Debug)]
+struct GatheredHeader {
+    header: Header,
+    placement: Placement,
+    entries: LocalEntries,
+}
+
+impl CentralHeader {
+    /// Writes all of the header on rank 0, nothing on the others; gives the bytes.
+    pub fn write(&mut self, file: &TeamFile, numrecs: u64, watch: &mut Watch<'_>) -> Result<u64> {
+        let Some(all) = &mut self.all else { return Ok(0) };
+        all.header.numrecs = Some(numrecs);
+        emit::write(file, &all.header, (&all.placement, &all.entries), self.index.as_mut(), watch)
+    }
+}
+
 pub(super) fn plan(
     team: &Team,
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<CentralHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
     let skip = if team.rank() == 0 { [0; 3] } else { base };
@@ -73,49 +102,52 @@ pub(super) fn plan(
     };
     let merged = team.agree("checked", merged)?;
     if let Some(merged) = &merged {
-        watch.hold(merged.whole.memory());
+        watch.hold(merged.header.memory());
     }
     watch.release(bytes);
     drop(parts);
 
-    // Rank 0 places everything, as a rank alone; the others learn of it.
-    let place = |merged: Merged, watch: &mut Watch<'_>| {
-        let mut whole = merged.whole;
-        let lens = [whole.dims.len(), whole.attrs.len(), whole.vars.len()];
-        let mine = lens.map(|len| place::ranges(0, len, &[]));
+    // Rank 0 places everything, as a rank alone, and sends the others the result.
+    let place = |merged: MergedHeader, watch: &mut Watch<'_>| {
+        let mut header = merged.header;
+        let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
+        let mine = lens.map(|len| placement::ranges(0, len, &[]));
         let spelled = merged.has_paths;
-        let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-        let placed = place::place(Ranks::ALONE, &mut whole, mine, &plan)?;
+        let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+        let (placement, entries) = placement::place(Ranks::ALONE, &mut header, mine, &plan)?;
         watch.hold(lens[2] as u64 * 24);
-        Ok((whole, placed, merged.numbers))
+        Ok((GatheredHeader { header, placement, entries }, merged.numbers))
     };
     let done = match merged {
         None => Ok(None),
         Some(merged) => place(merged, watch).map(Some),
     };
     let done = team.agree("placed", done)?;
-    let told = match (&done, team.rank()) {
-        (Some((whole, placed, numbers)), 0) => moves(options.old, whole, &placed.layout).map(|moved| {
-            let lists = numbers.iter().enumerate();
-            lists.map(|(rank, list)| tell(placed, whole, moved, list, rank, base)).collect()
-        }),
+    let sent = match (&done, team.rank()) {
+        (Some((all, numbers)), 0) => {
+            placement::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
+                let lists = numbers.iter().enumerate();
+                lists
+                    .map(|(rank, list)| pack_placement(&all.placement, &all.header, moved, list, rank, base))
+                    .collect()
+            })
+        }
         _ => Ok(vec![Vec::new(); team.size()]),
     };
-    let told = team.alltoallv("numbers", told)?;
-    let (placed, moves) = team.agree("numbers received", hear(header, &told[0]))?;
+    let received = team.alltoallv("numbers", sent)?;
+    let (placement, moves) = team.agree("numbers received", unpack_placement(header, &received[0]))?;
 
-    let whole = match (done, team.rank()) {
-        (Some((whole, placed, _)), 0) => Some((whole, placed)),
+    let all = match (done, team.rank()) {
+        (Some((all, _)), 0) => Some(Box::new(all)),
         _ => None,
     };
-    let index = match (wants_index(options.indexing, placed.counts), &whole) {
-        (true, Some((whole, _))) => Some(index(whole)),
+    let index = match (options.indexing.wants(placement.counts), &all) {
+        (true, Some(all)) => Some(index(&all.header)),
         (true, None) => Some(IndexPart::default()),
         (false, _) => None,
     };
     watch.end("check");
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole, index, moves, blocks: None, report, held })
+    Ok(CentralHeader { placement, all, index, moves })
 }
 
 /// Whether a hash table may have as many slots as a strategy says.
@@ -135,60 +167,47 @@ pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     }
 }
 
-/// What rank 0 tells another: where things are, the numbers of its dimensions and variables, and where the
+/// Where things are, for all ranks alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PlacementHead {
+    layout: Layout,
+    counts: Counts,
+    spelled: bool,
+    /// Whether data that the file has must move.
+    moved: bool,
+    lists: [u64; 3],
+}
+
+words!(PlacementHead { layout: Layout, counts: Counts, spelled: bool, moved: bool, lists: [u64; 3] });
+
+/// What rank 0 sends another: where things are, the numbers of its dimensions and variables, and where the
 /// latter begin.
-fn tell(
-    placed: &Placed,
-    whole: &Header,
+fn pack_placement(
+    placed: &Placement,
+    all: &Header,
     moved: bool,
     numbers: &[Vec<u32>; 2],
     rank: usize,
     base: [usize; 3],
 ) -> Vec<u8> {
-    let layout = placed.layout;
-    let mut out = Vec::new();
-    let words = [
-        layout.header_len,
-        layout.data_begin,
-        layout.data_end,
-        layout.record_begin,
-        layout.record_size,
-        u64::from(layout.one_record_var),
-        placed.counts.dims,
-        placed.counts.attrs,
-        placed.counts.vars,
-        u64::from(placed.spelled),
-        u64::from(moved),
-    ];
-    for word in words.into_iter().chain(placed.lists) {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
+    let Placement { layout, counts, spelled, lists, .. } = *placed;
+    let mut out = PlacementHead { layout, counts, spelled, moved, lists }.to_bytes();
     let skip = if rank == 0 { [0; 3] } else { base };
     for (numbers, skip) in numbers.iter().zip([skip[0], skip[2]]) {
         put_u32(&mut out, (skip + numbers.len()) as u32);
         (0..skip as u32).chain(numbers.iter().copied()).for_each(|id| put_u32(&mut out, id));
     }
     for id in (0..skip[2] as u32).chain(numbers[1].iter().copied()) {
-        out.extend_from_slice(&whole.vars.begins[id as usize].to_le_bytes());
-        out.extend_from_slice(&whole.vars.vsizes[id as usize].to_le_bytes());
+        out.extend_from_slice(&all.vars.begins[id as usize].to_le_bytes());
+        out.extend_from_slice(&all.vars.vsizes[id as usize].to_le_bytes());
     }
     out
 }
 
-fn hear(header: &mut Header, told: &[u8]) -> Result<(Placed, bool)> {
-    let mut from = Reader(told);
-    let mut words = [0; 14];
-    for word in &mut words {
-        *word = from.u64()?;
-    }
-    let layout = Layout {
-        header_len: words[0],
-        data_begin: words[1],
-        data_end: words[2],
-        record_begin: words[3],
-        record_size: words[4],
-        one_record_var: words[5] == 1,
-    };
+/// Takes in what rank 0 sent.
+fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, bool)> {
+    let (head, rest) = PlacementHead::split_from(received)?;
+    let mut from = Reader(rest);
     let mut ids = [Vec::new(), Vec::new()];
     for ids in &mut ids {
         for _ in 0..from.u32()? {
@@ -202,23 +221,13 @@ fn hear(header: &mut Header, told: &[u8]) -> Result<(Placed, bool)> {
         header.vars.begins.push(from.u64()?);
         header.vars.vsizes.push(from.u64()?);
     }
-    let placed = Placed {
-        mine: Default::default(),
-        dim_ids,
-        var_ids,
-        lists: [words[11], words[12], words[13]],
-        at: [0; 3],
-        counts: Counts { dims: words[6], attrs: words[7], vars: words[8] },
-        layout,
-        spelled: words[9] == 1,
-        bytes: 0,
-    };
-    Ok((placed, words[10] == 1))
+    let PlacementHead { layout, counts, spelled, moved, lists } = head;
+    Ok((Placement { dim_ids, var_ids, lists, counts, layout, spelled }, moved))
 }
 
 /// The whole index, by the only rank that has everything.
-fn index(whole: &Header) -> IndexPart {
-    let (dims, vars) = (&whole.dims.names, &whole.vars.names);
+fn index(all: &Header) -> IndexPart {
+    let (dims, vars) = (&all.dims.names, &all.vars.names);
     let mut entries = Vec::with_capacity(dims.len() + vars.len());
     entries.extend(dims.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Dim, id as u32)));
     entries.extend(vars.iter().enumerate().map(|(id, path)| entry(hash_of(path), Entry::Var, id as u32)));
@@ -243,14 +252,14 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 }
 
 /// All definitions as one header.
-struct Merged {
-    whole: Header,
+struct MergedHeader {
+    header: Header,
     has_paths: bool,
-    /// For each rank, the number in `whole` of each dimension and of each variable that it told of.
+    /// For each rank, the number in `header` of each dimension and of each variable that it sent.
     numbers: Vec<[Vec<u32>; 2]>,
 }
 
-fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<Merged> {
+fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<MergedHeader> {
     let mut readers = Vec::with_capacity(parts.len());
     let mut has_paths = false;
     for part in parts {
@@ -258,7 +267,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         has_paths |= from.u8()? == 1;
         readers.push(from);
     }
-    let mut whole = Header::new(own.version);
+    let mut all = Header::new(own.version);
     let mut numbers: Vec<[Vec<u32>; 2]> = vec![Default::default(); parts.len()];
     let mut conflicts = Conflicts::default();
     let mut dims: HashMap<&str, u32> = HashMap::new();
@@ -283,7 +292,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
                 if kind == Kind::Dim && rest.first() == Some(&1) {
                     records.push((*path, *rank));
                 }
-                number[at] = define(&mut whole, kind, path, rest, &mut dims)?;
+                number[at] = define(&mut all, kind, path, rest, &mut dims)?;
             } else {
                 number[at] = number[first];
                 groups.entry(first as u32).or_insert_with(|| vec![first as u32]).push(at as u32);
@@ -306,12 +315,12 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         check_records(&records)?;
     }
     conflicts.into_result()?;
-    Ok(Merged { whole, has_paths, numbers })
+    Ok(MergedHeader { header: all, has_paths, numbers })
 }
 
-/// Adds one object to the whole, as an application would that has its definition.
+/// Adds one object to the header of all, as an application would that has its definition.
 fn define<'a>(
-    whole: &mut Header,
+    all: &mut Header,
     kind: Kind,
     path: &'a str,
     rest: &'a [u8],
@@ -322,14 +331,14 @@ fn define<'a>(
         Kind::Dim => {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
-            let id = if is_record { whole.dims.push_record(path) } else { whole.dims.push(path, len) };
+            let id = if is_record { all.dims.push_record(path) } else { all.dims.push(path, len) };
             dims.insert(path, id);
             id
         }
         Kind::Attr => {
             let ty = from.ty()?;
-            whole.attrs.push(path, ty, from.bytes()?);
-            whole.attrs.len() as u32 - 1
+            all.attrs.push(path, ty, from.bytes()?);
+            all.attrs.len() as u32 - 1
         }
         Kind::Var => {
             let ty = from.ty()?;
@@ -339,9 +348,9 @@ fn define<'a>(
                 let missing = || Error::internal(format!("variable `{path}`: no dimension `{dim}` was sent"));
                 ids.push(dims.get(dim).copied().ok_or_else(missing)?);
             }
-            let id = whole.vars.push(path, ty, &ids);
+            let id = all.vars.push(path, ty, &ids);
             for attr in from.attrs()?.iter() {
-                whole.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+                all.vars.attrs_of_last(attr.name, attr.ty, attr.value);
             }
             id
         }
@@ -429,5 +438,26 @@ impl Chains {
             last => self.next[last as usize] = at,
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::words::round_trip;
+
+    #[test]
+    fn where_things_are_goes_in_fourteen_words() {
+        let layout = Layout {
+            header_len: 1,
+            data_begin: 2,
+            data_end: 3,
+            record_begin: 4,
+            record_size: 5,
+            one_record_var: false,
+        };
+        let counts = Counts { dims: 7, attrs: 8, vars: 9 };
+        let head = PlacementHead { layout, counts, spelled: false, moved: true, lists: [12, 13, 14] };
+        assert_eq!(round_trip(&head), [1, 2, 3, 4, 5, 0, 7, 8, 9, 0, 1, 12, 13, 14]);
     }
 }

@@ -1,8 +1,8 @@
-//! What ranks did to objects that the file had: told to all, done by all.
+//! What ranks changed of objects that the file had: sent to all, applied by all.
 //!
-//! Every rank begins a redefinition from the same header. Each tells the others what it changed, each thing
-//! once, as it is at last; all do all of it, so that all have the same base again. Two ranks that change one thing
-//! in two ways are in conflict.
+//! Every rank begins a redefinition from the same header. Each sends the others what it changed, each thing
+//! once, in its final state; all apply all of it, so that all have the same base again. Two ranks that change
+//! one thing in two ways are in conflict.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,41 +81,41 @@ fn unpack(lists: &[Vec<u8>]) -> Result<Vec<Vec<Change>>> {
 
 /// What of the base a change is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Thing<'a> {
+enum ChangeTarget<'a> {
     DimName(u32),
     VarName(u32),
     VarAttrs(u32),
     Global(&'a str),
 }
 
-impl Thing<'_> {
-    fn of(change: &Change) -> Thing<'_> {
+impl ChangeTarget<'_> {
+    fn of(change: &Change) -> ChangeTarget<'_> {
         match change {
-            Change::DimName(id, _) => Thing::DimName(*id),
-            Change::VarName(id, _) => Thing::VarName(*id),
-            Change::VarAttrs(id, _) => Thing::VarAttrs(*id),
-            Change::PutGlobal(name, ..) | Change::DelGlobal(name) => Thing::Global(name),
+            Change::DimName(id, _) => ChangeTarget::DimName(*id),
+            Change::VarName(id, _) => ChangeTarget::VarName(*id),
+            Change::VarAttrs(id, _) => ChangeTarget::VarAttrs(*id),
+            Change::PutGlobal(name, ..) | Change::DelGlobal(name) => ChangeTarget::Global(name),
         }
     }
 }
 
-impl fmt::Display for Thing<'_> {
+impl fmt::Display for ChangeTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Thing::DimName(id) => write!(f, "the name of dimension number {id}"),
-            Thing::VarName(id) => write!(f, "the name of variable number {id}"),
-            Thing::VarAttrs(id) => write!(f, "the attributes of variable number {id}"),
-            Thing::Global(name) => write!(f, "global attribute `{name}`"),
+            ChangeTarget::DimName(id) => write!(f, "the name of dimension number {id}"),
+            ChangeTarget::VarName(id) => write!(f, "the name of variable number {id}"),
+            ChangeTarget::VarAttrs(id) => write!(f, "the attributes of variable number {id}"),
+            ChangeTarget::Global(name) => write!(f, "global attribute `{name}`"),
         }
     }
 }
 
 /// A thing must be changed in the same way by all ranks that changed it. Lists have each thing once.
 fn agree(lists: &[Vec<Change>]) -> Result<()> {
-    let mut changed: BTreeMap<Thing<'_>, (usize, &Change)> = BTreeMap::new();
+    let mut changed: BTreeMap<ChangeTarget<'_>, (usize, &Change)> = BTreeMap::new();
     for (rank, list) in lists.iter().enumerate() {
         for change in list {
-            let thing = Thing::of(change);
+            let thing = ChangeTarget::of(change);
             let (other, first) = changed.entry(thing).or_insert((rank, change));
             if *first != change {
                 return Err(Error::conflict(format!(

@@ -8,14 +8,14 @@ use fieldstone_format::netcdf::NcType;
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_u32};
 
-/// How many conflicts a message tells of.
-const TOLD: usize = 20;
+/// How many conflicts a message names.
+const REPORTED: usize = 20;
 
 /// An object that ranks define differently.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Conflict {
     pub kind: Kind,
-    /// Rank and local number of its first definition: the order in which conflicts are told.
+    /// Rank and local number of its first definition: the order in which conflicts are reported.
     pub first: (u32, u32),
     pub text: String,
 }
@@ -31,14 +31,14 @@ impl Conflicts {
     pub fn add(&mut self, conflict: Conflict) {
         self.count += 1;
         self.list.push(conflict);
-        if self.list.len() >= 2 * TOLD {
+        if self.list.len() >= 2 * REPORTED {
             self.shorten();
         }
     }
 
     fn shorten(&mut self) {
         self.list.sort();
-        self.list.truncate(TOLD);
+        self.list.truncate(REPORTED);
     }
 
     pub fn pack(&mut self, out: &mut Vec<u8>) {
@@ -63,7 +63,7 @@ impl Conflicts {
         Ok(())
     }
 
-    /// The error that tells of them; the same on every rank.
+    /// The error that reports them; the same on every rank.
     pub fn into_result(mut self) -> Result<()> {
         if self.count == 0 {
             return Ok(());
@@ -71,9 +71,9 @@ impl Conflicts {
         self.shorten();
         let texts: Vec<&str> = self.list.iter().map(|conflict| conflict.text.as_str()).collect();
         let mut message = texts.join("; ");
-        let untold = self.count - self.list.len() as u64;
-        if untold > 0 {
-            message += &format!("; and {untold} more");
+        let more = self.count - self.list.len() as u64;
+        if more > 0 {
+            message += &format!("; and {more} more");
         }
         let hint =
             "define an object equally on all ranks that define it, or give it a path of the rank's own";
@@ -83,17 +83,17 @@ impl Conflicts {
 
 /// "rank 3", "ranks 0, 2".
 fn ranks_text(ranks: &[usize]) -> String {
-    let told: Vec<String> = ranks.iter().take(8).map(usize::to_string).collect();
-    let more = match ranks.len() - told.len() {
+    let first: Vec<String> = ranks.iter().take(8).map(usize::to_string).collect();
+    let more = match ranks.len() - first.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("rank{} {}{more}", if ranks.len() == 1 { "" } else { "s" }, told.join(", "))
+    format!("rank{} {}{more}", if ranks.len() == 1 { "" } else { "s" }, first.join(", "))
 }
 
 /// Whether ranks define one record dimension at most; given are its names, each with a rank that says so.
 ///
-/// Errors: `Conflict` that tells of all of them.
+/// Errors: `Conflict` that names all of them.
 pub(super) fn check_records(said: &[(&str, usize)]) -> Result<()> {
     let mut different: Vec<(&str, usize)> = Vec::new();
     for one in said {
@@ -130,10 +130,10 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
     let most = aspects.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
     for at in 0..most {
         // What is said of this aspect, each with the ranks that say so, in the order of their first rank.
-        let mut said: Vec<(Said<'_>, Vec<usize>)> = Vec::new();
+        let mut said: Vec<(AspectValue<'_>, Vec<usize>)> = Vec::new();
         let mut what = "";
         for (rank, list) in &aspects {
-            let one = list.get(at).map_or(Said::Nothing, |(name, said)| {
+            let one = list.get(at).map_or(AspectValue::Nothing, |(name, said)| {
                 what = name;
                 said.clone()
             });
@@ -145,8 +145,8 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
         if said.len() > 1 {
             let texts = texts(said.iter().map(|(said, _)| said));
             let ranks = said.iter().map(|(_, ranks)| ranks_text(ranks));
-            let told = texts.iter().zip(ranks).map(|(text, ranks)| format!("{text} on {ranks}"));
-            return Ok(Some(format!("{object}: {what} {}", told.collect::<Vec<_>>().join("; "))));
+            let values = texts.iter().zip(ranks).map(|(text, ranks)| format!("{text} on {ranks}"));
+            return Ok(Some(format!("{object}: {what} {}", values.collect::<Vec<_>>().join("; "))));
         }
     }
     Ok(Some(format!("{object}: defined differently")))
@@ -154,7 +154,7 @@ pub(super) fn difference(kind: Kind, path: &str, defined: &[(usize, &[u8])]) -> 
 
 /// What a definition says of one aspect.
 #[derive(Debug, Clone, PartialEq)]
-enum Said<'a> {
+enum AspectValue<'a> {
     Nothing,
     Text(String),
     /// External bytes. They are compared, not how they are shown: long ones are clipped, and NaNs look alike.
@@ -162,7 +162,7 @@ enum Said<'a> {
 }
 
 /// An aspect's name, and what is said of it.
-type Aspect<'a> = (String, Said<'a>);
+type Aspect<'a> = (String, AspectValue<'a>);
 
 fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
     let mut from = Reader(bytes);
@@ -172,24 +172,24 @@ fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
             let is_record = from.u8()? == 1;
             let len = from.u64()?;
             let text = if is_record { "unlimited".to_owned() } else { len.to_string() };
-            aspects.push(("length".to_owned(), Said::Text(text)));
+            aspects.push(("length".to_owned(), AspectValue::Text(text)));
         }
         Kind::Attr => {
             let ty = from.ty()?;
-            aspects.push(("value".to_owned(), Said::Value(ty, from.bytes()?.into())));
+            aspects.push(("value".to_owned(), AspectValue::Value(ty, from.bytes()?.into())));
         }
         Kind::Var => {
-            aspects.push(("type".to_owned(), Said::Text(from.ty()?.name().to_owned())));
+            aspects.push(("type".to_owned(), AspectValue::Text(from.ty()?.name().to_owned())));
             let mut dims = Vec::new();
             for _ in 0..from.u32()? {
                 dims.push(from.text()?);
             }
-            aspects.push(("dimensions".to_owned(), Said::Text(format!("({})", dims.join(", ")))));
+            aspects.push(("dimensions".to_owned(), AspectValue::Text(format!("({})", dims.join(", ")))));
             let attrs = from.attrs()?;
             let names: Vec<&str> = attrs.names.iter().collect();
-            aspects.push(("attributes".to_owned(), Said::Text(format!("[{}]", names.join(", ")))));
+            aspects.push(("attributes".to_owned(), AspectValue::Text(format!("[{}]", names.join(", ")))));
             for attr in attrs.iter() {
-                let value = Said::Value(attr.ty, attr.value.to_vec().into());
+                let value = AspectValue::Value(attr.ty, attr.value.to_vec().into());
                 aspects.push((format!("attribute `{}`", attr.name), value));
             }
         }
@@ -199,22 +199,22 @@ fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
 
 /// Texts for what is said, that differ: values are shown from their begin, and where that is the same, from
 /// where they differ.
-fn texts<'s>(said: impl Iterator<Item = &'s Said<'s>> + Clone) -> Vec<String> {
+fn texts<'s>(said: impl Iterator<Item = &'s AspectValue<'s>> + Clone) -> Vec<String> {
     let all = |from: usize| -> Vec<String> { said.clone().map(|said| said.text(from)).collect() };
     let first = all(0);
     let is_repeated = |(i, text): (usize, &String)| first[..i].contains(text);
     if !first.iter().enumerate().any(is_repeated) {
         return first;
     }
-    let values: Vec<&[u8]> = said.clone().filter_map(Said::value).collect();
+    let values: Vec<&[u8]> = said.clone().filter_map(AspectValue::value).collect();
     let same = |pair: &[&[u8]]| pair[0].iter().zip(pair[1]).take_while(|(a, b)| a == b).count();
     all(values.windows(2).map(same).min().unwrap_or(0))
 }
 
-impl Said<'_> {
+impl AspectValue<'_> {
     fn value(&self) -> Option<&[u8]> {
         match self {
-            Said::Value(_, value) => Some(value),
+            AspectValue::Value(_, value) => Some(value),
             _ => None,
         }
     }
@@ -222,10 +222,10 @@ impl Said<'_> {
     /// In words; of a value, what follows its first `from` bytes, and a little of what comes before.
     fn text(&self, from: usize) -> String {
         match self {
-            Said::Nothing => "none".to_owned(),
-            Said::Text(text) => text.clone(),
-            Said::Value(NcType::Char, value) => shown_text(value, from),
-            Said::Value(ty, value) => shown_numbers(*ty, value, from / ty.size()),
+            AspectValue::Nothing => "none".to_owned(),
+            AspectValue::Text(text) => text.clone(),
+            AspectValue::Value(NcType::Char, value) => shown_text(value, from),
+            AspectValue::Value(ty, value) => shown_numbers(*ty, value, from / ty.size()),
         }
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     use super::super::packing::put_attr;
     use super::*;
 
-    fn told(ty: NcType, values: &[&[u8]]) -> String {
+    fn reported(ty: NcType, values: &[&[u8]]) -> String {
         let packed: Vec<Vec<u8>> = values
             .iter()
             .map(|value| {
@@ -290,26 +290,26 @@ mod tests {
     fn long_values_are_shown_where_they_differ() {
         let ints = |last: i32| (0..20).chain([last]).flat_map(i32::to_be_bytes).collect::<Vec<u8>>();
         assert_eq!(
-            told(NcType::Int, &[&ints(7), &ints(8), &ints(7)]),
+            reported(NcType::Int, &[&ints(7), &ints(8), &ints(7)]),
             "global attribute `a`: value int ... (17 before) 17 18 19 7 on ranks 0, 2; \
              int ... (17 before) 17 18 19 8 on rank 1"
         );
         let text = |end: &str| format!("{}{end}", "é".repeat(50));
         assert_eq!(
-            told(NcType::Char, &[text("one").as_bytes(), text("o").as_bytes()]),
+            reported(NcType::Char, &[text("one").as_bytes(), text("o").as_bytes()]),
             "global attribute `a`: value ...\"ééone\" on rank 0; ...\"ééo\" on rank 1"
         );
         assert_eq!(
-            told(NcType::Char, &[b"kelvin", b"K"]),
+            reported(NcType::Char, &[b"kelvin", b"K"]),
             "global attribute `a`: value \"kelvin\" on rank 0; \"K\" on rank 1"
         );
     }
 
     #[test]
-    fn values_that_look_alike_are_told_with_their_ranks() {
+    fn values_that_look_alike_are_reported_with_their_ranks() {
         let (quiet, other) = (f64::NAN.to_be_bytes(), (f64::NAN.to_bits() | 1).to_be_bytes());
-        let text = told(NcType::Double, &[&quiet, &other]);
+        let text = reported(NcType::Double, &[&quiet, &other]);
         assert!(text.contains("on rank 0; ") && text.contains("on rank 1"), "{text}");
-        assert_eq!(told(NcType::Double, &[&quiet, &quiet]), "");
+        assert_eq!(reported(NcType::Double, &[&quiet, &quiet]), "");
     }
 }

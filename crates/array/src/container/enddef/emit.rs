@@ -14,7 +14,7 @@ use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::{IndexPart, STRIDE};
 use fieldstone_format::netcdf::write::{self, List};
 
-use super::place::Placed;
+use super::placement::{LocalEntries, Placement};
 use super::report::Watch;
 use crate::container::pieces::{PIECE, Pieces};
 
@@ -50,12 +50,12 @@ impl Stream<'_> {
 pub(super) fn write(
     file: &TeamFile,
     header: &Header,
-    placed: &Placed,
+    (placed, own): (&Placement, &LocalEntries),
     index: Option<&mut IndexPart>,
     watch: &mut Watch<'_>,
 ) -> Result<u64> {
     let version = header.version;
-    let room = (PIECE + PIECE / 8).min(placed.bytes as usize + 4096);
+    let room = (PIECE + PIECE / 8).min(own.bytes as usize + 4096);
     let mut stream = Stream { pieces: Pieces::new(file, room), index };
     let mut head_len = 0;
     watch.hold(room as u64);
@@ -73,11 +73,11 @@ pub(super) fn write(
             stream.seek(placed.lists[kind])?;
             write::put_list_head(stream.pieces.buffer(), version, list, totals[kind]);
         }
-        if placed.mine[kind].is_empty() {
+        if own.mine[kind].is_empty() {
             continue;
         }
-        stream.seek(placed.at[kind])?;
-        for range in &placed.mine[kind] {
+        stream.seek(own.at[kind])?;
+        for range in &own.mine[kind] {
             entries(&mut stream, header, placed, list, range.clone())?;
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn write(
 fn entries(
     stream: &mut Stream<'_>,
     header: &Header,
-    placed: &Placed,
+    placed: &Placement,
     list: List,
     range: Range<usize>,
 ) -> Result<()> {

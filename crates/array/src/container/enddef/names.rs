@@ -1,13 +1,13 @@
 //! Names checked by the ranks that own a part of all hashes.
 //!
 //! The upper half of a name's 64-bit hash says which rank owns it: ranges of equal size, in order, so that the
-//! owners' sorted tables, one after another, are sorted as a whole. Each rank tells each owner the hashes and
+//! owners' sorted tables, one after another, are sorted as a whole. Each rank sends each owner the hashes and
 //! local numbers of its objects, 12 bytes each; the owner sorts them and finds equal ones. Different names
-//! of equal hash do no harm: they are told apart by [`shared`](super::shared), which asks for the
+//! of equal hash do no harm: they are distinguished by [`shared`](super::shared), which asks for the
 //! definitions of just these.
 //!
-//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, place in
-//! the owner's list. That is an entry of the name index already, but for the place, which numbers replace
+//! One word is sorted for a dimension or a variable: upper half of the hash, one bit for the kind, position in
+//! the owner's list. That is an entry of the name index already, but for the position, which numbers replace
 //! when they are known. A rank alone sends nothing and sorts its own.
 
 use std::borrow::Cow;
@@ -16,6 +16,8 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Error, Result};
 
 use super::report::Watch;
+use crate::container::hash_sort::sort_words;
+use crate::container::words::{Words, words};
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,44 +39,55 @@ impl Kind {
     }
 }
 
-/// What a rank says of itself to every other.
+/// What a rank announces to every other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Hello {
+pub(super) struct Preamble {
     /// Whether any of its names is a path of several parts.
     pub has_paths: bool,
-    /// How many dimensions and variables it tells of.
+    /// How many dimensions and variables it sends.
     pub objects: [u64; 2],
 }
 
-/// Bytes before the columns of what one rank sends to one owner: whether it has paths, how many dimensions and
-/// variables it tells of in all, and how many of each kind to this owner.
-const HEAD: usize = 48;
+words!(Preamble { has_paths: bool, objects: [u64; 2] });
+
+/// What stands before the columns of what one rank sends to one owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Head {
+    preamble: Preamble,
+    /// How many objects of each kind it sends to this owner.
+    counts: [u64; 3],
+}
+
+words!(Head { preamble: Preamble, counts: [u64; 3] });
+
+/// Bytes of a [`Head`].
+const HEAD: usize = Head::LEN * 8;
 
 /// What an owner holds: the objects of all ranks whose hashes fall in its range.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     /// Hashes, by kind, in the order of ranks and of each rank's definitions.
     pub hashes: [Cow<'a, [u64]>; 3],
-    /// Local number on its rank of each; empty where that is its place (one rank).
+    /// Local number on its rank of each; empty where that is its position (one rank).
     pub locals: [Vec<u32>; 3],
     /// Where each rank's objects begin, and the end.
     pub starts: [Vec<usize>; 3],
     /// Sorted words of dimensions and variables.
     pub words: Vec<u64>,
-    /// Groups of places that share a hash.
+    /// Groups of positions that share a hash.
     pub suspects: Vec<(Kind, Vec<u32>)>,
 }
 
 impl Table<'_> {
-    /// Rank and local number of the object at `place`.
-    pub fn whose(&self, kind: Kind, place: u32) -> (usize, u32) {
+    /// Rank and local number of the object at `position`.
+    pub fn whose(&self, kind: Kind, position: u32) -> (usize, u32) {
         let starts = &self.starts[kind as usize];
-        let rank = starts.partition_point(|start| *start <= place as usize) - 1;
-        (rank, self.local(kind, place))
+        let rank = starts.partition_point(|start| *start <= position as usize) - 1;
+        (rank, self.local(kind, position))
     }
 
-    pub fn local(&self, kind: Kind, place: u32) -> u32 {
-        self.locals[kind as usize].get(place as usize).copied().unwrap_or(place)
+    pub fn local(&self, kind: Kind, position: u32) -> u32 {
+        self.locals[kind as usize].get(position as usize).copied().unwrap_or(position)
     }
 
     /// How many names it holds.
@@ -98,24 +111,24 @@ pub(super) fn owner(hash: u64, ranks: usize) -> usize {
     (((hash >> 32) * ranks as u64) >> 32) as usize
 }
 
-/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank says of itself.
-/// The first `skip` objects of each kind are another rank's to tell.
+/// Exchanges the hashes of this rank's objects; gives this rank's table, and what every rank announces.
+/// The first `skip` objects of each kind are another rank's to send.
 pub(super) fn exchange<'a>(
     team: &Team,
     own: [&'a [u64]; 3],
     skip: [usize; 3],
-    hello: Hello,
+    preamble: Preamble,
     watch: &mut Watch<'_>,
-) -> Result<(Table<'a>, Vec<Hello>)> {
+) -> Result<(Table<'a>, Vec<Preamble>)> {
     let mut table;
-    let hellos;
+    let preambles;
     if team.size() == 1 {
         let starts = own.map(|hashes| vec![0, hashes.len()]);
         let (hashes, locals) = (own.map(Cow::Borrowed), Default::default());
         table = Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() };
-        hellos = vec![hello];
+        preambles = vec![preamble];
     } else {
-        let parts = pack(own, skip, hello, team.size());
+        let parts = pack(own, skip, preamble, team.size());
         let sent: u64 = parts.iter().map(|part| part.len() as u64).sum();
         watch.hold(sent);
         let parts = team.alltoallv("names", Ok(parts))?;
@@ -125,7 +138,7 @@ pub(super) fn exchange<'a>(
         let unpacked = team.agree("names received", unpack(parts))?;
         watch.hold(unpacked.0.memory());
         watch.release(received);
-        (table, hellos) = unpacked;
+        (table, preambles) = unpacked;
     }
     watch.end("exchange");
     let before = table.memory();
@@ -137,10 +150,10 @@ pub(super) fn exchange<'a>(
     watch.report.comparisons += table.len() as u64;
     watch.report.names_held += table.len() as u64;
     find_suspects(&mut table);
-    Ok((table, hellos))
+    Ok((table, preambles))
 }
 
-fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<Vec<u8>> {
+fn pack(own: [&[u64]; 3], skip: [usize; 3], preamble: Preamble, ranks: usize) -> Vec<Vec<u8>> {
     let mut counts = vec![[0usize; 3]; ranks];
     for kind in 0..3 {
         for hash in &own[kind][skip[kind]..] {
@@ -153,11 +166,8 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<V
     for count in &counts {
         let all: usize = count.iter().sum();
         let mut part = vec![0; HEAD + all * 12];
-        let all_kinds = [u64::from(hello.has_paths), hello.objects[0], hello.objects[1]];
-        let head = all_kinds.into_iter().chain(count.map(|count| count as u64));
-        for (at, word) in head.enumerate() {
-            part[at * 8..][..8].copy_from_slice(&word.to_le_bytes());
-        }
+        let head = Head { preamble, counts: count.map(|count| count as u64) };
+        part[..HEAD].copy_from_slice(&head.to_bytes());
         parts.push(part);
         let numbers = HEAD + all * 8;
         next.push([0, count[0], count[0] + count[1]].map(|first| (HEAD + first * 8, numbers + first * 4)));
@@ -175,15 +185,15 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], hello: Hello, ranks: usize) -> Vec<V
     parts
 }
 
-fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
+fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Preamble>)> {
     let broken = || Error::internal("a rank sent names in a form that this one does not know");
-    let mut hellos = Vec::with_capacity(parts.len());
+    let mut preambles = Vec::with_capacity(parts.len());
     let mut counts = Vec::with_capacity(parts.len());
     for part in &parts {
-        let head: Vec<u64> = part.get(..HEAD).ok_or_else(broken)?.chunks_exact(8).map(word).collect();
-        hellos.push(Hello { has_paths: head[0] == 1, objects: [head[1], head[2]] });
-        let count = [head[3] as usize, head[4] as usize, head[5] as usize];
-        if (part.len() - HEAD) / 12 != count.iter().sum::<usize>() {
+        let (head, columns) = Head::split_from(part)?;
+        preambles.push(head.preamble);
+        let count = head.counts.map(|count| count as usize);
+        if columns.len() / 12 != count.iter().sum::<usize>() {
             return Err(broken());
         }
         counts.push(count);
@@ -205,7 +215,7 @@ fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Hello>)> {
         }
     }
     let hashes = hashes.map(Cow::Owned);
-    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, hellos))
+    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, preambles))
 }
 
 pub(super) fn word(bytes: &[u8]) -> u64 {
@@ -216,54 +226,24 @@ pub(super) fn half(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }
 
-/// The words of dimensions and variables, in the order of their places.
+/// The words of dimensions and variables, in the order of their positions.
 fn words(table: &Table<'_>) -> Vec<u64> {
     let [dims, _, vars] = &table.hashes;
     let mut words = Vec::with_capacity(dims.len() + vars.len());
     let upper = |hash: &u64| hash & !0xffff_ffff;
-    words.extend(dims.iter().enumerate().map(|(place, hash)| upper(hash) | place as u64));
-    words.extend(vars.iter().enumerate().map(|(place, hash)| upper(hash) | 1 << 31 | place as u64));
+    words.extend(dims.iter().enumerate().map(|(position, hash)| upper(hash) | position as u64));
+    words.extend(vars.iter().enumerate().map(|(position, hash)| upper(hash) | 1 << 31 | position as u64));
     words
 }
 
-/// Sorts words whose lower halves ascend already: by the upper half, a digit at a time, from the lowest.
-pub(in crate::container) fn sort_words(mut words: Vec<u64>) -> Vec<u64> {
-    const BITS: u32 = 11;
-    if words.len() < 1 << BITS {
-        words.sort_unstable();
-        return words;
-    }
-    let mut counts = [[0u32; 1 << BITS]; 3];
-    let digit = |word: u64, pass: usize| (word >> (32 + pass as u32 * BITS)) as usize & ((1 << BITS) - 1);
-    for word in &words {
-        for (pass, count) in counts.iter_mut().enumerate() {
-            count[digit(*word, pass)] += 1;
-        }
-    }
-    let mut other = vec![0; words.len()];
-    for (pass, count) in counts.iter_mut().enumerate() {
-        let mut before = 0;
-        for count in count.iter_mut() {
-            (*count, before) = (before, before + *count);
-        }
-        for word in &words {
-            let at = &mut count[digit(*word, pass)];
-            other[*at as usize] = *word;
-            *at += 1;
-        }
-        std::mem::swap(&mut words, &mut other);
-    }
-    words
-}
-
-/// Groups of places whose whole hashes are equal.
+/// Groups of positions whose complete hashes are equal.
 fn find_suspects(table: &mut Table<'_>) {
     let mut suspects = Vec::new();
-    let group = |kind: Kind, mut places: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
+    let group = |kind: Kind, mut positions: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
         let hashes = &table.hashes[kind as usize];
-        places.sort_by_key(|place| hashes[*place as usize]);
+        positions.sort_by_key(|position| hashes[*position as usize]);
         let equal = |a: &u32, b: &u32| hashes[*a as usize] == hashes[*b as usize];
-        let groups = places.chunk_by(equal).filter(|group| group.len() > 1);
+        let groups = positions.chunk_by(equal).filter(|group| group.len() > 1);
         suspects.extend(groups.map(|group| (kind, group.to_vec())));
     };
     let mut from = 0;
@@ -273,14 +253,14 @@ fn find_suspects(table: &mut Table<'_>) {
         }
         if to - from > 1 {
             let kind = if table.words[from] >> 31 & 1 == 0 { Kind::Dim } else { Kind::Var };
-            let places = table.words[from..to].iter().map(|word| *word as u32 & 0x7fff_ffff).collect();
-            group(kind, places, &mut suspects);
+            let positions = table.words[from..to].iter().map(|word| *word as u32 & 0x7fff_ffff).collect();
+            group(kind, positions, &mut suspects);
         }
         from = to;
     }
     if table.hashes[Kind::Attr as usize].len() > 1 {
-        let places = (0..table.hashes[Kind::Attr as usize].len() as u32).collect();
-        group(Kind::Attr, places, &mut suspects);
+        let positions = (0..table.hashes[Kind::Attr as usize].len() as u32).collect();
+        group(Kind::Attr, positions, &mut suspects);
     }
     table.suspects = suspects;
 }
@@ -288,17 +268,16 @@ fn find_suspects(table: &mut Table<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
     use xxhash_rust::xxh3::xxh3_64;
 
     #[test]
-    fn words_are_sorted_whatever_their_number() {
-        for n in [0u64, 1, 2, 100, 2047, 2048, 50_000] {
-            let upper = |i: u64| xxh3_64(&i.to_le_bytes()) & !0xffff_ffff;
-            let words: Vec<u64> = (0..n).map(|i| upper(i / 3) | i).collect();
-            let mut expected = words.clone();
-            expected.sort();
-            assert_eq!(sort_words(words), expected);
-        }
+    fn a_head_goes_in_six_words() {
+        let preamble = Preamble { has_paths: true, objects: [2, 3] };
+        assert_eq!(round_trip(&Head { preamble, counts: [4, 5, 6] }), [1, 2, 3, 4, 5, 6]);
+        let parts = pack([&[7], &[], &[u64::MAX, 8]], [0; 3], preamble, 2);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [HEAD + 24, HEAD + 12]);
+        assert_eq!(parts[1][..HEAD], Head { preamble, counts: [0, 0, 1] }.to_bytes());
     }
 
     #[test]

@@ -1,47 +1,68 @@
 //! Strategy `partitioned`: only names under paths that several ranks define under are compared.
 //!
 //! What is compared is compared as in strategy `scalable`, by the ranks that own a part of all hashes. Numbers
-//! of objects in that exchange count among those that a rank told, not among all of its own.
+//! of objects in that exchange count among those that a rank sent, not among all of its own.
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Header;
 
-use super::names::{self, Hello};
-use super::place::Placed;
+use super::names::{self, Preamble};
+use super::options::EnddefOptions;
+use super::placement::Placement;
 use super::report::Watch;
-use super::shared::{self, Shared};
-use super::{EnddefOptions, Planned};
+use super::shared::{self, SharedObjects};
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, Format};
-use crate::container::partitioned::own::{Keep, Paths, name_index, to_compare};
-use crate::container::partitioned::write::{NothingShared, Ownership, prepare, shared_paths};
+use crate::container::partitioned::Reader;
+use crate::container::partitioned::rank_part::{ObjectFilter, Paths, name_index, to_compare};
+use crate::container::partitioned::write::{Ownership, PreparedHeader, SoleOwnership, prepare, shared_paths};
 
-/// What comparing the objects under shared paths came to.
-struct Compared<'a, 'w> {
+/// Each rank writes metadata blocks of its own.
+#[derive(Debug)]
+pub(super) struct PartitionedHeader {
+    pub placement: Placement,
+    blocks: PreparedHeader,
+}
+
+impl PartitionedHeader {
+    /// Writes this rank's part; gives its bytes.
+    pub fn write(&self, file: &TeamFile, header: &Header) -> Result<u64> {
+        self.blocks.write(file, header, &self.placement.dim_ids)
+    }
+
+    /// Finds what the header says, also in a file that is not finished.
+    pub fn into_reader(self, file: TeamFile) -> (Placement, Reader) {
+        (self.placement, Reader::of(file, self.blocks.head, self.blocks.table))
+    }
+}
+
+/// Which rank places each object under a shared path, by comparison.
+struct SharedOwnership<'a, 'w> {
     table: names::Table<'a>,
-    shared: Shared,
-    told: &'a [Vec<u32>; 3],
+    shared: SharedObjects,
+    sent: &'a [Vec<u32>; 3],
     hashes: [&'a [u64]; 3],
     watch: std::cell::RefCell<&'a mut Watch<'w>>,
 }
 
-impl Ownership for Compared<'_, '_> {
+impl Ownership for SharedOwnership<'_, '_> {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         let local =
-            |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.told[kind][*i as usize]);
+            |kind: usize| self.shared.not_mine[kind].iter().map(move |i| self.sent[kind][*i as usize]);
         [0, 1, 2].map(|kind| local(kind).collect())
     }
 
-    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()> {
-        let pick = |ids: &[u64], told: &[u32]| told.iter().map(|i| ids[*i as usize]).collect::<Vec<u64>>();
-        let (told_dims, told_vars) = (&self.told[0], &self.told[2]);
-        let (mut some_dims, mut some_vars) = (pick(dims, told_dims), pick(vars, told_vars));
+    fn resolve_numbers(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()> {
+        let pick = |ids: &[u64], sent: &[u32]| sent.iter().map(|i| ids[*i as usize]).collect::<Vec<u64>>();
+        let (sent_dims, sent_vars) = (&self.sent[0], &self.sent[2]);
+        let (mut some_dims, mut some_vars) = (pick(dims, sent_dims), pick(vars, sent_vars));
         let ids = [&mut some_dims[..], &mut some_vars[..]];
         let hashes = [self.hashes[0], self.hashes[2]];
         let mut watch = self.watch.borrow_mut();
-        self.shared.learn(team, &self.table, hashes, [0; 2], ids, &mut watch)?;
-        told_dims.iter().zip(&some_dims).for_each(|(i, id)| dims[*i as usize] = *id);
-        told_vars.iter().zip(&some_vars).for_each(|(i, id)| vars[*i as usize] = *id);
+        self.shared.resolve_numbers(team, &self.table, hashes, [0; 2], ids, &mut watch)?;
+        sent_dims.iter().zip(&some_dims).for_each(|(i, id)| dims[*i as usize] = *id);
+        sent_vars.iter().zip(&some_vars).for_each(|(i, id)| vars[*i as usize] = *id);
         Ok(())
     }
 }
@@ -51,7 +72,7 @@ pub(super) fn plan(
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<PartitionedHeader> {
     let checked = if definitions.format() != Format::Partitioned {
         Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
             .with_hint("leave the strategy out, or create the container with format partitioned"))
@@ -68,46 +89,42 @@ pub(super) fn plan(
     watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum::<u64>() * 2 + paths.memory());
     let (shared, compared) = shared_paths(team, &paths)?;
     watch.report.comparisons += compared;
-    let words = name_index(&Keep::default(), hashes);
-    let told = to_compare(&paths, &shared, hashes, &words);
-    let some = told.iter().map(|list| list.len() as u64).sum();
-    let (ready, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
+    let words = name_index(&ObjectFilter::default(), hashes);
+    let sent = to_compare(&paths, &shared, hashes, &words);
+    let some = sent.iter().map(|list| list.len() as u64).sum();
+    let (blocks, numbers) = match team.max("compared", Ok(vec![some]))?[0] {
         0 => {
             watch.end("exchange");
-            prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
+            prepare(team, header, hashes, &paths, words, &SoleOwnership, &options.alignment)?
         }
         _ => {
             let some = [0, 1, 2]
-                .map(|kind| told[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
+                .map(|kind| sent[kind].iter().map(|i| hashes[kind][*i as usize]).collect::<Vec<u64>>());
             let some = [&some[0][..], &some[1], &some[2]];
-            let hello = Hello { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
-            let (table, _) = names::exchange(team, some, [0; 3], hello, watch)?;
+            let preamble = Preamble { has_paths, objects: [some[0].len() as u64, some[2].len() as u64] };
+            let (table, _) = names::exchange(team, some, [0; 3], preamble, watch)?;
             let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
             if suspects == 0 {
-                prepare(team, header, hashes, &paths, words, &NothingShared, &options.alignment)?
+                prepare(team, header, hashes, &paths, words, &SoleOwnership, &options.alignment)?
             } else {
-                let shared = shared::settle(team, header, Some(&told), &table, watch)?;
+                let shared = shared::resolve_suspects(team, header, Some(&sent), &table, watch)?;
                 let watch = std::cell::RefCell::new(&mut *watch);
-                let compared = Compared { table, shared, told: &told, hashes: some, watch };
+                let compared = SharedOwnership { table, shared, sent: &sent, hashes: some, watch };
                 prepare(team, header, hashes, &paths, words, &compared, &options.alignment)?
             }
         }
     };
-    watch.hold(ready.memory() + numbers.memory());
+    watch.hold(blocks.memory() + numbers.memory());
     watch.end("check");
     header.vars.begins = numbers.begins;
     header.vars.vsizes = vec![0; header.vars.len()];
-    let placed = Placed {
-        mine: Default::default(),
+    let placement = Placement {
         dim_ids: numbers.dim_ids,
         var_ids: numbers.var_ids,
         lists: [0; 3],
-        at: [0; 3],
-        counts: Counts { dims: ready.head.dims, attrs: ready.head.attrs, vars: ready.head.vars },
-        layout: ready.layout,
+        counts: Counts { dims: blocks.head.dims, attrs: blocks.head.attrs, vars: blocks.head.vars },
+        layout: blocks.layout,
         spelled: false,
-        bytes: 0,
     };
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole: None, index: None, moves: false, blocks: Some(ready), report, held })
+    Ok(PartitionedHeader { placement, blocks })
 }

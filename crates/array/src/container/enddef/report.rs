@@ -46,6 +46,13 @@ impl Report {
     }
 }
 
+/// How far a watch came, between two steps.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    report: Report,
+    held: u64,
+}
+
 /// Follows the phases of one rank.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
@@ -62,9 +69,14 @@ impl<'a> Watch<'a> {
         Watch { clock, since: clock.monotonic(), held, peak: held, report: Report::default() }
     }
 
+    /// What goes over into the watch of a later step.
+    pub fn pause(self) -> Progress {
+        Progress { report: self.report, held: self.held }
+    }
+
     /// Goes on where another left off.
-    pub fn resume(clock: &'a dyn Clock, held: u64, report: Report) -> Watch<'a> {
-        Watch { report, ..Watch::new(clock, held) }
+    pub fn resume(clock: &'a dyn Clock, progress: Progress) -> Watch<'a> {
+        Watch { report: progress.report, ..Watch::new(clock, progress.held) }
     }
 
     /// `bytes` more are held from now on.
@@ -76,11 +88,6 @@ impl<'a> Watch<'a> {
     /// `bytes` are held no longer.
     pub fn release(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
-    }
-
-    /// Bytes held now.
-    pub fn held(&self) -> u64 {
-        self.held
     }
 
     /// Ends a phase.

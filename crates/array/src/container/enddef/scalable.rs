@@ -1,82 +1,99 @@
 //! Strategy `scalable`: no rank holds, compares or writes more than its share.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::IndexPart;
 
-use super::names::{self, Hello, Kind, Table};
-use super::place::{self, Plan, Ranks};
+use super::names::{self, Kind, Preamble, Table};
+use super::options::EnddefOptions;
+use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
-use super::shared;
-use super::{EnddefOptions, Planned, moves, wants_index};
+use super::{emit, shared};
 use crate::container::define::Definitions;
+
+/// Each rank writes the entries that it places.
+#[derive(Debug)]
+pub(super) struct ScalableHeader {
+    pub placement: Placement,
+    entries: LocalEntries,
+    pub index: Option<IndexPart>,
+    pub moves: bool,
+}
+
+impl ScalableHeader {
+    /// Writes this rank's part; gives its bytes.
+    pub fn write(&mut self, file: &TeamFile, header: &Header, watch: &mut Watch<'_>) -> Result<u64> {
+        emit::write(file, header, (&self.placement, &self.entries), self.index.as_mut(), watch)
+    }
+}
 
 pub(super) fn plan(
     team: &Team,
     definitions: &mut Definitions,
     options: &EnddefOptions<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Planned> {
+) -> Result<ScalableHeader> {
     let base = definitions.base();
     let base = [base.dims as usize, base.attrs as usize, base.vars as usize];
-    // What the file had is told and placed by rank 0; the others know it too.
+    // What the file had is sent and placed by rank 0; the others know it too.
     let skip = if team.rank() == 0 { [0; 3] } else { base };
     let has_paths = definitions.has_paths();
     let (header, hashes) = definitions.for_enddef();
-    let told = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
-    let hello = Hello { has_paths, objects: [told(0), told(2)] };
+    let sent = |kind: usize| (hashes[kind].len() - skip[kind]) as u64;
+    let preamble = Preamble { has_paths, objects: [sent(0), sent(2)] };
     watch.hold(hashes.iter().map(|hashes| hashes.len() as u64 * 8).sum());
     if team.size() > 1 {
-        watch.report.names_held += told(0) + told(1) + told(2);
+        watch.report.names_held += sent(0) + sent(1) + sent(2);
     }
-    let (table, hellos) = names::exchange(team, hashes, skip, hello, watch)?;
-    let spelled = hellos.iter().any(|hello| hello.has_paths);
+    let (table, preambles) = names::exchange(team, hashes, skip, preamble, watch)?;
+    let spelled = preambles.iter().any(|preamble| preamble.has_paths);
 
     let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
     let shared = match suspects {
         0 => None,
-        _ => Some(shared::settle(team, header, None, &table, watch)?),
+        _ => Some(shared::resolve_suspects(team, header, None, &table, watch)?),
     };
     let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
     let mine = [0, 1, 2].map(|kind| {
         let not_mine = shared.as_ref().map_or(&[][..], |shared| &shared.not_mine[kind]);
-        place::ranges(skip[kind], lens[kind], not_mine)
+        placement::ranges(skip[kind], lens[kind], not_mine)
     });
-    let plan = Plan { spelled, alignment: options.alignment, old: options.old, base };
-    let mut placed = team.agree("placed", place::place(Ranks(Some(team)), header, mine, &plan))?;
-    watch.hold((placed.dim_ids.len() + placed.var_ids.len() + header.vars.len() * 2) as u64 * 8);
+    let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+    let placed = placement::place(Ranks(Some(team)), header, mine, &plan);
+    let (mut placement, entries) = team.agree("placed", placed)?;
+    watch.hold((placement.dim_ids.len() + placement.var_ids.len() + header.vars.len() * 2) as u64 * 8);
 
     let known = match &shared {
         None => None,
         Some(shared) => {
             let hashes = [hashes[0], hashes[2]];
-            let ids = [&mut placed.dim_ids[..], &mut placed.var_ids[..]];
-            Some(shared.learn(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
+            let ids = [&mut placement.dim_ids[..], &mut placement.var_ids[..]];
+            Some(shared.resolve_numbers(team, &table, hashes, [skip[0], skip[2]], ids, watch)?)
         }
     };
     let held = table.memory();
-    let index = match wants_index(options.indexing, placed.counts) {
-        true => Some(index(table, &hellos, base, known, watch)),
+    let index = match options.indexing.wants(placement.counts) {
+        true => Some(index(table, &preambles, base, known, watch)),
         false => None,
     };
     watch.release(held - index.as_ref().map_or(0, |index| index.entries.len() as u64 * 8).min(held));
     watch.end("check");
-    let moves = moves(options.old, header, &placed.layout)?;
-    let (report, held) = (std::mem::take(&mut watch.report), watch.held());
-    Ok(Planned { placed, whole: None, index, moves, blocks: None, report, held })
+    let moves = placement::moves(options.old, header, &placement.layout)?;
+    Ok(ScalableHeader { placement, entries, index, moves })
 }
 
-/// The entries of this rank's range of hashes: its sorted words, with numbers in place of places.
+/// The entries of this rank's range of hashes: its sorted words, with numbers in place of positions.
 fn index(
     mut table: Table<'_>,
-    hellos: &[Hello],
+    preambles: &[Preamble],
     base: [usize; 3],
     known: Option<[Vec<u32>; 2]>,
     watch: &mut Watch<'_>,
 ) -> IndexPart {
     let mut entries = std::mem::take(&mut table.words);
-    if hellos.len() > 1 || known.is_some() {
-        let known = known.unwrap_or_else(|| count_on(&table, hellos, base));
+    if preambles.len() > 1 || known.is_some() {
+        let known = known.unwrap_or_else(|| count_on(&table, preambles, base));
         watch.hold((known[0].len() + known[1].len()) as u64 * 4);
         for entry in &mut entries {
             let is_var = (*entry >> 31 & 1) as usize;
@@ -90,16 +107,18 @@ fn index(
     IndexPart { entries, ..IndexPart::default() }
 }
 
-/// Numbers of the table's places where nothing is shared: each rank's count on from those before it.
-fn count_on(table: &Table<'_>, hellos: &[Hello], base: [usize; 3]) -> [Vec<u32>; 2] {
+/// Numbers of the table's positions where nothing is shared: each rank's count on from those before it.
+fn count_on(table: &Table<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
     [Kind::Dim, Kind::Var].map(|kind| {
         let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());
         let mut first = 0;
-        for (rank, (hello, span)) in hellos.iter().zip(table.starts[kind as usize].windows(2)).enumerate() {
+        for (rank, (preamble, span)) in
+            preambles.iter().zip(table.starts[kind as usize].windows(2)).enumerate()
+        {
             let skip = if rank == 0 { 0 } else { base[kind as usize] as u64 };
-            let id = |place: usize| (first + u64::from(table.local(kind, place as u32)) - skip) as u32;
+            let id = |position: usize| (first + u64::from(table.local(kind, position as u32)) - skip) as u32;
             ids.extend((span[0]..span[1]).map(id));
-            first += hello.objects[usize::from(kind == Kind::Var)];
+            first += preamble.objects[usize::from(kind == Kind::Var)];
         }
         ids
     })

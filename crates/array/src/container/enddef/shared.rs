@@ -1,11 +1,12 @@
-//! Objects that several ranks define: found by equal hashes, compared by their whole definitions.
+//! Objects that several ranks define: found by equal hashes, compared by their complete definitions.
 //!
 //! Only objects whose hashes are equal come here. Their owner asks for the definitions (round one), gets them
 //! (round two), and says to all ranks what conflicts there are and to each rank which of its objects a
 //! lower rank places (round three). What is shared belongs to the lowest rank that defines it. Where
 //! hashes are equal and paths are not, nothing is shared.
 //!
-//! When numbers are known, each rank tells them to the owners, and owners tell those that share.
+//! When numbers are known, each rank sends them to the owners, and owners send them on to the
+//! ranks that share.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
@@ -18,45 +19,45 @@ use super::report::Watch;
 
 /// Who places what several ranks define.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedObjects {
     /// Local numbers, ascending, of this rank's objects that a lower rank places, by kind.
     pub not_mine: [Vec<u32>; 3],
-    /// At the owner: place in its table of the object that counts, and of one that is the same.
+    /// At the owner: position in its table of the object that counts, and of one that is the same.
     same: Vec<(Kind, u32, u32)>,
 }
 
 /// Asks for, compares and decides upon all suspects; `Conflict` on all ranks where some disagree. Where only
-/// some of a rank's objects were told, `told` are their local numbers by kind, and numbers count in these.
-pub(super) fn settle(
+/// some of a rank's objects were sent, `sent` are their local numbers by kind, and numbers count in these.
+pub(super) fn resolve_suspects(
     team: &Team,
     header: &Header,
-    told: Option<&[Vec<u32>; 3]>,
+    sent: Option<&[Vec<u32>; 3]>,
     table: &Table<'_>,
     watch: &mut Watch<'_>,
-) -> Result<Shared> {
+) -> Result<SharedObjects> {
     let ranks = team.size();
     let mut asked = vec![Vec::new(); ranks];
-    for (kind, places) in &table.suspects {
-        for place in places {
-            let (rank, local) = table.whose(*kind, *place);
+    for (kind, positions) in &table.suspects {
+        for position in positions {
+            let (rank, local) = table.whose(*kind, *position);
             asked[rank].push(*kind as u8);
             put_u32(&mut asked[rank], local);
         }
     }
     let asked = team.alltoallv("shared names", Ok(asked))?;
-    let answers = asked.iter().map(|asked| answer(header, told, asked)).collect();
+    let answers = asked.iter().map(|asked| answer(header, sent, asked)).collect();
     let answers = team.alltoallv("shared definitions", answers)?;
     let bytes: u64 = answers.iter().map(|answer| answer.len() as u64).sum();
     watch.hold(bytes);
     let compared = compare(table, &answers, watch);
     watch.release(bytes);
-    let mut shared = Shared::default();
+    let mut shared = SharedObjects::default();
     let verdicts = compared.map(|(mut conflicts, same)| {
-        let mut told = Vec::new();
-        conflicts.pack(&mut told);
-        let mut verdicts = vec![told; ranks];
-        for (kind, _, place) in &same {
-            let (rank, local) = table.whose(*kind, *place);
+        let mut all = Vec::new();
+        conflicts.pack(&mut all);
+        let mut verdicts = vec![all; ranks];
+        for (kind, _, position) in &same {
+            let (rank, local) = table.whose(*kind, *position);
             verdicts[rank].push(*kind as u8);
             put_u32(&mut verdicts[rank], local);
         }
@@ -79,34 +80,34 @@ pub(super) fn settle(
     Ok(shared)
 }
 
-fn answer(header: &Header, told: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
+fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
     let (mut answer, mut one) = (Vec::new(), Vec::new());
     let mut from = Reader(asked);
     while !from.is_empty() {
         let kind = from.kind()?;
         let local = from.u32()?;
         one.clear();
-        let local = told.and_then(|told| told[kind as usize].get(local as usize)).copied().unwrap_or(local);
+        let local = sent.and_then(|sent| sent[kind as usize].get(local as usize)).copied().unwrap_or(local);
         put_object(&mut one, header, kind, local as usize);
         put_bytes(&mut answer, &one);
     }
     Ok(answer)
 }
 
-/// Conflicts, and which places are the same object as another.
-type Compared = (Conflicts, Vec<(Kind, u32, u32)>);
+/// Conflicts, and which positions are the same object as another.
+type Comparison = (Conflicts, Vec<(Kind, u32, u32)>);
 
-fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Compared> {
+fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
     let mut readers: Vec<Reader<'_>> = answers.iter().map(|answer| Reader(answer)).collect();
     let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
-    for (kind, places) in &table.suspects {
-        // Path, rank, place, the rest of the definition.
-        let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(places.len());
-        for place in places {
-            let (rank, _) = table.whose(*kind, *place);
+    for (kind, positions) in &table.suspects {
+        // Path, rank, position, the rest of the definition.
+        let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(positions.len());
+        for position in positions {
+            let (rank, _) = table.whose(*kind, *position);
             let mut object = Reader(readers[rank].bytes()?);
             let path = object.text()?;
-            group.push((path, rank, *place, object.0));
+            group.push((path, rank, *position, object.0));
         }
         watch.report.comparisons += group.len() as u64 - 1;
         // Stable: within a path, ranks and local numbers ascend.
@@ -126,12 +127,12 @@ fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Res
     Ok((conflicts, same))
 }
 
-impl Shared {
-    /// Tells all numbers to the owners of the names, and learns those of the objects that other ranks place.
-    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](Shared::not_mine)
-    /// are filled in. Gives the numbers of the table's places, dimensions and variables; `u32::MAX` for what is
-    /// the same as another place.
-    pub fn learn(
+impl SharedObjects {
+    /// Sends all numbers to the owners of the names, and receives those of the objects that other ranks place.
+    /// `ids` are this rank's dimensions' and variables' numbers; those of [`not_mine`](SharedObjects::not_mine)
+    /// are filled in. Gives the numbers of the table's positions, dimensions and variables; `u32::MAX` for what is
+    /// the same as another position.
+    pub fn resolve_numbers(
         &self,
         team: &Team,
         table: &Table<'_>,
@@ -141,13 +142,13 @@ impl Shared {
         watch: &mut Watch<'_>,
     ) -> Result<[Vec<u32>; 2]> {
         let ranks = team.size();
-        let mut told: [Vec<Vec<u8>>; 2] = [vec![Vec::new(); ranks], vec![Vec::new(); ranks]];
+        let mut parts: [Vec<Vec<u8>>; 2] = [vec![Vec::new(); ranks], vec![Vec::new(); ranks]];
         for which in 0..2 {
             for (hash, id) in hashes[which].iter().zip(ids[which].iter()).skip(skip[which]) {
-                put_u32(&mut told[which][super::names::owner(*hash, ranks)], *id as u32);
+                put_u32(&mut parts[which][super::names::owner(*hash, ranks)], *id as u32);
             }
         }
-        let [dims, vars] = told;
+        let [dims, vars] = parts;
         let parts: Vec<Vec<u8>> = dims
             .into_iter()
             .zip(vars)
@@ -164,14 +165,14 @@ impl Shared {
         drop(parts);
         let answers = known.map(|mut known| {
             let mut answers = vec![Vec::new(); ranks];
-            for (kind, first, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
-                let (rank, local) = table.whose(*kind, *place);
+            for (kind, first, position) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                let (rank, local) = table.whose(*kind, *position);
                 answers[rank].push(*kind as u8);
                 put_u32(&mut answers[rank], local);
                 put_u32(&mut answers[rank], known[usize::from(*kind == Kind::Var)][*first as usize]);
             }
-            for (kind, _, place) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
-                known[usize::from(*kind == Kind::Var)][*place as usize] = u32::MAX;
+            for (kind, _, position) in self.same.iter().filter(|(kind, ..)| *kind != Kind::Attr) {
+                known[usize::from(*kind == Kind::Var)][*position as usize] = u32::MAX;
             }
             (known, answers)
         });
@@ -191,7 +192,7 @@ impl Shared {
     }
 }
 
-/// Numbers of the table's places, from what each rank told.
+/// Numbers of the table's positions, from what each rank sent.
 fn numbers(table: &Table<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
     let mut readers: Vec<Reader<'_>> = parts.iter().map(|part| Reader(part)).collect();
     let mut known = [Vec::new(), Vec::new()];

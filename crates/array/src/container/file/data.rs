@@ -12,57 +12,55 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
-use fieldstone_format::netcdf::{Header, write};
+use fieldstone_format::netcdf::write;
 use fieldstone_format::partitioned::{self as partitioned_format, Head};
 
-use super::fresh::Fresh;
-use super::full::{Full, Read, shown_name, var_info};
-use super::index;
-use super::indexed::Indexed;
+use super::defined_header::DefinedHeader;
+use super::handles::Handles;
+use super::header::OpenHeader;
+use super::indexed_header::IndexedHeader;
+use super::loaded_header::{LoadedHeader, ParsedHeader, shown_name, var_info};
+use super::name_index;
 use super::options::{CreateOptions, Mode, agree_on};
-use super::place::Place;
-use super::source::{FileSource, Unfinished};
-use super::state::Handles;
-use super::whole;
+use super::source::{FileSource, UnfinishedSource};
+use super::staging::Staging;
+use super::truncation;
 use crate::container::access::fill::Job;
-use crate::container::access::{self, Beyond, FillVar, Records};
+use crate::container::access::{self, FillVar, PastEnd, Records};
 use crate::container::define::version_of;
 use crate::container::enddef::{Indexing, Report};
-use crate::container::model::{Format, Metadata, VarInfo};
+use crate::container::model::{Format, Metadata};
 use crate::container::partitioned::{self, Reader};
+use crate::container::words::{Words, words};
 
-/// What an open container's header is held as.
+/// This rank's part of the name index of a header that was defined here.
 #[derive(Debug)]
-pub(super) enum Held {
-    /// Defined here.
-    Fresh(Arc<Fresh>),
-    /// Read whole.
-    Full(Arc<Full>),
-    /// Through an index, or in another format.
-    Other,
+pub(super) struct IndexShare {
+    pub part: IndexPart,
+    /// Offsets of the three lists of the header.
+    pub lists: [u64; 3],
+    /// Whether names in the header are spelled paths.
+    pub spelled: bool,
 }
 
 /// Data mode.
 #[derive(Debug)]
-pub(super) struct Data {
+pub(super) struct DataMode {
     pub file: TeamFile,
-    pub(super) place: Mutex<Place>,
+    pub(super) staging: Mutex<Staging>,
     pub options: CreateOptions,
-    pub metadata: Arc<dyn Metadata>,
-    pub(super) held: Held,
+    pub metadata: Arc<dyn OpenHeader>,
     pub records: Arc<Records>,
+    /// Where data lie, for those who write: of a file that is read through its index only the header's length and
+    /// the record size are here, [`OpenHeader::layout`] has all.
     pub layout: Layout,
-    pub(super) spelled: bool,
-    /// Offsets of the three lists of the header.
-    pub(super) lists: [u64; 3],
     pub writable: bool,
     /// Whether the file under the path is this one, complete.
     pub(super) finished: AtomicBool,
     /// Whether that file was ever finished: then it is never removed, whatever happens to what was defined
     /// further in it.
-    pub(super) ever: AtomicBool,
-    /// This rank's part of the name index.
-    pub(super) index: Option<IndexPart>,
+    pub(super) ever_finished: AtomicBool,
+    pub(super) index: Option<IndexShare>,
     pub report: Report,
     /// The record variables that this rank fills as records are added, where that is asked for.
     pub filled: Option<Vec<FillVar>>,
@@ -73,12 +71,12 @@ pub(super) struct Data {
     /// Whether bytes follow the data that records would grow over: they go with the first change.
     pub(super) tail: bool,
     /// What lies behind the end of the file.
-    pub(super) beyond: Beyond,
+    pub(super) past_end: PastEnd,
 }
 
 /// What all ranks together know of a file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Met {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AgreedState {
     /// Records, of all ranks and those that the file states.
     pub numrecs: u64,
     /// Whether any rank changed it since it was opened.
@@ -87,13 +85,15 @@ pub(super) struct Met {
     pub len: u64,
 }
 
-impl Data {
+words!(AgreedState { numrecs: u64, changed: bool, len: u64 });
+
+impl DataMode {
     /// Collective: data mode of an existing container.
-    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<Data> {
-        agree_on(team, "open", path, Ok(mode.given()), || Ok(String::new()))?;
+    pub fn open(team: &Team, env: &Env, path: &Path, mode: Mode) -> Result<DataMode> {
+        agree_on(team, "open", path, Ok(mode.named_options()), || Ok(String::new()))?;
         let file_mode = if mode == Mode::Read { FileMode::Read } else { FileMode::ReadWrite };
         let file = team.open("open", path, file_mode).map_err(|error| opening(error, path))?;
-        let data = Place::of(env, path).and_then(|place| Data::read(file.clone(), place, mode));
+        let data = Staging::of(env, path).and_then(|staging| DataMode::read(file.clone(), staging, mode));
         let data = team.agree("open", data.map_err(|error| error.context(path.display())));
         let data = data.inspect_err(|_| file.give_up())?;
         if team.size() > 1 {
@@ -126,129 +126,115 @@ impl Data {
         Ok(())
     }
 
-    fn read(file: TeamFile, place: Place, mode: Mode) -> Result<Data> {
-        let source = Arc::new(FileSource(file.clone()));
-        if is_partitioned(&file)? {
-            let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
-            let reader = Arc::new(Reader::open(file.clone())?);
-            let head = reader.head();
-            // The table says nothing of where fixed data end: only that records come after them.
-            let layout = Layout {
-                header_len: head.table_offset + head.table_len,
-                data_begin: head.data_begin,
-                data_end: head.record_begin,
-                record_begin: head.record_begin,
-                record_size: head.record_size,
-                one_record_var: false,
-            };
-            if mode == Mode::Append {
-                whole::check(&*reader, &layout, reader.records().get(), file.len()?)?;
-            }
-            return Ok(Data {
-                file,
-                place: Mutex::new(place),
-                options,
-                records: reader.records(),
-                metadata: reader,
-                held: Held::Other,
-                layout,
-                spelled: false,
-                lists: [0; 3],
-                writable: mode == Mode::Append,
-                finished: AtomicBool::new(true),
-                ever: AtomicBool::new(true),
-                index: None,
-                report: Report::default(),
-                filled: None,
-                vars: Handles::default(),
-                dims: Handles::default(),
-                changed: Mutex::default(),
-                tail: false,
-                beyond: if mode == Mode::Append { Beyond::Zeros } else { Beyond::Corrupt },
-            });
-        }
-        let file_len = file.len()?;
-        let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
-        let indexed = Indexed::open(source.clone())?;
-        if indexed.is_some() {
-            options.indexing = Indexing::Always;
-        }
-        let data = |metadata, held, records, layout, spelled, options, (tail, beyond)| Data {
+    /// Data mode of a container that may be written, of which nothing was finished or changed yet.
+    pub(super) fn new(
+        file: TeamFile,
+        staging: Staging,
+        options: CreateOptions,
+        metadata: Arc<dyn OpenHeader>,
+        records: Arc<Records>,
+        layout: Layout,
+    ) -> DataMode {
+        DataMode {
             file,
-            place: Mutex::new(place),
+            staging: Mutex::new(staging),
             options,
             metadata,
-            held,
             records,
             layout,
-            spelled,
-            lists: [0; 3],
-            writable: mode == Mode::Append,
-            finished: AtomicBool::new(true),
-            ever: AtomicBool::new(true),
+            writable: true,
+            finished: AtomicBool::new(false),
+            ever_finished: AtomicBool::new(false),
             index: None,
             report: Report::default(),
             filled: None,
             vars: Handles::default(),
             dims: Handles::default(),
-            changed: Mutex::default(),
-            tail,
-            beyond,
+            changed: Mutex::new(false),
+            tail: false,
+            past_end: PastEnd::Zeros,
+        }
+    }
+
+    fn read(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
+        let mut data = match is_partitioned(&file)? {
+            true => DataMode::read_partitioned(file, staging, mode)?,
+            false => DataMode::read_classic(file, staging, mode)?,
         };
+        data.writable = mode == Mode::Append;
+        data.finished = true.into();
+        data.ever_finished = true.into();
+        Ok(data)
+    }
+
+    fn read_partitioned(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
+        let options = CreateOptions { format: Format::Partitioned, ..CreateOptions::default() };
+        let reader = Arc::new(Reader::open(file.clone())?);
+        let (records, layout) = (reader.records(), reader.layout()?);
+        if mode == Mode::Append {
+            truncation::check(&*reader, &layout, records.get(), file.len()?)?;
+        }
+        let mut data = DataMode::new(file, staging, options, reader, records, layout);
+        data.past_end = if mode == Mode::Append { PastEnd::Zeros } else { PastEnd::Corrupt };
+        Ok(data)
+    }
+
+    fn read_classic(file: TeamFile, staging: Staging, mode: Mode) -> Result<DataMode> {
+        let source = Arc::new(FileSource(file.clone()));
+        let file_len = file.len()?;
+        let mut options = CreateOptions { indexing: Indexing::Never, ..CreateOptions::default() };
+        let indexed = IndexedHeader::open(source.clone())?;
+        if indexed.is_some() {
+            options.indexing = Indexing::Always;
+        }
         if let (Some(indexed), Mode::Read) = (indexed, mode) {
             let (records, locator) = (indexed.shared_records(), *indexed.locator());
             options.format = indexed.format();
-            let spelled = locator.spelled;
             let (header_len, record_size) = (locator.header_len, locator.record_size);
             let layout = Layout { header_len, record_size, ..Layout::default() };
-            return Ok(data(
-                Arc::new(indexed),
-                Held::Other,
-                records,
-                layout,
-                spelled,
-                options,
-                (false, Beyond::Corrupt),
-            ));
+            let mut data = DataMode::new(file, staging, options, Arc::new(indexed), records, layout);
+            data.past_end = PastEnd::Corrupt;
+            return Ok(data);
         }
-        let read = Read::from(&*source)?;
+        let read = ParsedHeader::from(&*source)?;
         let records = Arc::new(Records::new(read.numrecs(&*source)?, read.raw.version));
         options.format = Format::Classic(read.raw.version);
-        let spelled = read.spelled;
         let (header, layout) = read.shown();
-        let full = Arc::new(Full::new(header, layout, records.clone()));
+        let loaded = Arc::new(LoadedHeader::new(header, layout, records.clone()));
         // Variables that nobody wrote may lie behind the end of a file; of one that is cut in the middle of a
         // variable what lies there was lost.
-        let is_whole = whole::check(&*full, &layout, records.get(), file_len);
-        let beyond = if is_whole.is_ok() { Beyond::Zeros } else { Beyond::Corrupt };
+        let untruncated = truncation::check(&*loaded, &layout, records.get(), file_len);
+        let past_end = if untruncated.is_ok() { PastEnd::Zeros } else { PastEnd::Corrupt };
         let mut tail = false;
         if mode == Mode::Append {
-            whole::can_grow(full.header(), &layout)?;
-            is_whole?;
+            truncation::can_grow(loaded.header(), &layout)?;
+            untruncated?;
             tail = layout.record_size > 0 && layout.file_len(records.get()).is_some_and(|end| end < file_len);
         }
-        Ok(data(full.clone(), Held::Full(full), records, layout, spelled, options, (tail, beyond)))
+        let mut data = DataMode::new(file, staging, options, loaded, records, layout);
+        (data.tail, data.past_end) = (tail, past_end);
+        Ok(data)
     }
 
-    pub fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes of memory it holds.
     pub fn memory(&self) -> u64 {
-        self.metadata.memory() + self.index.as_ref().map_or(0, IndexPart::memory)
+        self.metadata.memory() + self.index.as_ref().map_or(0, |index| index.part.memory())
     }
 
     /// Removes what was never finished.
     pub fn discard(&self) {
-        if !self.ever.load(Ordering::Acquire) {
-            self.place().discard();
+        if !self.ever_finished.load(Ordering::Acquire) {
+            self.staging().discard();
         }
     }
 
     /// Whether it takes further definitions.
     pub(super) fn may_define(&self) -> Result<()> {
-        let path = self.place().path().to_owned();
+        let path = self.staging().path().to_owned();
         if !self.writable {
             return Err(Error::new(ErrorKind::Denied, format!("{} is open for reading", path.display()))
                 .with_hint("open it with mode a"));
@@ -264,71 +250,39 @@ impl Data {
     }
 
     /// Removes what was never finished and is to be replaced by what stands elsewhere.
-    pub(super) fn discard_beside(&self) {
-        let place = self.place();
-        if !self.finished.load(Ordering::Acquire) && place.is_beside() {
-            place.discard();
-        }
-    }
-
-    /// The whole header, with names as paths.
-    pub fn header(&self) -> Result<&Header> {
-        match &self.held {
-            Held::Fresh(fresh) => Ok(fresh.full()?.header()),
-            Held::Full(full) => Ok(full.header()),
-            Held::Other => Err(Error::internal("a header that is not held is asked for")),
+    pub(super) fn discard_temporary(&self) {
+        let staging = self.staging();
+        if !self.finished.load(Ordering::Acquire) && staging.is_temporary() {
+            staging.discard();
         }
     }
 
     /// From the numbers that callers hold to those of the file.
     pub(super) fn handles(&self) -> (Handles, Handles) {
-        match &self.held {
-            Held::Fresh(fresh) => {
-                let through = |handles: &Handles, ids: &[u64]| match &handles.0 {
-                    None => Handles::of(ids),
-                    Some(list) => Handles::of(
-                        &list
-                            .iter()
-                            .filter_map(|local| ids.get(*local as usize).copied())
-                            .collect::<Vec<_>>(),
-                    ),
-                };
-                (through(&self.vars, &fresh.var_ids), through(&self.dims, &fresh.dim_ids))
-            }
-            _ => (self.vars.clone(), self.dims.clone()),
+        match self.metadata.local_ids() {
+            Some(ids) => (self.vars.through(ids.vars), self.dims.through(ids.dims)),
+            None => (self.vars.clone(), self.dims.clone()),
         }
-    }
-
-    /// A variable by the number that the caller holds.
-    pub fn var(&self, handle: u32) -> Result<VarInfo> {
-        let local = self.vars.local(handle);
-        if let Held::Fresh(fresh) = &self.held {
-            return fresh.local(local);
-        }
-        let var = self.metadata.vars(u64::from(local), 1)?.pop();
-        var.ok_or_else(|| Error::not_found(format!("the container has no variable number {handle}")))
     }
 
     /// Collective: writes the fill value into all new variables, from local number `first` on, where that is
     /// asked for, and says which record variables this rank fills from now on.
-    pub fn filled_from(mut self, first: usize) -> Result<Data> {
+    pub(super) fn fill_new(&mut self, header: &DefinedHeader, first: usize) -> Result<()> {
         if !self.options.fill {
-            return Ok(self);
+            return Ok(());
         }
-        let vars = self.fill_vars(first);
-        let (jobs, filled) = match vars {
+        let (jobs, filled) = match self.fill_vars(header, first) {
             Ok((jobs, filled)) => (Ok(jobs), filled),
             Err(error) => (Err(error), Vec::new()),
         };
         access::fill::write_shared(&self.file, jobs)?;
         self.filled = Some(filled);
-        Ok(self)
+        Ok(())
     }
 
-    fn fill_vars(&self, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
-        let Held::Fresh(fresh) = &self.held else { return Ok((Vec::new(), Vec::new())) };
+    fn fill_vars(&self, header: &DefinedHeader, first: usize) -> Result<(Vec<Job>, Vec<FillVar>)> {
         let (mut jobs, mut filled) = (Vec::new(), Vec::new());
-        let mut mine = fresh.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = header.mine();
         let header = mine.header();
         for var in header.vars.iter().filter(|var| var.begin() != 0) {
             // What the file had before is known to all ranks; rank 0 takes care of it.
@@ -349,14 +303,6 @@ impl Data {
         Ok((jobs, filled))
     }
 
-    /// Where the parts of the file lie.
-    pub fn whole_layout(&self) -> Result<Layout> {
-        match (&self.held, self.options.format) {
-            (Held::Other, Format::Classic(_)) => Ok(Read::from(&FileSource(self.file.clone()))?.layout),
-            _ => Ok(self.layout),
-        }
-    }
-
     pub(super) fn data_end(&self, numrecs: u64) -> Result<u64> {
         self.layout.file_len(numrecs).ok_or_else(|| {
             Error::invalid(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
@@ -367,21 +313,21 @@ impl Data {
     /// that they added is to be lost.
     ///
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
-    pub(super) fn meet(&self, team: &Team, step: &'static str) -> Result<Met> {
+    pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {
         let finished = self.finished.load(Ordering::Acquire);
         let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
         let mine = stated.and_then(|stated| {
-            Ok(vec![stated.max(self.records.get()), u64::from(changed), self.file.len()?])
+            let numrecs = stated.max(self.records.get());
+            Ok(AgreedState { numrecs, changed, len: self.file.len()? }.to_words())
         });
-        let known = team.max(step, mine)?;
-        let met = Met { numrecs: known[0], changed: known[1] > 0, len: known[2] };
-        self.records.raise(met.numrecs);
-        if finished && met.changed {
-            let own = if team.rank() == 0 { self.place().check_own() } else { Ok(()) };
+        let agreed = AgreedState::from_words(&team.max(step, mine)?)?;
+        self.records.raise(agreed.numrecs);
+        if finished && agreed.changed {
+            let own = if team.rank() == 0 { self.staging().check_own() } else { Ok(()) };
             team.agree(step, own)?;
         }
-        Ok(met)
+        Ok(agreed)
     }
 
     /// Collective: what all ranks have written is in the file, and the file has its name.
@@ -391,7 +337,7 @@ impl Data {
         }
         let step = if closing { "close" } else { "sync" };
         let finished = self.finished.load(Ordering::Acquire);
-        let Met { numrecs, changed, len } = self.meet(team, step)?;
+        let AgreedState { numrecs, changed, len } = self.agree_state(team, step)?;
         if finished && !changed {
             return if durable { self.file.sync(step, Ok(())) } else { Ok(()) };
         }
@@ -426,9 +372,9 @@ impl Data {
             }
             return Ok(());
         }
-        self.place().publish(&self.file, &head, durable)?;
+        self.staging().publish(&self.file, &head, durable)?;
         self.finished.store(true, Ordering::Release);
-        self.ever.store(true, Ordering::Release);
+        self.ever_finished.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -448,19 +394,21 @@ impl Data {
 
     /// Whether the file gets an index: one that was defined here as was decided then, another one if it had one.
     fn wants_index(&self) -> bool {
-        self.index.is_some()
-            || (matches!(self.held, Held::Full(_)) && self.options.indexing == Indexing::Always)
+        let is_classic = self.options.format != Format::Partitioned;
+        self.index.is_some() || (is_classic && self.options.indexing == Indexing::Always)
     }
 
     /// Collective.
     fn write_index(&self, numrecs: u64) -> Result<()> {
         let team = self.file.team();
         let end = self.data_end(numrecs);
-        if let Some(part) = &self.index {
-            let counts = self.metadata.counts();
-            let locator = counts.map(|counts| self.locator(counts.dims as u32, counts.vars as u32));
+        if let Some(IndexShare { part, lists, spelled }) = &self.index {
+            let locator = self.metadata.counts().map(|counts| {
+                let objects = (counts.dims as u32, counts.vars as u32);
+                self.locator(objects, *lists, self.layout.header_len, *spelled)
+            });
             let locator = team.agree("name index", locator)?;
-            return index::write_index(&self.file, part, locator, end);
+            return name_index::write_index(&self.file, part, locator, end);
         }
         // These ranks have not defined the header: rank 0 reads it.
         let made = if team.rank() == 0 { self.part_from_file() } else { Ok(Default::default()) };
@@ -471,28 +419,25 @@ impl Data {
         let locator = team.broadcast("name index", 0, locator)?;
         let locator = Locator::decode(&locator);
         let locator = locator.ok_or_else(|| Error::internal("rank 0 has sent no locator of a name index"));
-        index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
+        name_index::write_index(&self.file, &part, team.agree("name index", locator)?, end)
     }
 
-    fn locator(&self, dims: u32, vars: u32) -> Locator {
-        let [dims_at, attrs_at, vars_at] = self.lists;
-        Locator {
-            dims_at,
-            attrs_at,
-            vars_at,
-            header_len: self.layout.header_len,
-            dims,
-            vars,
-            record_size: self.layout.record_size,
-            spelled: self.spelled,
-            pages_crc: 0,
-        }
+    /// The locator of this file's name index, but for the checksum of its pages.
+    fn locator(
+        &self,
+        (dims, vars): (u32, u32),
+        [dims_at, attrs_at, vars_at]: [u64; 3],
+        header_len: u64,
+        spelled: bool,
+    ) -> Locator {
+        let record_size = self.layout.record_size;
+        Locator { dims_at, attrs_at, vars_at, header_len, dims, vars, record_size, spelled, pages_crc: 0 }
     }
 
     fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
         let version = version_of(self.options.format);
-        let read = Read::from(&Unfinished(self.file.clone(), version))?;
-        let (mut part, lists) = index::part_of(&read.raw, |name| shown_name(name, read.spelled));
+        let read = ParsedHeader::from(&UnfinishedSource(self.file.clone(), version))?;
+        let (mut part, lists) = name_index::part_of(&read.raw, |name| shown_name(name, read.spelled));
         let end = read.layout.header_len;
         let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);
         while at < end {
@@ -504,10 +449,8 @@ impl Data {
             part.header.add(at, &buffer[..read]);
             at += read as u64;
         }
-        let mut locator = self.locator(read.raw.dims.len() as u32, read.raw.vars.len() as u32);
-        [locator.dims_at, locator.attrs_at, locator.vars_at] = lists;
-        (locator.spelled, locator.header_len) = (read.spelled, end);
-        Ok((part, locator.encode().to_vec()))
+        let objects = (read.raw.dims.len() as u32, read.raw.vars.len() as u32);
+        Ok((part, self.locator(objects, lists, end, read.spelled).encode().to_vec()))
     }
 }
 

@@ -4,19 +4,19 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::Container;
-use super::data::Data;
+use super::data::DataMode;
 use crate::container::access::{self, Get, Put, Selection, Target};
 use crate::container::define::version_of;
 use crate::container::model::VarInfo;
 
-impl Data {
+impl DataMode {
     fn target(&self) -> Target<'_> {
         Target {
             file: &self.file,
             version: version_of(self.options.format),
             records: &self.records,
             filled: self.filled.as_deref(),
-            beyond: self.beyond,
+            past_end: self.past_end,
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
-use super::data::Data;
-use super::full::dim_info;
-use super::state::{Define, State};
+use super::data::DataMode;
+use super::loaded_header::dim_info;
+use super::state::{DefineMode, State};
 use super::{Container, VarRef};
 use crate::container::model::{Counts, DimInfo, Format, VarInfo, is_under};
 
@@ -27,10 +27,10 @@ impl Container {
     fn either<T>(
         &self,
         what: &str,
-        define: impl FnOnce(&mut Define) -> Result<T>,
-        data: impl FnOnce(&Data) -> Result<T>,
+        define: impl FnOnce(&mut DefineMode) -> Result<T>,
+        data: impl FnOnce(&DataMode) -> Result<T>,
     ) -> Result<T> {
-        let held: Arc<Data> = match &mut *self.state() {
+        let held: Arc<DataMode> = match &mut *self.state() {
             State::Define(own) => return define(own),
             State::Data(held) => held.clone(),
             State::Ended(why) => return Err(self.ended(what, why)),
@@ -50,7 +50,7 @@ impl Container {
 
     /// At most `limit` dimensions from number `from` on, in order.
     pub fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        let define = |own: &mut Define| {
+        let define = |own: &mut DefineMode| {
             let header = own.definitions.listed();
             let numrecs = header.numrecs.unwrap_or(0);
             Ok(page(from, limit, header.dims.len()).map(|i| dim_info(header, i, numrecs)).collect())
@@ -60,7 +60,7 @@ impl Container {
 
     /// At most `limit` variables from number `from` on, in order.
     pub fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        let define = |own: &mut Define| {
+        let define = |own: &mut DefineMode| {
             let vars = page(from, limit, own.definitions.listed().vars.len());
             vars.map(|local| own.described(local)).collect()
         };
@@ -70,7 +70,7 @@ impl Container {
     /// The variables that stand directly under a path, in order: in a file of very many, without a look at more
     /// of the others than is needed.
     pub fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
-        let define = |own: &mut Define| {
+        let define = |own: &mut DefineMode| {
             let names = own.definitions.listed().vars.names.iter().enumerate();
             let locals = names.filter(|(_, name)| is_under(name, path));
             locals.map(|(local, _)| own.described(local)).collect()
@@ -80,7 +80,7 @@ impl Container {
 
     /// Its own attributes.
     pub fn attrs(&self) -> Result<Attrs> {
-        let define = |own: &mut Define| Ok(own.definitions.listed().attrs.clone());
+        let define = |own: &mut DefineMode| Ok(own.definitions.listed().attrs.clone());
         self.either("attrs", define, |data| data.metadata.attrs())
     }
 
@@ -88,13 +88,13 @@ impl Container {
     ///
     /// Errors: `NotFound` where this rank has not defined it; `Invalid` in data mode.
     pub fn var_ref(&self, path: &str) -> Result<VarRef> {
-        let define = |own: &mut Define| {
+        let define = |own: &mut DefineMode| {
             let local = own.definitions.find_var(path);
             let handle = local.and_then(|local| own.vars.handle(local));
             let unknown = || Error::not_found(format!("variable `{path}` is not defined on this rank"));
             handle.map(VarRef).ok_or_else(unknown)
         };
-        let data = |_: &Data| {
+        let data = |_: &DataMode| {
             Err(Error::invalid(format!("variable `{path}`: {} is in data mode", self.path.display()))
                 .with_hint("call redef first, on all ranks"))
         };

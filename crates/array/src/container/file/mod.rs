@@ -24,13 +24,17 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`options`] | how a container is created and opened |
-//! | [`place`] | where it is written until it is finished |
-//! | `fresh`, `full`, `indexed` | what its header says: defined here, read whole, found through the name index |
-//! | `index` | writes the name index |
-//! | `state`, `data` | the modes |
+//! | [`staging`] | where it is written until it is finished |
+//! | `header` | what data mode asks of a header, which is one of the next three |
+//! | `defined_header` | defined here: this rank's part is in memory |
+//! | `loaded_header` | opened, and all in memory |
+//! | `indexed_header` | opened, and found through the name index |
+//! | `handles` | numbers that callers hold, and those of the definitions |
+//! | `name_index` | writes the name index |
+//! | `state`, `data` | define mode and data mode |
 //! | `elements` | data in and out |
-//! | `moving` | copies data after a redefinition |
-//! | `whole` | whether a file holds the data that its header tells of |
+//! | `relocate` | copies data to where a redefinition places them |
+//! | `truncation` | whether a file holds the data that its header describes |
 //!
 //! Invariants:
 //! * `create`, `open`, `enddef`, `redef`, `sync`, `close` are collective: all ranks call them in the same
@@ -41,19 +45,20 @@
 //! * one that is dropped without `close` leaves what is unfinished unfinished.
 
 mod data;
+mod defined_header;
 mod elements;
-mod fresh;
-mod full;
-mod index;
-mod indexed;
+mod handles;
+mod header;
+mod indexed_header;
 mod inquire;
-mod moving;
-
+mod loaded_header;
+mod name_index;
 pub mod options;
-pub mod place;
+mod relocate;
 mod source;
+pub mod staging;
 mod state;
-pub(in crate::container) mod whole;
+pub(in crate::container) mod truncation;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -71,9 +76,9 @@ use super::define::VarColumns;
 use super::enddef::{Phase, Report};
 use super::model::{DimInfo, Metadata, VarInfo};
 
-use data::Data;
+use data::DataMode;
 pub use options::{CreateOptions, Mode};
-use state::{Define, State};
+use state::{DefineMode, State};
 
 /// A dimension, by the number that its definition gave on this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,7 +108,7 @@ impl Container {
     /// folder is missing; `Denied` and `Unavailable` of the file system.
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
-        let define = Define::create(&team, env, path, options)?;
+        let define = DefineMode::create(&team, env, path, options)?;
         Ok(Container::begin(team, env, path, State::Define(Box::new(define))))
     }
 
@@ -113,7 +118,7 @@ impl Container {
     /// did not finish it.
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
-        let data = Data::open(&team, env, path, mode)?;
+        let data = DataMode::open(&team, env, path, mode)?;
         Ok(Container::begin(team, env, path, State::Data(Arc::new(data))))
     }
 
@@ -155,7 +160,7 @@ impl Container {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut Define) -> Result<T>) -> Result<T> {
+    fn defining<T>(&self, what: &str, act: impl FnOnce(&mut DefineMode) -> Result<T>) -> Result<T> {
         match &mut *self.state() {
             State::Define(define) => {
                 let since = self.env.clock.monotonic();
@@ -170,7 +175,7 @@ impl Container {
         }
     }
 
-    fn data(&self, what: &str) -> Result<Arc<Data>> {
+    fn data(&self, what: &str) -> Result<Arc<DataMode>> {
         match &*self.state() {
             State::Data(data) => Ok(data.clone()),
             State::Define(_) => {
@@ -235,8 +240,8 @@ impl Container {
 
     /// Appends to `ids` the numbers, as [`def_many`](Self::def_many) takes them, of the dimensions that variables
     /// name: `dims` one variable's after another, `ends` where each variable's end, and the variables those of
-    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false and does
-    /// nothing where numbers that callers hold are not those of the definitions, after a redefinition:
+    /// `vars`, in NFC, from number `first` on. So a long column of names can be taken piece by piece. Gives false
+    /// and does nothing where numbers that callers hold are not those of the definitions, after a redefinition:
     /// then `def_many` is to be given the names.
     pub fn resolve_dims(
         &self,
@@ -245,7 +250,7 @@ impl Container {
         ids: &mut Vec<u32>,
     ) -> Result<bool> {
         self.defining("def_many", |define| {
-            if define.dims.0.is_some() {
+            if !define.dims.is_same() {
                 return Ok(false);
             }
             define.definitions.resolve_dims((vars, first), (dims, ends), ids)?;
@@ -340,7 +345,7 @@ impl Container {
             }
             State::Ended(why) => return Err(self.ended("redef", why)),
         };
-        let define = Define::again(&self.team, data)?;
+        let define = DefineMode::of_existing(&self.team, data)?;
         *state = State::Define(Box::new(define));
         Ok(())
     }
@@ -349,7 +354,8 @@ impl Container {
 
     /// The header, as a reader of the whole file sees it. In data mode.
     pub fn metadata(&self) -> Result<Arc<dyn Metadata>> {
-        Ok(self.data("metadata")?.metadata.clone())
+        let metadata: Arc<dyn Metadata> = self.data("metadata")?.metadata.clone();
+        Ok(metadata)
     }
 
     /// The variable with this path; in define mode one that this rank defined.
@@ -385,7 +391,7 @@ impl Container {
             State::Data(data) => data.clone(),
             State::Ended(why) => return Err(self.ended("var_of", why)),
         };
-        data.var(var.0)
+        data.metadata.local_var(data.vars.local(var.0))
     }
 
     /// Number of records, as far as this rank knows: after `sync`, of all ranks.
@@ -395,7 +401,7 @@ impl Container {
 
     /// Where the parts of the file lie.
     pub fn layout(&self) -> Result<Layout> {
-        self.data("layout")?.whole_layout()
+        self.data("layout")?.metadata.layout()
     }
 
     /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.
@@ -446,7 +452,7 @@ impl Container {
             self.keep_report(&report);
             if closed.is_err() && self.team.rank() == 0 {
                 data.discard();
-                data.discard_beside();
+                data.discard_temporary();
             }
             *state = State::Ended(if closed.is_ok() { "closed" } else { "left by a failed close" });
             return closed;
@@ -454,7 +460,7 @@ impl Container {
         Ok(())
     }
 
-    /// Tells the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
+    /// Reports to the other ranks, in the collective call that they are in, that this one cannot take part. Gives the
     /// error back, with this rank's number.
     pub fn fail(&self, error: Error) -> Error {
         self.team.fail(error)

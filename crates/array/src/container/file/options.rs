@@ -38,11 +38,11 @@ impl Default for CreateOptions {
 }
 
 /// Options of a call by name and value, in words. All ranks give the same.
-pub(super) type Given = Vec<(&'static str, String)>;
+pub(super) type NamedOptions = Vec<(&'static str, String)>;
 
 impl CreateOptions {
     /// The options in words, with the strategy that they come to.
-    pub(super) fn given(&self, strategy: Strategy) -> Given {
+    pub(super) fn named_options(&self, strategy: Strategy) -> NamedOptions {
         let slots = match strategy {
             Strategy::LibraryHash { slots } => Some(slots),
             _ => None,
@@ -54,7 +54,7 @@ impl CreateOptions {
         };
         let Alignment { v_align, r_align, h_minfree, v_minfree } = self.alignment;
         let words = [("format", self.format.word()), ("strategy", strategy.word()), ("index", index)];
-        let mut given: Given = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
+        let mut given: NamedOptions = words.into_iter().map(|(name, word)| (name, word.to_owned())).collect();
         given.extend(slots.map(|slots| ("hash_size", slots.to_string())));
         given.push(("fill", self.fill.to_string()));
         let numbers =
@@ -66,7 +66,7 @@ impl CreateOptions {
 
 impl Mode {
     /// The mode in words.
-    pub(super) fn given(self) -> Given {
+    pub(super) fn named_options(self) -> NamedOptions {
         let word = if self == Mode::Read { "r" } else { "a" };
         vec![("mode", word.to_owned())]
     }
@@ -80,7 +80,7 @@ pub(super) fn agree_on(
     team: &Team,
     step: &'static str,
     path: &Path,
-    given: Result<Given>,
+    given: Result<NamedOptions>,
     decide: impl FnOnce() -> Result<String>,
 ) -> Result<String> {
     // Parts end in zero bytes: of values none has one, and no path of a file.
@@ -90,22 +90,22 @@ pub(super) fn agree_on(
         false => Ok(given),
     });
     let mut parts = Vec::new();
-    let mut told = given.map(|given| {
+    let mut sent = given.map(|given| {
         parts = given;
         Vec::new()
     });
     if team.rank() == 0 {
-        told = told.and_then(|_| {
+        sent = sent.and_then(|_| {
             let decided = decide()?.into_bytes();
             let values = parts.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
             Ok([&decided[..], own_path].into_iter().chain(values).collect::<Vec<_>>().join(&0))
         });
     }
-    let told = team.broadcast(step, 0, told)?;
-    let mut told = told.split(|byte| *byte == 0);
-    let decided = String::from_utf8_lossy(told.next().unwrap_or_default()).into_owned();
-    let root_path = told.next().unwrap_or_default();
-    let mut told = told.map(String::from_utf8_lossy);
+    let received = team.broadcast(step, 0, sent)?;
+    let mut received = received.split(|byte| *byte == 0);
+    let decided = String::from_utf8_lossy(received.next().unwrap_or_default()).into_owned();
+    let root_path = received.next().unwrap_or_default();
+    let mut received = received.map(String::from_utf8_lossy);
     let shown = path.display();
     let mut same = Ok(());
     if root_path != own_path {
@@ -114,7 +114,7 @@ pub(super) fn agree_on(
         same = Err(Error::conflict(text).with_hint("give the same path on all ranks"));
     }
     for (name, own) in &parts {
-        let (root_name, root) = (told.next().unwrap_or_default(), told.next().unwrap_or_default());
+        let (root_name, root) = (received.next().unwrap_or_default(), received.next().unwrap_or_default());
         if same.is_ok() && (root_name != *name || root != *own) {
             let text =
                 format!("this rank {step}s {shown} with {name} {own}, but rank 0 with {root_name} {root}");

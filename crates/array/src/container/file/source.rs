@@ -20,9 +20,9 @@ impl Source for FileSource {
 
 /// A file of ours whose magic is not yet written, read as if it were.
 #[derive(Debug, Clone)]
-pub(crate) struct Unfinished(pub TeamFile, pub Version);
+pub(crate) struct UnfinishedSource(pub TeamFile, pub Version);
 
-impl Source for Unfinished {
+impl Source for UnfinishedSource {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.0.read_at(buffer, offset)?;
         let magic = magic(self.1);

@@ -2,20 +2,21 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
-use super::data::{Data, Held};
-use super::fresh::Fresh;
-use super::full::{dim_info, var_info};
-use super::moving;
+use super::data::{DataMode, IndexShare};
+use super::defined_header::DefinedHeader;
+use super::handles::Handles;
+use super::loaded_header::{dim_info, var_info};
 use super::options::CreateOptions;
-use super::place::{self, Place};
-use crate::container::access::{Beyond, Records};
+use super::relocate;
+use super::staging::{self, Staging};
+use crate::container::access::Records;
 use crate::container::define::{Definitions, DimColumn, VarColumns};
 use crate::container::enddef::{self, EnddefOptions, check_slots};
 use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
@@ -24,9 +25,9 @@ use crate::container::model::{DimInfo, Format, Strategy, VarInfo};
 #[derive(Debug)]
 pub(super) enum State {
     /// Define mode.
-    Define(Box<Define>),
+    Define(Box<DefineMode>),
     /// Data mode.
-    Data(Arc<Data>),
+    Data(Arc<DataMode>),
     /// Nothing more, and why.
     Ended(&'static str),
 }
@@ -36,8 +37,8 @@ impl State {
     pub fn discard(&self) {
         match self {
             State::Define(define) => {
-                if let Some((place, _)) = &define.target {
-                    place.discard();
+                if let Some((staging, _)) = &define.target {
+                    staging.discard();
                 }
                 if let Some(old) = &define.old {
                     old.discard();
@@ -51,13 +52,13 @@ impl State {
 
 /// Define mode.
 #[derive(Debug)]
-pub(super) struct Define {
+pub(super) struct DefineMode {
     pub definitions: Definitions,
     options: CreateOptions,
     /// The file of a new container, or the one to which data move.
-    target: Option<(Place, TeamFile)>,
+    target: Option<(Staging, TeamFile)>,
     /// What is defined further.
-    old: Option<Arc<Data>>,
+    old: Option<Arc<DataMode>>,
     pub vars: Handles,
     pub dims: Handles,
     /// Whether the definitions were agreed upon and `enddef` went on to write: after an error there is no way
@@ -65,51 +66,13 @@ pub(super) struct Define {
     pub writing: bool,
 }
 
-/// From the numbers that callers hold to those of the definitions at hand. They are the same but where this
-/// rank defined objects, other ranks did too, and a redefinition then began from the file's numbers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Handles(pub(super) Option<Vec<u32>>);
-
-impl Handles {
-    /// Callers hold places in `ids`.
-    pub fn of(ids: &[u64]) -> Handles {
-        let same = ids.iter().zip(0u64..).all(|(id, i)| *id == i);
-        Handles((!same).then(|| ids.iter().map(|id| *id as u32).collect()))
-    }
-    /// The number in the definitions.
-    pub fn local(&self, handle: u32) -> u32 {
-        match &self.0 {
-            Some(list) => list.get(handle as usize).copied().unwrap_or(u32::MAX),
-            None => handle,
-        }
-    }
-    /// What callers hold for a number in the definitions.
-    pub fn handle(&self, local: u32) -> Option<u32> {
-        match &self.0 {
-            Some(list) => list.iter().position(|held| *held == local).map(|place| place as u32),
-            None => Some(local),
-        }
-    }
-    /// What callers are to hold for new numbers of the definitions.
-    pub fn hand_out(&mut self, locals: Range<u32>) -> Range<u32> {
-        match &mut self.0 {
-            Some(list) => {
-                let first = list.len() as u32;
-                list.extend(locals);
-                first..list.len() as u32
-            }
-            None => locals,
-        }
-    }
-}
-
-impl Define {
+impl DefineMode {
     /// Collective: define mode of a new container.
-    pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<Define> {
-        let given = strategy_of(options).map(|strategy| options.given(strategy));
+    pub fn create(team: &Team, env: &Env, path: &Path, options: &CreateOptions) -> Result<DefineMode> {
+        let given = strategy_of(options).map(|strategy| options.named_options(strategy));
         let fourth = unfinished_mark(options.format);
-        let target = Some(Place::create(team, env, path, (given, fourth))?);
-        Ok(Define {
+        let target = Some(Staging::create(team, env, path, (given, fourth))?);
+        Ok(DefineMode {
             definitions: Definitions::new(options.format),
             options: *options,
             target,
@@ -123,20 +86,20 @@ impl Define {
     /// Collective: define mode of a container that has definitions.
     ///
     /// Errors: `Denied` where it was opened for reading; `Invalid` with the partitioned header.
-    pub fn again(team: &Team, data: Arc<Data>) -> Result<Define> {
+    pub fn of_existing(team: &Team, data: Arc<DataMode>) -> Result<DefineMode> {
         team.agree("redef", data.may_define())?;
         // From here on it counts as changed: what is defined further is written over this file, or takes its place.
         data.changing()?;
-        let numrecs = data.meet(team, "redef")?.numrecs;
+        let numrecs = data.agree_state(team, "redef")?.numrecs;
         // The ranks that will write the header again, or move the data, are others than those that wrote them.
         data.file.settle("redef", Ok(()))?;
-        let header = team.agree("redef", data.header())?;
+        let header = team.agree("redef", data.metadata.header())?;
         let mut header = header.clone();
         header.numrecs = Some(numrecs);
         let (vars, dims) = data.handles();
         let definitions = Definitions::from_header(data.metadata.format(), header);
         let (options, old) = (data.options, Some(data));
-        Ok(Define { definitions, options, target: None, old, vars, dims, writing: false })
+        Ok(DefineMode { definitions, options, target: None, old, vars, dims, writing: false })
     }
 
     /// After a step that failed with all ranks in it: closes the files.
@@ -150,8 +113,8 @@ impl Define {
     }
 
     /// Collective: on to data mode.
-    pub fn end(&mut self, team: &Team, env: &Env) -> Result<Data> {
-        let old_header = self.old.as_ref().map(|old| old.header()).transpose();
+    pub fn end(&mut self, team: &Team, env: &Env) -> Result<DataMode> {
+        let old_header = self.old.as_ref().map(|old| old.metadata.header()).transpose();
         let old_header = team.agree("enddef", old_header)?;
         let numrecs = self.definitions.header().numrecs.unwrap_or(0);
         let options = EnddefOptions {
@@ -165,26 +128,26 @@ impl Define {
         let planned = enddef::plan(team, &mut self.definitions, &options)?;
         self.writing = true;
         let in_place = self.old.as_ref().filter(|_| !planned.moves()).cloned();
-        let (place, file) = match (&self.target, &self.old, &in_place) {
-            (Some((place, file)), _, _) => (place.clone(), file.clone()),
+        let (staging, file) = match (&self.target, &self.old, &in_place) {
+            (Some((staging, file)), _, _) => (staging.clone(), file.clone()),
             (None, Some(old), None) => {
-                let path = old.place().absolute().to_owned();
+                let path = old.staging().absolute().to_owned();
                 // All ranks opened it with the same options.
-                Place::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
+                Staging::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
             }
             (None, _, Some(old)) => {
                 let root = team.rank() == 0;
                 let mark = unfinished_mark(self.options.format);
-                team.agree("enddef", if root { place::mark(&old.file, mark) } else { Ok(()) })?;
+                team.agree("enddef", if root { staging::mark(&old.file, mark) } else { Ok(()) })?;
                 // A name index, or whatever else follows the data, is not to show through new variables.
                 old.file.set_len("enddef", old.data_end(numrecs))?;
                 old.finished.store(false, Ordering::Release);
-                (old.place().clone(), old.file.clone())
+                (old.staging().clone(), old.file.clone())
             }
             (None, None, None) => return Err(Error::internal("define mode without a file to write to")),
         };
         if in_place.is_none() {
-            self.target = Some((place.clone(), file.clone()));
+            self.target = Some((staging.clone(), file.clone()));
         }
         let defined = planned.write(&file, &mut self.definitions, &options)?;
         let first = self.definitions.base().vars as usize;
@@ -195,61 +158,51 @@ impl Define {
         };
         let format = self.options.format;
         let definitions = std::mem::replace(&mut self.definitions, Definitions::new(format));
-        let fresh = Arc::new(Fresh {
+        let header = Arc::new(DefinedHeader {
             version,
             file: file.clone(),
             layout: defined.layout,
             counts: defined.counts,
             records: records.clone(),
-            mine: Mutex::new(definitions),
+            definitions: Mutex::new(definitions),
             var_ids: defined.var_ids,
             dim_ids: defined.dim_ids,
-            full: OnceLock::new(),
+            loaded: OnceLock::new(),
             reader: defined.reader,
         });
-        let data = Data {
-            file,
-            place: Mutex::new(place),
-            options: self.options,
-            metadata: fresh.clone(),
-            held: Held::Fresh(fresh),
-            records,
-            layout: defined.layout,
-            spelled: defined.spelled,
-            lists: defined.lists,
-            writable: true,
-            finished: AtomicBool::new(false),
-            ever: AtomicBool::new(in_place.as_ref().is_some_and(|old| old.ever.load(Ordering::Acquire))),
-            index: defined.index,
-            report: defined.report,
-            filled: None,
-            vars: std::mem::take(&mut self.vars),
-            dims: std::mem::take(&mut self.dims),
-            changed: Mutex::new(true),
-            tail: false,
-            beyond: Beyond::Zeros,
-        };
+        let (lists, spelled) = (defined.lists, defined.spelled);
+        let index = defined.index.map(|part| IndexShare { part, lists, spelled });
+        let mut data = DataMode::new(file, staging, self.options, header.clone(), records, defined.layout);
+        data.ever_finished =
+            in_place.as_ref().is_some_and(|old| old.ever_finished.load(Ordering::Acquire)).into();
+        data.index = index;
+        data.report = defined.report;
+        data.vars = std::mem::take(&mut self.vars);
+        data.dims = std::mem::take(&mut self.dims);
+        data.changed = true.into();
         if let (Some(old), None) = (&self.old, in_place) {
-            let headers = old.header().and_then(|from| Ok((from, data.header()?)));
-            moving::copy(&old.file, &data.file, headers, numrecs)?;
+            let headers = old.metadata.header().and_then(|from| Ok((from, data.metadata.header()?)));
+            relocate::copy(&old.file, &data.file, headers, numrecs)?;
             old.file.close("move data", Ok(()))?;
             if team.rank() == 0 {
-                old.discard_beside();
+                old.discard_temporary();
             }
         }
-        data.filled_from(first)
+        data.fill_new(&header, first)?;
+        Ok(data)
     }
 
     /// Defines many variables; their dimensions' numbers are those that callers hold.
     pub fn def_many(&mut self, columns: &VarColumns<'_>) -> Result<Range<u32>> {
         let ids: Vec<u32>;
         let mut columns = *columns;
-        match (&self.dims.0, columns.dims) {
-            (Some(_), DimColumn::Ids(held, ends)) => {
+        match columns.dims {
+            _ if self.dims.is_same() => {}
+            DimColumn::Ids(held, ends) => {
                 ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
                 columns.dims = DimColumn::Ids(&ids, ends);
             }
-            (Some(_), DimColumn::SameIds(held)) => {
+            DimColumn::SameIds(held) => {
                 ids = held.iter().map(|dim| self.dims.local(*dim)).collect();
                 columns.dims = DimColumn::SameIds(&ids);
             }
@@ -258,7 +211,7 @@ impl Define {
         self.definitions.def_many(&columns)
     }
 
-    /// A variable that this rank has, as it is defined so far; nothing has a place yet.
+    /// A variable that this rank has, as it is defined so far; nothing has an offset yet.
     pub fn var(&self, handle: u32) -> Result<VarInfo> {
         let (local, known) = (self.vars.local(handle), self.definitions.counts().vars);
         if u64::from(local) >= known {
@@ -276,7 +229,7 @@ impl Define {
         Ok(VarInfo { attrs: self.definitions.attrs_of(local as u32)?, ..info })
     }
 
-    /// As [`var`](Define::var), by path.
+    /// As [`var`](DefineMode::var), by path.
     pub fn find_var(&mut self, path: &str) -> Result<Option<VarInfo>> {
         let local = self.definitions.find_var(path);
         local.map(|local| self.described(local as usize)).transpose()

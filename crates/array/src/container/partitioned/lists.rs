@@ -1,8 +1,8 @@
 //! What a file holds under its paths, from the writers' path lists: one read for all of them.
 //!
 //! Invariants: no block is read but where a list is damaged, or where the blocks that may hold a path take fewer
-//! bytes than the list; a list is believed as a whole or not at all, and not against the index table; at most [`LISTS_AT_ONCE`] bytes of lists are
-//! in memory, or the list of one writer.
+//! bytes than the list; a list is trusted as a whole or not at all, and not against the index table; at most
+//! [`LISTS_AT_ONCE`] bytes of lists are in memory, or the list of one writer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const LISTS_AT_ONCE: u64 = 128 << 20;
 const GAP: u64 = 1 << 20;
 
 /// What is done with an entry of a list of this writer.
-type See<'a> = dyn FnMut(usize, &ListedPath<'_>) -> Result<()> + 'a;
+type ListVisitor<'a> = dyn FnMut(usize, &ListedPath<'_>) -> Result<()> + 'a;
 
 impl Reader {
     /// The blocks that may hold objects of a path: those between the first and the last that each writer's list
@@ -131,8 +131,8 @@ impl Reader {
     }
 
     /// Calls `see` with each entry of these writers' lists; the writers ascend. Gives those whose list is damaged,
-    /// of which `see` was told nothing.
-    fn listed(&self, writers: &[usize], see: &mut See<'_>) -> Result<Vec<usize>> {
+    /// of which `see` was given nothing.
+    fn listed(&self, writers: &[usize], see: &mut ListVisitor<'_>) -> Result<Vec<usize>> {
         let (begin, _) = self.table().lists(self.head());
         let range =
             |writer: usize| self.table().list_of_writer(writer)..self.table().list_of_writer(writer + 1);
@@ -154,7 +154,7 @@ impl Reader {
             for writer in now {
                 let list = range(*writer);
                 let list = (list.start - read.start) as usize..(list.end - read.start) as usize;
-                match bytes.get(list).and_then(|bytes| whole(bytes, self.table(), *writer).ok()) {
+                match bytes.get(list).and_then(|bytes| check_list(bytes, self.table(), *writer).ok()) {
                     Some(list) => list.iter().try_for_each(|listed| see(*writer, listed))?,
                     None => damaged.push(*writer),
                 }
@@ -165,7 +165,7 @@ impl Reader {
 }
 
 /// A list that keeps all rules of one, and comes to what the table says of its writer's blocks.
-fn whole<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<ListedPath<'a>>> {
+fn check_list<'a>(bytes: &'a [u8], table: &Table, writer: usize) -> Result<Vec<ListedPath<'a>>> {
     let entry = &table.writers[writer];
     entry.check_list(bytes)?;
     let mut list = PathList::new(bytes, entry.blocks);

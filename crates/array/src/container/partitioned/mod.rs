@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`reader`] | metadata from head, index table and the blocks that are asked for |
 //! | `lists` | what the path lists say, without a block |
-//! | `recent` | blocks that were read lately |
+//! | `lru_cache` | blocks that were read lately |
+//! | `rank_part` | what one rank prepares alone |
 //! | [`write`](mod@write) | the collective moment: blocks written in parallel, the table gathered |
 //!
 //! The bytes are those of `format::partitioned`; the normative text is `spec/partitioned-header.md`.
@@ -14,9 +15,9 @@
 //! own sends no name to anybody; what fails its checksum is named by block and path, and the rest is read.
 
 mod lists;
-pub(crate) mod own;
+mod lru_cache;
+pub(crate) mod rank_part;
 pub mod reader;
-mod recent;
 #[cfg(test)]
 mod tests;
 pub mod write;

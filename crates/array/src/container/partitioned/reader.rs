@@ -4,7 +4,7 @@
 //! block, listing objects reads each block once, in order; what stands under paths is in the path lists, which
 //! nothing else reads. A few decoded blocks and pages are kept.
 //!
-//! Invariants: nothing is believed before its checksum matched; hashes lead to a slot, the name that stands
+//! Invariants: nothing is trusted before its checksum matched; hashes lead to a slot, the name that stands
 //! there decides; a damaged name index or path list only makes an answer slower, because its writer's blocks are
 //! searched instead; "there is none" is said only after everything that could hold it was read.
 
@@ -18,7 +18,7 @@ use fieldstone_format::netcdf::{Attrs, Version, names, paths};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, Head, Page, Table, name_key, path_hash};
 
-use super::recent::Recent;
+use super::lru_cache::LruCache;
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
 
@@ -30,8 +30,8 @@ const RUNS_KEPT: usize = 16;
 
 /// Blocks and pages that were read lately; of the latter, the latest first.
 #[derive(Debug)]
-struct Kept {
-    blocks: Recent<usize, Arc<Block>>,
+struct ReadCache {
+    blocks: LruCache<usize, Arc<Block>>,
     runs: VecDeque<(u64, Arc<Vec<u8>>)>,
 }
 
@@ -42,7 +42,7 @@ pub struct Reader {
     head: Head,
     table: Table,
     records: Arc<Records>,
-    kept: Mutex<Kept>,
+    cache: Mutex<ReadCache>,
     reads: AtomicU64,
 }
 
@@ -81,8 +81,8 @@ impl Reader {
     /// From a head and a table that are known, also of a file that is not finished.
     pub fn of(file: TeamFile, head: Head, table: Table) -> Reader {
         let records = Arc::new(Records::new(head.numrecs, Version::Cdf5));
-        let kept = Mutex::new(Kept { blocks: Recent::new(BLOCKS_KEPT), runs: VecDeque::new() });
-        Reader { file, head, table, records, kept, reads: AtomicU64::new(0) }
+        let cache = Mutex::new(ReadCache { blocks: LruCache::new(BLOCKS_KEPT), runs: VecDeque::new() });
+        Reader { file, head, table, records, cache, reads: AtomicU64::new(0) }
     }
 
     /// What the head says; the number of records is that at the time of opening.
@@ -120,7 +120,7 @@ impl Reader {
     ///
     /// Errors: `Corrupt`, naming the block and its paths, where it does not match its checksum.
     pub fn block(&self, number: usize) -> Result<Arc<Block>> {
-        if let Some(block) = self.kept().blocks.get(number) {
+        if let Some(block) = self.cache().blocks.get(number) {
             return Ok(block);
         }
         let Some(entry) = self.table.blocks.get(number) else {
@@ -131,12 +131,12 @@ impl Reader {
         let block =
             bytes.and_then(|bytes| entry.check(bytes)).map_err(|error| self.in_block(number, error))?;
         let block = Arc::new(block);
-        self.kept().blocks.add(number, block.clone(), block.len());
+        self.cache().blocks.add(number, block.clone(), block.len());
         Ok(block)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> std::sync::MutexGuard<'_, ReadCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error in a block, with what a user needs to know of the block.
@@ -161,15 +161,15 @@ impl Reader {
         let count = PAGES_AT_ONCE.min(index.pages - first);
         let at = index.offset + first * PAGE as u64;
         let start = (page - first) as usize * PAGE;
-        let known = self.kept().runs.iter().find(|(other, _)| *other == at).map(|(_, run)| run.clone());
+        let known = self.cache().runs.iter().find(|(other, _)| *other == at).map(|(_, run)| run.clone());
         if let Some(run) = known {
             return Ok((run, start));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         let run = Arc::new(exactly(&self.file, at, count * PAGE as u64)?);
-        let mut kept = self.kept();
-        kept.runs.push_front((at, run.clone()));
-        kept.runs.truncate(RUNS_KEPT);
+        let mut cache = self.cache();
+        cache.runs.push_front((at, run.clone()));
+        cache.runs.truncate(RUNS_KEPT);
         Ok((run, start))
     }
 
@@ -316,18 +316,19 @@ impl Reader {
     }
 
     fn is_called(&self, number: u64, is_var: bool, path: &str) -> Result<bool> {
-        let (block, slot) = self.place(number, is_var)?;
+        let (block, slot) = self.locate(number, is_var)?;
         let name = self.block(block)?;
         let name = name_of(&name, is_var, slot).map_err(|error| self.in_block(block, error))?;
         Ok(is_path(name, path))
     }
 
-    fn place(&self, number: u64, is_var: bool) -> Result<(usize, usize)> {
-        let (kind, place) = match is_var {
+    /// The block of an object, and its slot there.
+    fn locate(&self, number: u64, is_var: bool) -> Result<(usize, usize)> {
+        let (kind, located) = match is_var {
             true => ("variable", self.table.block_of_var(number)),
             false => ("dimension", self.table.block_of_dim(number)),
         };
-        place.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
+        located.ok_or_else(|| Error::corrupt(format!("{kind} {number} is named, but there are fewer")))
     }
 
     /// Calls `see` with every object of a block.
@@ -362,7 +363,7 @@ impl Reader {
     }
 
     fn dim(&self, number: u64) -> Result<DimInfo> {
-        let (block, slot) = self.place(number, false)?;
+        let (block, slot) = self.locate(number, false)?;
         let dim = self.block(block)?.dim(slot).map_err(|error| self.in_block(block, error))?;
         if dim.is_record != (self.head.record_dim == Some(number)) {
             let error = Error::corrupt(format!("dimension `{}`: head and block differ on records", dim.name));
@@ -373,9 +374,9 @@ impl Reader {
     }
 
     pub(super) fn var(&self, number: u64) -> Result<VarInfo> {
-        let (place, slot) = self.place(number, true)?;
-        let block = self.block(place)?;
-        let var = block.var(slot).map_err(|error| self.in_block(place, error))?;
+        let (block_number, slot) = self.locate(number, true)?;
+        let block = self.block(block_number)?;
+        let var = block.var(slot).map_err(|error| self.in_block(block_number, error))?;
         let dims = var.dims.iter().map(|dim| self.dim(*dim)).collect::<Result<Vec<_>>>();
         let dims = dims.map_err(|error| error.context(format!("variable `{}`", var.name)))?;
         let is_record = dims.first().is_some_and(|dim| dim.is_record);
@@ -392,7 +393,7 @@ impl Reader {
             }),
             None => {
                 let error = Error::corrupt(format!("variable `{}`: no place its data can have", var.name));
-                Err(self.in_block(place, error))
+                Err(self.in_block(block_number, error))
             }
         }
     }
@@ -467,8 +468,8 @@ impl Metadata for Reader {
         self.counts_below(&names::nfc(path))
     }
     fn memory(&self) -> u64 {
-        let kept = self.kept();
-        let runs: usize = kept.runs.iter().map(|(_, run)| run.len()).sum();
-        self.table.memory() + (kept.blocks.bytes() + runs) as u64
+        let cache = self.cache();
+        let runs: usize = cache.runs.iter().map(|(_, run)| run.len()).sum();
+        self.table.memory() + (cache.blocks.bytes() + runs) as u64
     }
 }

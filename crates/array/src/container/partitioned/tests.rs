@@ -1,4 +1,4 @@
-//! What ranks define apart is found in one file, whatever their number; damage is named, never believed.
+//! What ranks define apart is found in one file, whatever their number; damage is named, never trusted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use fieldstone_format::netcdf::{NcType, Version};
 use super::finished;
 use super::reader::Reader;
 use crate::container::define::Definitions;
-use crate::container::enddef::{Defined, EnddefOptions, enddef, plan};
+use crate::container::enddef::{EnddefOptions, EnddefOutcome, enddef, plan};
 use crate::container::model::{Counts, Format, Metadata, Object, PathTotals, Strategy, VarInfo, total_of};
 
 const FILE: &str = "/c.fsp";
@@ -41,7 +41,7 @@ fn define(events: std::ops::Range<usize>) -> Result<Definitions> {
     Ok(definitions)
 }
 
-fn write_one(file: &TeamFile, definitions: &mut Definitions) -> Result<Defined> {
+fn write_one(file: &TeamFile, definitions: &mut Definitions) -> Result<EnddefOutcome> {
     let env = SimWorld::memory();
     enddef(file, definitions, &EnddefOptions::new(Strategy::Partitioned, &*env.clock))
 }
@@ -195,7 +195,7 @@ fn every_flipped_byte_is_an_error_or_changes_nothing() {
     for at in 0..end {
         let mask = [0x01, 0x80, 0xff][at as usize % 3];
         world.flip(path, at, mask).unwrap();
-        let told = open(&disk).and_then(|reader| {
+        let found = open(&disk).and_then(|reader| {
             for var in &wanted.0 {
                 let found = reader.find_var(&var.name)?;
                 assert_eq!(found.map(|found| found.id), Some(var.id), "byte {at}: {}", var.name);
@@ -203,9 +203,9 @@ fn every_flipped_byte_is_an_error_or_changes_nothing() {
             assert_eq!(reader.find_var("event_1/none")?, None);
             all(&reader)
         });
-        match told {
-            Ok(told) => {
-                assert_eq!(told, wanted, "byte {at} changed by {mask:#x}");
+        match found {
+            Ok(found) => {
+                assert_eq!(found, wanted, "byte {at} changed by {mask:#x}");
                 silent += 1;
             }
             Err(error) => {
@@ -218,9 +218,9 @@ fn every_flipped_byte_is_an_error_or_changes_nothing() {
     assert!(silent < end, "nothing was refused");
     for len in 0..end {
         world.truncate(path, len).unwrap();
-        let told = open(&disk).and_then(|reader| all(&reader));
-        if let Ok(told) = told {
-            assert_eq!(told, wanted);
+        let found = open(&disk).and_then(|reader| all(&reader));
+        if let Ok(found) = found {
+            assert_eq!(found, wanted);
         }
         world.overwrite(path, &sound).unwrap();
     }
@@ -347,7 +347,7 @@ fn what_ranks_share_is_written_once_and_known_to_all() {
         assert_eq!((counts.dims, counts.attrs, counts.vars), (3 + ranks, 1, 1 + 2 * ranks));
         assert_eq!(reader.totals("run").unwrap().vars, 1 + ranks);
         assert_eq!(reader.find_var("run/grid").unwrap().unwrap().shape(), [2, 10, 5]);
-        // Names of paths of its own are compared by nobody: per rank 7 names are told, of 9, and 3 paths.
+        // Names of paths of its own are compared by nobody: per rank 7 names are sent, of 9, and 3 paths.
         if ranks > 1 {
             let compared: u64 = reports.iter().map(|report| report.comparisons).sum();
             assert!(compared <= ranks * (7 + 4) + 6 * ranks, "{compared}");
@@ -500,7 +500,7 @@ fn random_definitions_come_back() {
 
 type Totals = BTreeMap<String, PathTotals>;
 
-/// What each object's own entry tells.
+/// What each object's own entry says.
 fn from_blocks(reader: &Reader) -> Totals {
     let mut found = Totals::new();
     let mut add = |object: Object<'_>| {
@@ -514,7 +514,7 @@ fn from_blocks(reader: &Reader) -> Totals {
     found
 }
 
-/// What path lists tell: in a file whose lists are whole, by one read.
+/// What path lists say: in a file whose lists are complete, by one read.
 fn from_lists(reader: &Reader) -> Totals {
     let mut found = Totals::new();
     let mut add = |path: &str, totals: PathTotals| {
@@ -654,7 +654,7 @@ fn without_its_lists_a_file_tells_the_same() {
     }
 }
 
-/// Ranges of paths in the index table tell which blocks can be passed over; a pass over all reads each once.
+/// Ranges of paths in the index table say which blocks can be passed over; a pass over all reads each once.
 #[test]
 fn paths_below_one_are_listed_without_the_blocks_of_others() {
     let disk = SimWorld::memory().disk;

@@ -1,10 +1,11 @@
 //! The collective moment of a container with the partitioned header.
 //!
-//! Ranks first learn which *paths* several of them define under (16 bytes a path to the rank that owns its
-//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then places: sums
+//! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
+//! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then offsets: sums
 //! over the lower ranks give each rank its numbers and its begins, without the blocks being known; each
 //! builds its blocks, and sums again say where they go. Blocks, name indexes, the path index and path lists are
-//! written in parallel, blocks as they are made once more, so that none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
+//! written in parallel, blocks as they are made once more, so that
+//! none is held; the index table is gathered everywhere, and rank 0 writes it and the head.
 //!
 //! Invariants: every rank writes only what it owns; the file says that it is unfinished until
 //! its first bytes are [`finished`]; begins and numbers are those of a CDF-5 file with the same definitions, but for
@@ -19,15 +20,16 @@ use fieldstone_format::netcdf::layout::{Alignment, Layout};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry, path_entry};
 
-use super::own::{self, Blocks, Keep, Paths, Sizes};
+use super::rank_part::{self, Blocks, ObjectFilter, Paths, Sizes};
 use crate::container::pieces::{PIECE, Pieces};
+use crate::container::words::{Words, words};
 
 /// Pages of an index that are made at once.
 const TOGETHER: usize = 16;
 
 /// A rank's part of a header, checked and placed, but not yet written.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedHeader {
     /// The file's head.
     pub head: Head,
     /// The whole index table.
@@ -35,7 +37,7 @@ pub(crate) struct Ready {
     /// Where the file's parts lie. What counts as header are head, blocks, indexes and table.
     pub layout: Layout,
     /// What blocks are made of once more.
-    keep: Keep,
+    filter: ObjectFilter,
     before: Sizes,
     blocks: Range<u64>,
     names: (u64, Vec<u64>),
@@ -45,7 +47,7 @@ pub(crate) struct Ready {
 
 /// Where a rank's objects come in the file.
 #[derive(Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct ObjectNumbers {
     /// Number of each of this rank's dimensions.
     pub dim_ids: Vec<u64>,
     /// Number of each of this rank's variables.
@@ -54,35 +56,52 @@ pub(crate) struct Numbers {
     pub begins: Vec<u64>,
 }
 
-impl Numbers {
+impl ObjectNumbers {
     /// Bytes of memory they hold.
     pub fn memory(&self) -> u64 {
         (self.dim_ids.len() + self.var_ids.len() + self.begins.len()) as u64 * 8
     }
 }
 
+/// Sizes of one rank's parts of the header, and sums of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HeaderParts {
+    /// Bytes of metadata blocks.
+    blocks: u64,
+    /// Pages of name indexes.
+    name_pages: u64,
+    /// Pages of the path index.
+    path_pages: u64,
+    /// Paths in the path index.
+    paths: u64,
+    /// Bytes of path lists.
+    lists: u64,
+}
+
+words!(HeaderParts { blocks: u64, name_pages: u64, path_pages: u64, paths: u64, lists: u64 });
+
 /// What comes of comparing the objects under shared paths.
 pub(crate) trait Ownership {
     /// Which objects a lower rank places, by kind.
     fn not_mine(&self) -> [Vec<u32>; 3];
-    /// Fills in the numbers of those.
-    fn learn(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
+    /// Fills in the numbers of those, which the ranks that place them send.
+    fn resolve_numbers(&self, team: &Team, dims: &mut [u64], vars: &mut [u64]) -> Result<()>;
 }
 
 /// Where every object belongs to the only rank that defines it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NothingShared;
+pub(crate) struct SoleOwnership;
 
-impl Ownership for NothingShared {
+impl Ownership for SoleOwnership {
     fn not_mine(&self) -> [Vec<u32>; 3] {
         Default::default()
     }
-    fn learn(&self, _team: &Team, _dims: &mut [u64], _vars: &mut [u64]) -> Result<()> {
+    fn resolve_numbers(&self, _team: &Team, _dims: &mut [u64], _vars: &mut [u64]) -> Result<()> {
         Ok(())
     }
 }
 
-/// Tells each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
+/// Sends each owner of hashes this rank's paths; gives which of them other ranks define under, too, and how
 /// many hashes this rank compared.
 pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64)> {
     let ranks = team.size();
@@ -93,14 +112,14 @@ pub(crate) fn shared_paths(team: &Team, paths: &Paths) -> Result<(Vec<bool>, u64
     for hash in &paths.hashes {
         parts[owner(hash, ranks)].extend_from_slice(hash);
     }
-    let told = team.alltoallv("paths", Ok(parts))?;
+    let received = team.alltoallv("paths", Ok(parts))?;
     let mut seen: Vec<([u8; 16], u32, u32)> = Vec::new();
-    for (rank, part) in told.iter().enumerate() {
+    for (rank, part) in received.iter().enumerate() {
         let hashes = part.as_chunks::<16>().0.iter().zip(0u32..);
         seen.extend(hashes.map(|(hash, i)| (*hash, rank as u32, i)));
     }
     seen.sort_unstable();
-    let mut answers: Vec<Vec<u8>> = told.iter().map(|part| vec![0; part.len() / 16]).collect();
+    let mut answers: Vec<Vec<u8>> = received.iter().map(|part| vec![0; part.len() / 16]).collect();
     for group in seen.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
         group.iter().for_each(|(_, rank, i)| answers[*rank as usize][*i as usize] = 1);
     }
@@ -128,33 +147,37 @@ pub(crate) fn prepare(
     words: Vec<u64>,
     ownership: &dyn Ownership,
     alignment: &Alignment,
-) -> Result<(Ready, Numbers)> {
-    let keep = Keep { out: ownership.not_mine() };
-    let sums = team.sums("sizes", Sizes::of(header, &keep).map(|sizes| sizes.list()))?;
-    let (before, total) = (Sizes::from_list(&sums.before)?, Sizes::from_list(&sums.total)?);
-    let mut dim_ids = numbers(&keep, own::DIM, header.dims.len(), before.dims);
-    let mut var_ids = numbers(&keep, own::VAR, header.vars.len(), before.vars);
-    ownership.learn(team, &mut dim_ids, &mut var_ids)?;
-    let names = match keep.out.iter().all(Vec::is_empty) {
+) -> Result<(PreparedHeader, ObjectNumbers)> {
+    let filter = ObjectFilter { out: ownership.not_mine() };
+    let sums = team.sums("sizes", Sizes::of(header, &filter).map(|sizes| sizes.to_words()))?;
+    let before = Sizes::from_words(&sums.before)?.in_file()?;
+    let total = Sizes::from_words(&sums.total)?.in_file()?;
+    let mut dim_ids = numbers(&filter, rank_part::DIM, header.dims.len(), before.dims);
+    let mut var_ids = numbers(&filter, rank_part::VAR, header.vars.len(), before.vars);
+    ownership.resolve_numbers(team, &mut dim_ids, &mut var_ids)?;
+    let names = match filter.out.iter().all(Vec::is_empty) {
         true => words,
-        false => own::name_index(&keep, hashes),
+        false => rank_part::name_index(&filter, hashes),
     };
-    let built = Blocks::build(header, Some(paths), &keep, &dim_ids, &before, &mut |_| Ok(()));
-    let entries = path_index(team, &built, paths, &keep)?;
+    let built = Blocks::build(header, Some(paths), &filter, &dim_ids, &before, &mut |_| Ok(()));
+    let entries = path_index(team, &built, paths, &filter)?;
     let mut built = team.agree("blocks", built)?;
     let distinct = entries.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
     let name_pages = pages::pages_of(names.len() as u64, NAME_ENTRY);
     let path_pages = pages::pages_of(entries.len() as u64, PATH_ENTRY);
-    let own_sizes = vec![built.len, name_pages, path_pages, distinct, built.list.len() as u64];
-    let places = team.sums("header sizes", Ok(own_sizes))?;
-    let blocks_at = Head::LEN as u64 + places.before[0];
-    let names_begin = Head::LEN as u64 + places.total[0];
-    let names_at = names_begin + places.before[1] * PAGE as u64;
-    let paths_begin = names_begin + places.total[1] * PAGE as u64;
-    let paths_at = paths_begin + places.before[2] * PAGE as u64;
-    let lists_begin = paths_begin + places.total[2] * PAGE as u64;
-    let list_at = lists_begin + places.before[4];
-    let table_offset = lists_begin + places.total[4];
+    let list_len = built.list.len() as u64;
+    let parts = HeaderParts { blocks: built.len, name_pages, path_pages, paths: distinct, lists: list_len };
+    let sums = team.sums("header sizes", Ok(parts.to_words()))?;
+    let (parts_before, parts) =
+        (HeaderParts::from_words(&sums.before)?, HeaderParts::from_words(&sums.total)?);
+    let blocks_at = Head::LEN as u64 + parts_before.blocks;
+    let names_begin = Head::LEN as u64 + parts.blocks;
+    let names_at = names_begin + parts_before.name_pages * PAGE as u64;
+    let paths_begin = names_begin + parts.name_pages * PAGE as u64;
+    let paths_at = paths_begin + parts_before.path_pages * PAGE as u64;
+    let lists_begin = paths_begin + parts.path_pages * PAGE as u64;
+    let list_at = lists_begin + parts_before.lists;
+    let table_offset = lists_begin + parts.lists;
     for block in &mut built.table.blocks {
         block.offset += blocks_at;
     }
@@ -163,17 +186,17 @@ pub(crate) fn prepare(
         blocks,
         names_offset: names_at,
         names: names.len() as u64,
-        list_len: built.list.len() as u64,
+        list_len,
         list_crc: fieldstone_format::crc(&built.list),
     });
     let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
     let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
-    let mut part = id.to_be_bytes().to_vec();
-    part.extend_from_slice(&(name.len() as u64).to_be_bytes());
-    part.extend_from_slice(name.as_bytes());
-    part.extend(built.table.pack());
-    let parts = team.allgather("index table", Ok(part))?;
-    let (table, record_dim) = team.agree("index table received", join(&parts))?;
+    let mut entries_of_rank = id.to_be_bytes().to_vec();
+    entries_of_rank.extend_from_slice(&(name.len() as u64).to_be_bytes());
+    entries_of_rank.extend_from_slice(name.as_bytes());
+    entries_of_rank.extend(built.table.pack());
+    let tables = team.allgather("index table", Ok(entries_of_rank))?;
+    let (table, record_dim) = team.agree("index table received", join(&tables))?;
     let (table_len, table_crc) = table.measure();
     let layout = team.agree("layout", lay_out(table_offset + table_len, &total, alignment))?;
     let head = Head {
@@ -181,7 +204,7 @@ pub(crate) fn prepare(
         dims: total.dims,
         attrs: total.attrs,
         vars: total.vars,
-        paths: places.total[3],
+        paths: parts.paths,
         record_dim,
         record_size: layout.record_size,
         data_begin: layout.data_begin,
@@ -192,16 +215,16 @@ pub(crate) fn prepare(
         blocks: table.blocks.len() as u32,
         writers: table.writers.len() as u32,
         paths_offset: paths_begin,
-        paths_pages: places.total[2],
+        paths_pages: parts.path_pages,
     };
     let begins = begins(header, &built, &layout);
     let blocks = blocks_at..blocks_at + built.len;
     let (names, paths, list) = ((names_at, names), (paths_at, entries), (list_at, built.list));
-    let ready = Ready { head, table, layout, keep, before, blocks, names, paths, list };
-    Ok((ready, Numbers { dim_ids, var_ids, begins }))
+    let ready = PreparedHeader { head, table, layout, filter, before, blocks, names, paths, list };
+    Ok((ready, ObjectNumbers { dim_ids, var_ids, begins }))
 }
 
-impl Ready {
+impl PreparedHeader {
     /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
     /// then says that it is unfinished.
     pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
@@ -214,7 +237,7 @@ impl Ready {
             out.add(&self.table.encode())?;
         }
         out.seek(self.blocks.start)?;
-        Blocks::build(header, None, &self.keep, dim_ids, &self.before, &mut |block| out.add(block))?;
+        Blocks::build(header, None, &self.filter, dim_ids, &self.before, &mut |block| out.add(block))?;
         if out.here() != self.blocks.end {
             return Err(Error::internal("metadata blocks changed between their placing and their writing"));
         }
@@ -255,10 +278,10 @@ pub fn finished(numrecs: u64) -> Vec<u8> {
     bytes
 }
 
-/// Numbers in the file, from `first` on; those of objects that others place are still to be learnt.
-fn numbers(keep: &Keep, kind: usize, count: usize, first: u64) -> Vec<u64> {
+/// Numbers in the file, from `first` on; those of objects that others place are resolved later.
+fn numbers(filter: &ObjectFilter, kind: usize, count: usize, first: u64) -> Vec<u64> {
     let mut numbers = vec![u64::MAX; count];
-    for (number, i) in (first..).zip(keep.iter(kind, count)) {
+    for (number, i) in (first..).zip(filter.iter(kind, count)) {
         numbers[i] = number;
     }
     numbers
@@ -269,11 +292,11 @@ fn path_index(
     team: &Team,
     built: &Result<Blocks>,
     paths: &Paths,
-    keep: &Keep,
+    filter: &ObjectFilter,
 ) -> Result<Vec<[u8; PATH_ENTRY]>> {
     let mut parts = vec![Vec::new(); team.size()];
     if built.is_ok() {
-        let counts = paths.counts(keep, team.rank() as u32);
+        let counts = paths.counts(filter, team.rank() as u32);
         for (hash, counts) in paths.hashes.iter().zip(&counts) {
             if (counts.dims, counts.attrs, counts.vars) != (0, 0, 0) {
                 parts[owner(hash, team.size())].extend_from_slice(&path_entry(*hash, counts));
@@ -300,10 +323,10 @@ fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
         table.unpack(part)?;
         match (u64::from_be_bytes(*id).checked_sub(1), &record_dim) {
             (Some(id), None) => record_dim = Some((rank, id, String::from_utf8_lossy(name).into_owned())),
-            (Some(id), Some((other, first, told))) if id != *first => {
+            (Some(id), Some((other, first, other_name))) if id != *first => {
                 let name = String::from_utf8_lossy(name);
                 return Err(Error::conflict(format!(
-                    "a container has one record dimension at most, but rank {other} defines `{told}` and \
+                    "a container has one record dimension at most, but rank {other} defines `{other_name}` and \
                      rank {rank} `{name}`"
                 ))
                 .with_hint("give all but one of them a length, or let all ranks define the same"));

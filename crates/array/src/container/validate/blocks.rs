@@ -1,8 +1,9 @@
 //! Metadata blocks and the objects in them, against the index table, the head and one another.
 //!
 //! Blocks are read twice: for their names and dimensions, then for their variables, whose dimensions may stand
-//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its name index is looked at, at the end of all the path index;
-//! in the second pass, at the end of each writer's blocks, its path list.
+//! in any block; a third time those in which names seem to stand twice. At the end of each writer's blocks its
+//! name index is checked, at the end of all the path index; in the second pass, at the end of each writer's
+//! blocks, its path list.
 //!
 //! Invariants: at most two blocks are in memory; of each object 16 bytes are kept, of each dimension 8 more, of
 //! each whose name stands twice 32 more, and the paths of one writer.
@@ -15,8 +16,8 @@ use fieldstone_format::netcdf::{Attrs, names, paths};
 use fieldstone_format::partitioned::pages::{PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, BlockVar, name_entry, name_key, path_entry, path_hash};
 
-use super::Ends;
-use super::partitioned::File;
+use super::ends::Ends;
+use super::parts::File;
 use super::{indexes, lists};
 
 /// Dimensions, global attributes, variables.
@@ -27,7 +28,7 @@ const SHOWN_DIMS: usize = 20;
 
 /// What variables say of the data part.
 #[derive(Debug, Default)]
-pub(super) struct Data {
+pub(super) struct DataSums {
     /// Bytes of all fixed variables, each padded.
     pub fixed: u64,
     /// Bytes of a record: variables padded, and not.
@@ -38,7 +39,7 @@ pub(super) struct Data {
     pub last_record: Ends,
 }
 
-impl Data {
+impl DataSums {
     pub fn record_size(&self) -> u64 {
         if self.record_vars == 1 { self.plain } else { self.record }
     }
@@ -53,7 +54,7 @@ pub(super) struct Blocks<'f, S: ?Sized> {
     /// By kind, hash and number of each object.
     hashes: [Vec<(u64, u64)>; 3],
     /// What the variables come to; `None` where not all could be read.
-    pub data: Option<Data>,
+    pub data: Option<DataSums>,
 }
 
 impl<'f, S: Source + ?Sized> Blocks<'f, S> {
@@ -267,7 +268,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
 
     /// Names of the objects with these numbers, which ascend, so that each block is read once.
     fn doubles_among(&mut self, kind: usize, numbers: &[u64]) -> Result<()> {
-        // A half of a hash does not tell two names apart; all of it does.
+        // A half of a hash does not distinguish two names; all of it does.
         let mut seen: HashMap<[u8; 16], u64> = HashMap::new();
         let mut held: Option<(usize, Option<Block>)> = None;
         for number in numbers {
@@ -286,12 +287,12 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             let name = joined(path, last);
             let first = *seen.entry(path_hash(&name)).or_insert(*number);
             if first != *number {
-                let told = || {
+                let message = || {
                     let object = format!("{} `{}`", KINDS[kind], shown(&name));
                     (object, format!("number {number} has the name of number {first}"))
                 };
                 let at = self.file.table.blocks[place].offset + at as u64;
-                self.findings.error(at, "objects of a kind have different names", told);
+                self.findings.error(at, "objects of a kind have different names", message);
             }
         }
         Ok(())
@@ -318,10 +319,10 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let (head, len) = (self.file.head, self.file.len);
         let before_last = head.numrecs.saturating_sub(1).saturating_mul(head.record_size);
         let last_record = Ends::new(len, head.record_begin.saturating_add(before_last));
-        let mut data = Some(Data { last_record, ..Data::default() });
+        let mut data = Some(DataSums { last_record, ..DataSums::default() });
         let mut ends = Ends::new(len, head.data_begin);
         for writer in 0..self.file.table.writers.len() {
-            let mut held = Some(lists::Held::default());
+            let mut held = Some(lists::ExpectedPaths::default());
             for (number, of_writer) in self.file.table.blocks_of_writer(writer).zip(0..) {
                 let known = self.lens.get(number).is_some_and(Option::is_some);
                 let block = if known { self.block(number)? } else { None };
@@ -353,8 +354,8 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         number: usize,
         block: &Block,
         of_writer: u32,
-        data: &mut Option<Data>,
-        held: &mut Option<lists::Held>,
+        data: &mut Option<DataSums>,
+        held: &mut Option<lists::ExpectedPaths>,
         ends: &mut Ends,
     ) {
         let entry = self.file.table.blocks[number];
@@ -440,12 +441,12 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
     /// Where a variable's data lie, against where those before it end.
     fn placed(
         &mut self,
-        mut data: Data,
+        mut data: DataSums,
         var: &BlockVar,
         bytes: u64,
         at: u64,
         ends: &mut Ends,
-    ) -> Option<Data> {
+    ) -> Option<DataSums> {
         let head = self.file.head;
         let (place, base) = match var.is_record {
             true => (&mut data.record, head.record_begin),

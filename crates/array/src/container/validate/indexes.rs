@@ -11,7 +11,7 @@ use fieldstone_format::partitioned::pages::{
     NAME_ENTRY, PAGE, PATH_ENTRY, entries_per_page, pages_of, read_name_entry, read_path_entry,
 };
 
-use super::partitioned::File;
+use super::parts::File;
 
 /// Pages that are read at once.
 const AT_ONCE: u64 = 64;
@@ -64,7 +64,7 @@ fn compare<S: Source + ?Sized, const N: usize>(
     index: &Index<'_>,
     wanted: Option<&[[u8; N]]>,
     findings: &mut Findings,
-    told: impl Fn(&[u8]) -> String,
+    describe: impl Fn(&[u8]) -> String,
 ) -> Result<()> {
     let (mut rest, mut agrees) = (wanted.unwrap_or(&[]).iter(), wanted.is_some());
     let mut before: Option<[u8; N]> = None;
@@ -103,8 +103,8 @@ fn compare<S: Source + ?Sized, const N: usize>(
                 if agrees && expected != Some(&entry) {
                     let missing = expected.filter(|expected| **expected < entry);
                     let message = match missing {
-                        Some(missing) => format!("the entry {} is missing", told(missing)),
-                        None => format!("the entry {} is that of no object", told(&entry)),
+                        Some(missing) => format!("the entry {} is missing", describe(missing)),
+                        None => format!("the entry {} is that of no object", describe(&entry)),
                     };
                     findings.push(Finding::error(at, index.what, RULE, message));
                     agrees = false;
@@ -115,7 +115,7 @@ fn compare<S: Source + ?Sized, const N: usize>(
     }
     if agrees && let Some(missing) = rest.next() {
         let at = index.offset + index.pages * PAGE as u64;
-        let message = format!("the entry {} is missing", told(missing));
+        let message = format!("the entry {} is missing", describe(missing));
         findings.push(Finding::error(at, index.what, RULE, message));
     }
     Ok(())

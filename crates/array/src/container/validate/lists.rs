@@ -10,13 +10,13 @@ use fieldstone_core::Result;
 use fieldstone_format::netcdf::parse::{Finding, Findings, Source, shown};
 use fieldstone_format::partitioned::{ListedPath, PathList};
 
-use super::partitioned::File;
+use super::parts::File;
 
-/// What a writer's blocks hold under each path. The paths of the entries are empty: the keys tell them.
+/// What a writer's blocks hold under each path. The paths of the entries are empty: the keys hold them.
 #[derive(Debug, Default)]
-pub(super) struct Held(BTreeMap<String, ListedPath<'static>>);
+pub(super) struct ExpectedPaths(BTreeMap<String, ListedPath<'static>>);
 
-impl Held {
+impl ExpectedPaths {
     /// Counts an object of a kind in a block of the writer, a variable with its bytes of data: all, or those of
     /// one record.
     pub fn add(&mut self, path: &str, kind: usize, block: u32, fixed: u64, record: u64) {
@@ -35,7 +35,7 @@ impl Held {
 pub(super) fn check<S: Source + ?Sized>(
     file: &File<'_, S>,
     writer: usize,
-    held: Option<&Held>,
+    held: Option<&ExpectedPaths>,
     findings: &mut Findings,
 ) -> Result<()> {
     let Some(entry) = file.table.writers.get(writer) else { return Ok(()) };
@@ -67,7 +67,7 @@ pub(super) fn check<S: Source + ?Sized>(
             (Some(listed), Some((path, held))) if listed == (ListedPath { path, ..*held }) => continue,
             (Some(listed), Some((path, held))) if listed.path == path => {
                 let path = shown(path);
-                format!("`{path}`: {}, its blocks hold {}", told(&listed), told(held))
+                format!("`{path}`: {}, its blocks hold {}", described(&listed), described(held))
             }
             (Some(listed), Some((path, _))) if path.as_str() > listed.path => {
                 format!("`{}` has no object in the writer's blocks", shown(listed.path))
@@ -86,7 +86,7 @@ pub(super) fn check<S: Source + ?Sized>(
     }
 }
 
-fn told(listed: &ListedPath<'_>) -> String {
+fn described(listed: &ListedPath<'_>) -> String {
     let ListedPath { dims, attrs, vars, first_block, last_block, data, record_data, .. } = listed;
     format!(
         "{dims} dimensions, {attrs} attributes and {vars} variables in blocks {first_block} to {last_block}, \

@@ -12,7 +12,9 @@ use fieldstone_format::partitioned::pages::{NAME_ENTRY, PAGE, pages_of};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, VERSION, is_unfinished};
 
 use super::blocks::Blocks;
-use super::{Report, last_record};
+use super::ends::last_record;
+use super::parts::{File, part};
+use super::report::Report;
 use crate::container::model::Format;
 
 /// Bytes that are looked at together where all are to be zero, and most of them that are.
@@ -35,11 +37,11 @@ pub(super) fn check(
     let mut first = [0; Head::LEN];
     let read = source.read_at(&mut first, 0)?;
     if !is_unfinished(&first) {
-        return whole(source, report, findings);
+        return check_finished(source, report, findings);
     }
     // How far its writer came: what would be wrong with it if only its magic stood there.
     let (mut otherwise, mut wrong) = (Report::default(), Findings::default());
-    whole(&Finished(source), &mut otherwise, &mut wrong)?;
+    check_finished(&FinishedView(source), &mut otherwise, &mut wrong)?;
     let stopped = match wrong.list.iter().find(|finding| finding.severity == Severity::Error) {
         _ if first[4..read].iter().all(|byte| *byte == 0) => {
             "it was stopped during definition: nothing is defined in the file".to_owned()
@@ -61,9 +63,9 @@ pub(super) fn check(
 }
 
 /// A file as if it were finished.
-struct Finished<'s, S: ?Sized>(&'s S);
+struct FinishedView<'s, S: ?Sized>(&'s S);
 
-impl<S: Source + ?Sized> Source for Finished<'_, S> {
+impl<S: Source + ?Sized> Source for FinishedView<'_, S> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.0.read_at(buffer, offset)?;
         for (at, byte) in (offset..4).zip(buffer[..read].iter_mut()) {
@@ -76,46 +78,11 @@ impl<S: Source + ?Sized> Source for Finished<'_, S> {
     }
 }
 
-/// What every step of the check knows.
-pub(super) struct File<'f, S: ?Sized> {
-    pub source: &'f S,
-    pub len: u64,
-    pub head: &'f Head,
-    pub table: &'f Table,
-}
-
-impl<S: Source + ?Sized> File<'_, S> {
-    /// Bytes of a part of the header; a finding where the file ends before them.
-    pub fn part(
-        &self,
-        offset: u64,
-        len: u64,
-        what: &str,
-        findings: &mut Findings,
-    ) -> Result<Option<Vec<u8>>> {
-        part(self.source, self.len, (offset, len), what, findings)
-    }
-}
-
-fn part(
+fn check_finished(
     source: &(impl Source + ?Sized),
-    file_len: u64,
-    (offset, len): (u64, u64),
-    what: &str,
+    report: &mut Report,
     findings: &mut Findings,
-) -> Result<Option<Vec<u8>>> {
-    let inside = offset.checked_add(len).is_some_and(|end| end <= file_len);
-    let mut bytes = vec![0; if inside { len as usize } else { 0 }];
-    if inside && source.read_at(&mut bytes, offset)? == bytes.len() {
-        return Ok(Some(bytes));
-    }
-    let message = format!("{len} bytes from here on, but the file ends at {file_len}");
-    let finding = Finding::error(offset, what, "a file holds its whole header", message);
-    findings.push(finding.with_hint("the file was cut: take a whole copy"));
-    Ok(None)
-}
-
-fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Findings) -> Result<()> {
+) -> Result<()> {
     let len = source.len()?;
     let Some((head, numrecs_known)) = head(source, len, findings)? else { return Ok(()) };
     report.format = Some(Format::Partitioned);
@@ -166,7 +133,7 @@ fn whole(source: &(impl Source + ?Sized), report: &mut Report, findings: &mut Fi
     Ok(())
 }
 
-/// The head, and whether its number of records is to be believed.
+/// The head, and whether its number of records is to be trusted.
 fn head(source: &(impl Source + ?Sized), len: u64, findings: &mut Findings) -> Result<Option<(Head, bool)>> {
     let mut stop = |at, rule, message: String, hint| {
         findings.push(Finding::error(at, "head", rule, message).with_hint(hint));

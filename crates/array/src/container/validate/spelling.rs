@@ -1,4 +1,4 @@
-//! Whether names of a file that spells paths are told apart when they are shown.
+//! Whether names of a file that spells paths are distinct when they are shown.
 //!
 //! Different paths have different spellings. But tools that know nothing of paths may give a file names that no
 //! path is spelled as (`x~y`), which are shown as they stand; the spelling of the path with that very name

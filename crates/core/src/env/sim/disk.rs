@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::faults::{Effect, Op, OpKind, SyncKind, Verdict};
 use super::file::{FileNode, Stamp};
-use super::tree::{Access, Caller, Node, names};
+use super::tree::{Caller, Node, names};
 use super::{Process, State, World};
 use crate::env::{Clock, Disk, DiskFile, FileKind, Identity, Space, Stat, real};
 
@@ -254,9 +254,9 @@ impl DiskFile for SimFile {
     fn stat(&self) -> io::Result<Stat> {
         let stat = |len: u64| {
             let data = self.node.read();
-            let (inode, writable) = (self.node.ino, self.mode != Mode::Read);
+            let inode = self.node.ino;
             let (mtime, uid, mode) = (data.mtime, data.uid, data.mode);
-            Stat { kind: FileKind::File, len, mtime, uid, mode, inode, writable }
+            Stat { kind: FileKind::File, len, mtime, uid, mode, inode }
         };
         let Who::Process(process) = &self.door.who else {
             let len = self.node.read().len();
@@ -377,17 +377,14 @@ impl Disk for SimDisk {
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         self.0.path_call(OpKind::Stat, path, None, |state, caller| {
             let inode = state.look_up(path, &caller.stamp)?;
-            let stat = |kind, len, mtime, uid, mode, access: Access| {
-                let writable = access.allows(uid, caller.uid);
-                Stat { kind, len, mtime, uid, mode, inode, writable }
-            };
+            let stat = |kind, len, mtime, uid, mode| Stat { kind, len, mtime, uid, mode, inode };
             match state.tree.nodes.get(&inode) {
-                Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.mode, d.access)),
+                Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.mode)),
                 Some(Node::File(file)) => {
                     let file = file.clone();
                     let len = state.len_of(&file, &caller.stamp);
                     let data = file.read();
-                    Ok(stat(FileKind::File, len, data.mtime, data.uid, data.mode, data.access))
+                    Ok(stat(FileKind::File, len, data.mtime, data.uid, data.mode))
                 }
                 None => Err(Errno::NOENT.into()),
             }

@@ -2,7 +2,8 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile, single::SingleComm};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::{Attrs, NcType, Version};
 
-use super::super::{Put, Records, Selection, put_request};
+use super::super::request::put_request;
+use super::super::{Put, Records, Selection};
 use super::*;
 use crate::container::{DimInfo, VarInfo};
 
@@ -46,7 +47,7 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
             version: Version::Cdf5,
             records: &records,
             filled: None,
-            beyond: Beyond::Zeros,
+            past_end: PastEnd::Zeros,
         };
         let mut wanted = Vec::new();
         for i in 0..1 + random.below(5) {
@@ -87,26 +88,26 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
             rounds_made += 1;
             overlapping += usize::from(rounds.overlaps);
             assert!(rounds.bytes <= budget, "seed {seed}: {rounds:?}");
-            let mut place = 0;
+            let mut buffer_at = 0;
             let mut end = None;
             for span in &rounds.spans {
                 assert!(end.is_none_or(|end| end < span.offset), "seed {seed}: {rounds:?}");
-                assert_eq!(span.place, place, "seed {seed}");
-                place += span.len;
+                assert_eq!(span.buffer_at, buffer_at, "seed {seed}");
+                buffer_at += span.len;
                 end = Some(span.end());
                 bridged += usize::from(span.has_gaps);
             }
-            assert_eq!(place, rounds.bytes, "seed {seed}");
+            assert_eq!(buffer_at, rounds.bytes, "seed {seed}");
             elements += rounds.pieces.iter().map(|piece| piece.elements).sum::<u64>();
             let mut buffer = vec![0xDD; budget];
             for span in rounds.spans.iter().filter(|span| span.has_gaps) {
                 let there = span.offset as usize..span.end() as usize;
-                buffer[span.place..span.place + span.len].copy_from_slice(&found[there]);
+                buffer[span.buffer_at..span.buffer_at + span.len].copy_from_slice(&found[there]);
             }
             encode(&rounds, &requests, &mut buffer, &mut misfit);
             for span in &rounds.spans {
                 found[span.offset as usize..span.end() as usize]
-                    .copy_from_slice(&buffer[span.place..span.place + span.len]);
+                    .copy_from_slice(&buffer[span.buffer_at..span.buffer_at + span.len]);
             }
         }
         assert_eq!(found, expected, "seed {seed}");
@@ -128,7 +129,7 @@ fn runs_that_do_not_ascend_end_all_the_same() {
         version: Version::Cdf5,
         records: &records,
         filled: None,
-        beyond: Beyond::Zeros,
+        past_end: PastEnd::Zeros,
     };
     for stride in [1, 3, 4, 10, 27] {
         let var = var(NcType::Int, 100, stride);

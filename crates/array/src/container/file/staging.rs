@@ -7,7 +7,7 @@
 //! that is written of a file, after all data of all ranks. So whatever happens to the writers, a reader
 //! finds the old container, the new one, or a file that says that it was never finished.
 //!
-//! Invariants: before [`Place::publish`] returns nobody finds a new container under the path; the calls are
+//! Invariants: before [`Staging::publish`] returns nobody finds a new container under the path; the calls are
 //! collective, and only rank 0 renames and removes.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::{Error, ErrorKind, Result};
 
-use super::options::{Given, agree_on};
+use super::options::{NamedOptions, agree_on};
 
 /// First bytes of a file that its writer has not finished; the format's fourth byte follows.
 pub const UNFINISHED: &[u8; 3] = b"FSU";
@@ -28,17 +28,17 @@ const NAME_KEPT: usize = 255 - 23;
 
 /// A path, and where its container is being written.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Staging {
     env: Env,
     path: PathBuf,
     written: PathBuf,
     /// What a file written beside the path is renamed to: the path, or where its link leads; absolute.
-    takes: PathBuf,
+    target: PathBuf,
     /// The file that was created, as rank 0 found it: another may take the path meanwhile.
     inode: Option<u64>,
 }
 
-impl Place {
+impl Staging {
     /// Collective: creates the file in which a new container is written, beside an existing one of that path.
     ///
     /// `given` are the options of this rank, or why it cannot take part.
@@ -49,28 +49,29 @@ impl Place {
         team: &Team,
         env: &Env,
         path: &Path,
-        (given, fourth): (Result<Given>, u8),
-    ) -> Result<(Place, TeamFile)> {
+        (given, fourth): (Result<NamedOptions>, u8),
+    ) -> Result<(Staging, TeamFile)> {
         // Absolute, so that a process may go to another folder meanwhile.
         let absolute = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause));
-        let (takes, given) = match (given, absolute) {
+        let (target, given) = match (given, absolute) {
             (Ok(given), Ok(absolute)) => (absolute, Ok(given)),
             (Err(error), _) | (_, Err(error)) => (PathBuf::new(), Err(error)),
         };
-        let beside = agree_on(team, "create", path, given, || beside(env, path))?;
-        let written = if beside.is_empty() { takes.clone() } else { takes.with_file_name(beside) };
-        let mut place = Place { env: env.clone(), path: path.to_owned(), written, takes, inode: None };
-        let opened = if place.is_beside() { &place.written } else { path };
+        let temporary_name = agree_on(team, "create", path, given, || temporary_name(env, path))?;
+        let written =
+            if temporary_name.is_empty() { target.clone() } else { target.with_file_name(temporary_name) };
+        let mut staging = Staging { env: env.clone(), path: path.to_owned(), written, target, inode: None };
+        let opened = if staging.is_temporary() { &staging.written } else { path };
         let file = team.open("create", opened, FileMode::CreateNew);
-        let file = file.map_err(|error| place.not_created(error))?;
-        let marked = if team.rank() == 0 { place.begin(&file, fourth) } else { Ok(()) };
+        let file = file.map_err(|error| staging.not_created(error))?;
+        let marked = if team.rank() == 0 { staging.begin(&file, fourth) } else { Ok(()) };
         team.agree("create", marked).inspect_err(|_| {
             file.give_up();
             if team.rank() == 0 {
-                place.discard();
+                staging.discard();
             }
         })?;
-        Ok((place, file))
+        Ok((staging, file))
     }
 
     /// Why the file could not be created, in words of the path.
@@ -94,23 +95,23 @@ impl Place {
     fn begin(&mut self, file: &TeamFile, fourth: u8) -> Result<()> {
         let stat = self.env.disk.stat(&self.written);
         self.inode = Some(stat.map_err(|cause| Error::io("look at", &self.written, cause))?.inode);
-        if self.is_beside() {
-            let copied = self.env.disk.copy_permissions(&self.takes, &self.written);
+        if self.is_temporary() {
+            let copied = self.env.disk.copy_permissions(&self.target, &self.written);
             copied.map_err(|cause| Error::io("give permissions to", &self.written, cause))?;
         }
         mark(file, fourth)
     }
 
-    /// A finished container's place.
-    pub fn of(env: &Env, path: &Path) -> Result<Place> {
-        let takes = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause))?;
-        let inode = env.disk.stat(&takes).ok().map(|stat| stat.inode);
-        Ok(Place { env: env.clone(), path: path.to_owned(), written: takes.clone(), takes, inode })
+    /// That of a finished container: the file itself.
+    pub fn of(env: &Env, path: &Path) -> Result<Staging> {
+        let target = env.disk.absolute(path).map_err(|cause| Error::io("look at", path, cause))?;
+        let inode = env.disk.stat(&target).ok().map(|stat| stat.inode);
+        Ok(Staging { env: env.clone(), path: path.to_owned(), written: target.clone(), target, inode })
     }
 
     /// Where the file is, wherever the process has gone meanwhile.
     pub fn absolute(&self) -> &Path {
-        &self.takes
+        &self.target
     }
 
     /// The container's path.
@@ -119,8 +120,8 @@ impl Place {
     }
 
     /// Whether it is written beside the path, which it takes when it is finished.
-    pub fn is_beside(&self) -> bool {
-        self.written != self.takes
+    pub fn is_temporary(&self) -> bool {
+        self.written != self.target
     }
 
     /// Collective: the container is finished. `head` is what rank 0 writes at offset 0, magic first; the rest of
@@ -135,7 +136,7 @@ impl Place {
         };
         team.agree("finish", counted)?;
         // An old container is replaced by nothing that a power cut could take away.
-        let durable_first = durable || self.is_beside();
+        let durable_first = durable || self.is_temporary();
         if durable_first {
             file.sync("finish", Ok(()))?;
         }
@@ -146,18 +147,18 @@ impl Place {
         }
         let named = if root { self.take_name(durable) } else { Ok(()) };
         team.agree("finish", named)?;
-        self.written.clone_from(&self.takes);
+        self.written.clone_from(&self.target);
         Ok(())
     }
 
     fn take_name(&self, durable: bool) -> Result<()> {
         let disk = &self.env.disk;
-        if self.is_beside() {
-            disk.rename(&self.written, &self.takes)
-                .map_err(|cause| Error::io("rename to", &self.takes, cause))?;
+        if self.is_temporary() {
+            disk.rename(&self.written, &self.target)
+                .map_err(|cause| Error::io("rename to", &self.target, cause))?;
         }
         if durable {
-            let folder = self.takes.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = self.target.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
             disk.sync_dir(folder).map_err(|cause| Error::io("sync the folder", folder, cause))?;
         }
@@ -195,7 +196,7 @@ pub fn mark(file: &TeamFile, fourth: u8) -> Result<()> {
 }
 
 /// The name under which to write: empty where the path itself is free.
-fn beside(env: &Env, path: &Path) -> Result<String> {
+fn temporary_name(env: &Env, path: &Path) -> Result<String> {
     let name = path.file_name().ok_or_else(|| {
         Error::invalid(format!("{} names no file", path.display())).with_hint("give the path of a file")
     })?;

@@ -9,7 +9,7 @@ const OVERHEAD: usize = 128;
 /// Values by key. Finding, adding and dropping one take the same few steps, however many there are: blocks may
 /// be tiny, and then there are tens of thousands.
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(super) struct LruCache<K, V> {
     most: usize,
     /// Value, its bytes, and when it was asked for last.
     values: HashMap<K, (V, usize, u64)>,
@@ -19,10 +19,10 @@ pub(super) struct Recent<K, V> {
     bytes: usize,
 }
 
-impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
+impl<K: Copy + Eq + Hash, V: Clone> LruCache<K, V> {
     /// Keeps `most` bytes, and the latest two values in any case.
-    pub fn new(most: usize) -> Recent<K, V> {
-        Recent { most, values: HashMap::new(), order: BTreeMap::new(), now: 0, bytes: 0 }
+    pub fn new(most: usize) -> LruCache<K, V> {
+        LruCache { most, values: HashMap::new(), order: BTreeMap::new(), now: 0, bytes: 0 }
     }
 
     /// The value of a key; it is the latest then.
@@ -66,43 +66,43 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::container::counted::Counted;
+    use crate::container::counting_key::CountingKey;
 
     #[test]
     fn what_was_asked_for_longest_ago_goes_first() {
-        let mut recent = Recent::new(4 * (100 + OVERHEAD));
-        (0..4).for_each(|key| recent.add(key, key * 10, 100));
-        assert_eq!((recent.get(0), recent.get(0), recent.get(2)), (Some(0), Some(0), Some(20)));
-        recent.add(4, 40, 100);
-        assert_eq!([0, 1, 2, 3, 4].map(|key| recent.get(key)), [Some(0), None, Some(20), Some(30), Some(40)]);
-        recent.add(5, 50, 200);
-        assert_eq!([0, 2, 3, 4, 5].map(|key| recent.get(key)), [None, None, Some(30), Some(40), Some(50)]);
-        assert_eq!(recent.bytes(), 400 + 3 * OVERHEAD);
+        let mut cache = LruCache::new(4 * (100 + OVERHEAD));
+        (0..4).for_each(|key| cache.add(key, key * 10, 100));
+        assert_eq!((cache.get(0), cache.get(0), cache.get(2)), (Some(0), Some(0), Some(20)));
+        cache.add(4, 40, 100);
+        assert_eq!([0, 1, 2, 3, 4].map(|key| cache.get(key)), [Some(0), None, Some(20), Some(30), Some(40)]);
+        cache.add(5, 50, 200);
+        assert_eq!([0, 2, 3, 4, 5].map(|key| cache.get(key)), [None, None, Some(30), Some(40), Some(50)]);
+        assert_eq!(cache.bytes(), 400 + 3 * OVERHEAD);
     }
 
     #[test]
     fn the_latest_two_stay_however_large() {
-        let mut recent = Recent::new(10);
-        (0..5).for_each(|key| recent.add(key, (), 1000));
-        assert_eq!([2, 3, 4].map(|key| recent.get(key)), [None, Some(()), Some(())]);
+        let mut cache = LruCache::new(10);
+        (0..5).for_each(|key| cache.add(key, (), 1000));
+        assert_eq!([2, 3, 4].map(|key| cache.get(key)), [None, Some(()), Some(())]);
     }
 
     #[test]
     fn a_key_that_is_added_twice_counts_once() {
-        let mut recent = Recent::new(10_000);
-        (0..3).for_each(|value| recent.add("block", value, 500 + value));
-        assert_eq!((recent.get("block"), recent.bytes()), (Some(2), 502 + OVERHEAD));
+        let mut cache = LruCache::new(10_000);
+        (0..3).for_each(|value| cache.add("block", value, 500 + value));
+        assert_eq!((cache.get("block"), cache.bytes()), (Some(2), 502 + OVERHEAD));
     }
 
     #[test]
     fn one_of_very_many_is_found_without_a_look_at_the_others() {
         let compared = Cell::new(0);
-        let mut recent = Recent::new(usize::MAX);
+        let mut cache = LruCache::new(usize::MAX);
         let many = 20_000;
-        (0..many).for_each(|i| recent.add(Counted(i, &compared), i, 1));
+        (0..many).for_each(|i| cache.add(CountingKey(i, &compared), i, 1));
         for i in 0..many {
-            let key = Counted(i * 7919 % many, &compared);
-            assert_eq!(recent.get(key), Some(key.0));
+            let key = CountingKey(i * 7919 % many, &compared);
+            assert_eq!(cache.get(key), Some(key.0));
         }
         assert!(compared.get() < 4 * many, "{}", compared.get());
     }

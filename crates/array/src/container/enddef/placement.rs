@@ -2,7 +2,7 @@
 //!
 //! Lists of a file are in the order of ranks, and of each rank's definitions; so an object's number is the
 //! number of objects before it, its entry begins where theirs end, and its data begin behind theirs. One scan
-//! of a dozen sums tells each rank all of that.
+//! of a dozen sums gives each rank all of that.
 //!
 //! On a redefinition the objects that the file had come first. All ranks know them, rank 0 places them, and
 //! their data stay where they are if the header lets them.
@@ -18,9 +18,10 @@ use super::difference;
 use super::names::Kind;
 use super::packing::{Reader, put_bytes, put_u32};
 use crate::container::model::Counts;
+use crate::container::words::{Words, words};
 
 /// Which objects this rank places, as ranges of local numbers by kind.
-pub(super) type Mine = [Vec<Range<usize>>; 3];
+pub(super) type LocalRanges = [Vec<Range<usize>>; 3];
 
 /// The ranges of `skip..len` without the numbers of `not`, which ascend.
 pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> {
@@ -35,7 +36,7 @@ pub(super) fn ranges(skip: usize, len: usize, not: &[u32]) -> Vec<Range<usize>> 
 }
 
 /// What this rank adds to every sum.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Share {
     /// Objects by kind.
     objects: [u64; 3],
@@ -43,8 +44,13 @@ struct Share {
     bytes: [u64; 3],
     /// Bytes of fixed variables, padded.
     fixed: u64,
-    /// Bytes of one record, padded, and as it is where only one variable has records.
+    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    fixed_upper: u64,
+    /// Bytes of one record, padded.
     record: u64,
+    /// As `fixed_upper`.
+    record_upper: u64,
+    /// Bytes of one record as it is where only one variable has records.
     unpadded: u64,
     record_vars: u64,
     record_dims: u64,
@@ -52,74 +58,75 @@ struct Share {
     oversized: u64,
 }
 
-const WORDS: usize = 14;
+words!(Share {
+    objects: [u64; 3],
+    bytes: [u64; 3],
+    fixed: u64,
+    fixed_upper: u64,
+    record: u64,
+    record_upper: u64,
+    unpadded: u64,
+    record_vars: u64,
+    record_dims: u64,
+    oversized: u64,
+});
 
 impl Share {
-    fn words(&self) -> Vec<u64> {
-        let [d, a, v] = self.objects;
-        let [db, ab, vb] = self.bytes;
-        let high = |bytes: u64| bytes >> 32;
-        vec![
-            d,
-            a,
-            v,
-            db,
-            ab,
-            vb,
-            self.fixed,
-            high(self.fixed),
-            self.record,
-            high(self.record),
-            self.unpadded,
-            self.record_vars,
-            self.record_dims,
-            self.oversized,
-        ]
-    }
-
-    fn of(words: &[u64]) -> Result<Share> {
-        // Sums wrap; those of the upper halves tell that data are beyond every file.
-        if words.len() != WORDS || words[7] >= 1 << 31 || words[9] >= 1 << 31 {
+    /// A sum of shares, where its data fit into a file.
+    fn in_file(self) -> Result<Share> {
+        if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             return Err(Error::invalid(format!(
                 "the variables of all ranks together end beyond byte {} of the file; no file is larger",
                 i64::MAX
             )));
         }
-        Ok(Share {
-            objects: [words[0], words[1], words[2]],
-            bytes: [words[3], words[4], words[5]],
-            fixed: words[6],
-            record: words[8],
-            unpadded: words[10],
-            record_vars: words[11],
-            record_dims: words[12],
-            oversized: words[13],
-        })
+        Ok(self)
     }
 }
 
-/// Where this rank's objects go.
+/// Sums of the lower ranks' shares, and of all.
+struct ShareSums {
+    before: Share,
+    total: Share,
+}
+
+/// What every rank knows once all is placed, whoever writes the header.
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
-    pub mine: Mine,
+pub(super) struct Placement {
     /// Numbers of all local dimensions and variables; of those that others place, only after they are
-    /// learned.
+    /// resolved.
     pub dim_ids: Vec<u64>,
     pub var_ids: Vec<u64>,
-    /// Offset of each list's tag, by kind.
+    /// Offset of each list's tag, by kind; zeros with the partitioned header, which has no lists.
     pub lists: [u64; 3],
-    /// Offset of this rank's first entry, by kind.
-    pub at: [u64; 3],
     pub counts: Counts,
     pub layout: Layout,
     pub spelled: bool,
-    /// Bytes of header entries that this rank places.
+}
+
+/// The entries of a classic header that one rank places and writes.
+#[derive(Debug, Clone)]
+pub(super) struct LocalEntries {
+    pub mine: LocalRanges,
+    /// Offset of the first entry, by kind.
+    pub at: [u64; 3],
+    /// Bytes of all of them.
     pub bytes: u64,
+}
+
+/// Whether objects that the file had lie elsewhere now. The same on every rank.
+pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> Result<bool> {
+    let Some(old) = old else { return Ok(false) };
+    let before = Layout::of(old, 0)?;
+    let moved = old.vars.begins.iter().zip(&header.vars.begins).any(|(old, new)| old != new);
+    let has_records = before.record_size > 0;
+    let grown = has_records && before.record_size != layout.record_size;
+    Ok(moved || grown)
 }
 
 /// What placing needs to know beside the header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan<'a> {
+pub(super) struct PlacementOptions<'a> {
     pub spelled: bool,
     pub alignment: Alignment,
     /// The header that the file has, on a redefinition.
@@ -155,30 +162,37 @@ impl Ranks<'_> {
 }
 
 /// Places everything: fills in sizes and begins of this rank's variables.
-pub(super) fn place(team: Ranks<'_>, header: &mut Header, mine: Mine, plan: &Plan<'_>) -> Result<Placed> {
+pub(super) fn place(
+    team: Ranks<'_>,
+    header: &mut Header,
+    mine: LocalRanges,
+    plan: &PlacementOptions<'_>,
+) -> Result<(Placement, LocalEntries)> {
     let measured = measure(header, &mine, plan);
     let sizes;
     let own;
     let sums = match measured {
         Ok((share, list)) => {
             (sizes, own) = (list, share.clone());
-            team.sums("places", Ok(share.words()))?
+            team.sums("places", Ok(share.to_words()))?
         }
         Err(error) => {
             let failed = team.sums("places", Err(error));
             return Err(failed.err().unwrap_or_else(|| Error::internal("a failure did not reach the team")));
         }
     };
+    let sums = ShareSums { before: Share::from_words(&sums.before)?, total: Share::from_words(&sums.total)? };
+    let oversized = sums.total.oversized > 0;
     check_records(team, header, &sums, plan)?;
-    let placed = spread(header, mine, plan, &sums, &sizes, &own);
-    if sums.total[13] > 0 {
+    let placed = spread(header, mine, plan, sums, &sizes, &own);
+    if oversized {
         check_oversized(team, header, &sizes, placed.as_ref().ok())?;
     }
     placed
 }
 
 /// This rank's sums, and the bytes of each of its variables (of all of the base's).
-fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<u64>)> {
+fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> Result<(Share, Vec<u64>)> {
     let version = header.version;
     let [dims, attrs, vars] = mine;
     let mut share = Share::default();
@@ -220,6 +234,7 @@ fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<
         }
     }
     share.fixed = fixed;
+    (share.fixed_upper, share.record_upper) = (share.fixed >> 32, share.record >> 32);
     for range in vars {
         share.bytes[2] += write::vars_size(header, range.clone(), plan.spelled);
     }
@@ -227,7 +242,7 @@ fn measure(header: &Header, mine: &Mine, plan: &Plan<'_>) -> Result<(Share, Vec<
 }
 
 /// Names that fit as they are may not fit as spelled paths.
-fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
+fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
     let lists = [&header.dims.names, &header.attrs.names, &header.vars.names];
     for ((names, ranges), kind) in lists.into_iter().zip(mine).zip(Kind::ALL) {
         for name in ranges.iter().cloned().flatten().map(|i| names.get(i)) {
@@ -245,14 +260,19 @@ fn check_spelled(header: &Header, mine: &Mine) -> Result<()> {
 }
 
 /// At most one record dimension in the whole file.
-fn check_records(team: Ranks<'_>, header: &Header, sums: &Sums, plan: &Plan<'_>) -> Result<()> {
-    if sums.total[12] <= 1 {
+fn check_records(
+    team: Ranks<'_>,
+    header: &Header,
+    sums: &ShareSums,
+    plan: &PlacementOptions<'_>,
+) -> Result<()> {
+    if sums.total.record_dims <= 1 {
         return Ok(());
     }
     let own = header.dims.record.map_or("", |record| header.dims.names.get(record as usize));
     let of_base = header.dims.record.is_some_and(|record| (record as usize) < plan.base[0]);
-    let told = if of_base && team.rank() > 0 { "" } else { own };
-    let names = team.allgather("record dimensions", Ok(told.as_bytes().to_vec()))?;
+    let name = if of_base && team.rank() > 0 { "" } else { own };
+    let names = team.allgather("record dimensions", Ok(name.as_bytes().to_vec()))?;
     let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
     let said = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
     difference::check_records(&said.map(|(rank, name)| (&**name, rank)).collect::<Vec<_>>())
@@ -261,14 +281,14 @@ fn check_records(team: Ranks<'_>, header: &Header, sums: &Sums, plan: &Plan<'_>)
 /// Offsets and numbers, from the sums.
 fn spread(
     header: &mut Header,
-    mine: Mine,
-    plan: &Plan<'_>,
-    sums: &Sums,
+    mine: LocalRanges,
+    plan: &PlacementOptions<'_>,
+    sums: ShareSums,
     sizes: &[u64],
     own: &Share,
-) -> Result<Placed> {
+) -> Result<(Placement, LocalEntries)> {
     let version = header.version;
-    let (before, total) = (Share::of(&sums.before)?, Share::of(&sums.total)?);
+    let (before, total) = (sums.before.in_file()?, sums.total.in_file()?);
     for (count, list) in total.objects.into_iter().zip(["dimensions", "attributes", "variables"]) {
         layout::check_count(Version::Cdf1, count, || format!("number of {list} of all ranks"))?;
     }
@@ -299,21 +319,22 @@ fn spread(
     begin(header, plan, &mine, &before, &layout, sizes)?;
     let counts = Counts { dims: total.objects[0], attrs: total.objects[1], vars: total.objects[2] };
     let bytes = own.bytes.iter().sum();
-    Ok(Placed { mine, dim_ids, var_ids, lists, at, counts, layout: layout.0, spelled: plan.spelled, bytes })
+    let placement = Placement { dim_ids, var_ids, lists, counts, layout: layout.0, spelled: plan.spelled };
+    Ok((placement, LocalEntries { mine, at, bytes }))
 }
 
 /// The layout, and where new fixed variables and new variables' records begin.
-type Parts = (Layout, u64, u64);
+type DataLayout = (Layout, u64, u64);
 
 /// As [`layout::lay_out`] does for a whole header. What the file had is walked by every rank; the rest is
 /// sums.
 fn lay_out(
     header: &mut Header,
-    plan: &Plan<'_>,
+    plan: &PlacementOptions<'_>,
     total: &Share,
     header_len: u64,
     sizes: &[u64],
-) -> Result<Parts> {
+) -> Result<DataLayout> {
     let old = plan.old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
     let beyond = || {
         Error::invalid(format!("the variables end beyond byte {} of the file; no file is larger", i64::MAX))
@@ -362,10 +383,10 @@ fn lay_out(
 /// Fills in where this rank's new variables begin.
 fn begin(
     header: &mut Header,
-    plan: &Plan<'_>,
-    mine: &Mine,
+    plan: &PlacementOptions<'_>,
+    mine: &LocalRanges,
     before: &Share,
-    (_, fixed_at, records_at): &Parts,
+    (_, fixed_at, records_at): &DataLayout,
     sizes: &[u64],
 ) -> Result<()> {
     let version = header.version;
@@ -384,29 +405,34 @@ fn begin(
     Ok(())
 }
 
-/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks tell which ones
+/// In CDF-1 and CDF-2 one variable may be oversized, and only the last of its kind: all ranks announce which ones
 /// they have, and all judge.
-fn check_oversized(team: Ranks<'_>, header: &Header, sizes: &[u64], placed: Option<&Placed>) -> Result<()> {
+fn check_oversized(
+    team: Ranks<'_>,
+    header: &Header,
+    sizes: &[u64],
+    placed: Option<&(Placement, LocalEntries)>,
+) -> Result<()> {
     let limit = layout::max_var_bytes(header.version);
-    let mut told = vec![0; 16];
-    if let Some(placed) = placed {
-        for i in placed.mine[2].iter().cloned().flatten() {
+    let mut announced = vec![0; 16];
+    if let Some((placement, entries)) = placed {
+        for i in entries.mine[2].iter().cloned().flatten() {
             let var = header.vars.get(i);
             let is_record = header.is_record(var);
             let last = if is_record { 8 } else { 0 };
-            told[last..last + 8].copy_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
+            announced[last..last + 8].copy_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
             if sizes[i] > limit {
-                told.extend_from_slice(&(placed.var_ids[i] + 1).to_le_bytes());
-                told.extend_from_slice(&sizes[i].to_le_bytes());
-                put_u32(&mut told, u32::from(is_record));
-                put_bytes(&mut told, var.name().as_bytes());
+                announced.extend_from_slice(&(placement.var_ids[i] + 1).to_le_bytes());
+                announced.extend_from_slice(&sizes[i].to_le_bytes());
+                put_u32(&mut announced, u32::from(is_record));
+                put_bytes(&mut announced, var.name().as_bytes());
             }
         }
     }
-    let told = team.allgather("large variables", Ok(told))?;
+    let announced = team.allgather("large variables", Ok(announced))?;
     let (mut last, mut list) = ([0; 2], Vec::new());
-    for told in &told {
-        let mut from = Reader(told);
+    for rank in &announced {
+        let mut from = Reader(rank);
         for last in &mut last {
             *last = from.u64()?.max(*last);
         }
@@ -424,6 +450,7 @@ fn check_oversized(team: Ranks<'_>, header: &Header, sizes: &[u64], placed: Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
 
     #[test]
     fn ranges_leave_out_what_others_place() {
@@ -436,10 +463,28 @@ mod tests {
     #[test]
     fn sums_beyond_every_file_are_seen_though_they_wrap() {
         let half = Share { fixed: i64::MAX as u64 & !3, ..Share::default() };
-        let mut words = half.words();
-        words.iter_mut().zip(half.words()).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
-        let all: Vec<u64> = words.iter().zip(half.words()).map(|(a, b)| a.wrapping_add(b)).collect();
-        assert!(Share::of(&half.words()).is_ok());
-        assert!(Share::of(&all).is_err());
+        let half = Share { fixed_upper: half.fixed >> 32, ..half };
+        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.wrapping_add(*b)).collect::<Vec<_>>();
+        let words = half.to_words();
+        let all = sum(&sum(&words, &words), &words);
+        assert!(half.in_file().is_ok());
+        assert!(Share::from_words(&all).unwrap().in_file().is_err());
+    }
+
+    #[test]
+    fn a_share_goes_in_fourteen_words() {
+        let share = Share {
+            objects: [1, 2, 3],
+            bytes: [4, 5, 6],
+            fixed: 7,
+            fixed_upper: 8,
+            record: 9,
+            record_upper: 10,
+            unpadded: 11,
+            record_vars: 12,
+            record_dims: 13,
+            oversized: 14,
+        };
+        assert_eq!(round_trip(&share), (1..=14).collect::<Vec<_>>());
     }
 }

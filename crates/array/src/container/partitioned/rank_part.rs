@@ -14,7 +14,8 @@ use fieldstone_format::partitioned::{
     BLOCK_TARGET, BlockBuilder, BlockEntry, ListedPath, Table, path_hash, path_list,
 };
 
-use crate::container::enddef::sort_words;
+use crate::container::hash_sort::sort_words;
+use crate::container::words::words;
 
 /// Dimensions, global attributes, variables: the order of all columns by kind.
 pub(super) const DIM: usize = 0;
@@ -60,10 +61,10 @@ impl Paths {
     }
 
     /// How many objects `keep` leaves under each path, as `writer`.
-    pub fn counts(&self, keep: &Keep, writer: u32) -> Vec<PathCounts> {
+    pub fn counts(&self, filter: &ObjectFilter, writer: u32) -> Vec<PathCounts> {
         let mut counts = vec![PathCounts { writer, ..PathCounts::default() }; self.hashes.len()];
         for (kind, of) in self.of.iter().enumerate() {
-            for path in keep.iter(kind, of.len()).map(|i| of[i] as usize) {
+            for path in filter.iter(kind, of.len()).map(|i| of[i] as usize) {
                 match kind {
                     DIM => counts[path].dims += 1,
                     ATTR => counts[path].attrs += 1,
@@ -82,12 +83,12 @@ impl Paths {
 
 /// Which objects this rank writes: all but those that a lower rank defines too.
 #[derive(Debug, Default)]
-pub(crate) struct Keep {
+pub(crate) struct ObjectFilter {
     /// By kind, numbers of the objects that it leaves out, ascending.
     pub out: [Vec<u32>; 3],
 }
 
-impl Keep {
+impl ObjectFilter {
     /// Numbers of the objects of a kind that are kept, of `count`.
     pub fn iter(&self, kind: usize, count: usize) -> impl Iterator<Item = usize> + '_ {
         let mut out = self.out[kind].iter().peekable();
@@ -95,7 +96,7 @@ impl Keep {
     }
 }
 
-/// Sizes that must be known of all ranks before any place is.
+/// Sizes that must be known of all ranks before any offset is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub dims: u64,
@@ -108,17 +109,33 @@ pub(super) struct Sizes {
     pub record_vars: u64,
     /// Bytes of a record without padding.
     pub plain: u64,
+    /// Sums wrap; that of the upper halves says whether data end beyond every file.
+    fixed_upper: u64,
+    /// As `fixed_upper`.
+    record_upper: u64,
 }
 
+words!(Sizes {
+    dims: u64,
+    attrs: u64,
+    vars: u64,
+    fixed: u64,
+    record: u64,
+    record_vars: u64,
+    plain: u64,
+    fixed_upper: u64,
+    record_upper: u64,
+});
+
 impl Sizes {
-    pub fn of(header: &Header, keep: &Keep) -> Result<Sizes> {
+    pub fn of(header: &Header, filter: &ObjectFilter) -> Result<Sizes> {
         let mut sizes = Sizes {
-            dims: (header.dims.len() - keep.out[DIM].len()) as u64,
-            attrs: (header.attrs.len() - keep.out[ATTR].len()) as u64,
-            vars: (header.vars.len() - keep.out[VAR].len()) as u64,
+            dims: (header.dims.len() - filter.out[DIM].len()) as u64,
+            attrs: (header.attrs.len() - filter.out[ATTR].len()) as u64,
+            vars: (header.vars.len() - filter.out[VAR].len()) as u64,
             ..Sizes::default()
         };
-        for i in keep.iter(VAR, header.vars.len()) {
+        for i in filter.iter(VAR, header.vars.len()) {
             let var = header.vars.get(i);
             let bytes = layout::bytes_of(header, var)?;
             let padded = bytes.next_multiple_of(4);
@@ -133,32 +150,17 @@ impl Sizes {
                 Error::invalid(format!("variable `{}` ends beyond the largest file", var.name()))
             })?;
         }
+        (sizes.fixed_upper, sizes.record_upper) = (sizes.fixed >> 32, sizes.record >> 32);
         Ok(sizes)
     }
 
-    pub fn list(&self) -> Vec<u64> {
-        // Sums wrap; those of the upper halves tell that data are beyond every file.
-        let high = |bytes: u64| bytes >> 32;
-        let counts = [self.dims, self.attrs, self.vars];
-        let bytes = [self.fixed, self.record, self.record_vars, self.plain];
-        counts.into_iter().chain(bytes).chain([high(self.fixed), high(self.record)]).collect()
-    }
-
-    pub fn from_list(list: &[u64]) -> Result<Sizes> {
-        let at = |i: usize| list.get(i).copied().unwrap_or(0);
-        if at(7) >= 1 << 31 || at(8) >= 1 << 31 {
+    /// A sum of sizes, where its data fit into a file.
+    pub fn in_file(self) -> Result<Sizes> {
+        if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
             let message = "the variables of all ranks together end beyond the largest file (2^63 - 1 bytes)";
             return Err(Error::invalid(message));
         }
-        Ok(Sizes {
-            dims: at(0),
-            attrs: at(1),
-            vars: at(2),
-            fixed: at(3),
-            record: at(4),
-            record_vars: at(5),
-            plain: at(6),
-        })
+        Ok(self)
     }
 
     /// Bytes from one record to the next: the only record variable of a file is not padded.
@@ -168,12 +170,12 @@ impl Sizes {
 }
 
 /// What a rank's blocks hold under each of its paths, by the paths' numbers.
-struct Listed<'a> {
+struct PathListBuilder<'a> {
     paths: Option<&'a Paths>,
     list: Vec<Option<ListedPath<'a>>>,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> PathListBuilder<'a> {
     /// Counts an object of a kind that was put into a block; gives its path's entry.
     fn add(
         &mut self,
@@ -221,29 +223,31 @@ impl Blocks {
     pub fn build<'a>(
         header: &'a Header,
         paths: Option<&'a Paths>,
-        keep: &Keep,
+        filter: &ObjectFilter,
         dim_ids: &[u64],
         before: &Sizes,
         out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<Blocks> {
-        let mut listed = Listed { paths, list: vec![None; paths.map_or(0, |paths| paths.hashes.len())] };
+        let mut listed =
+            PathListBuilder { paths, list: vec![None; paths.map_or(0, |paths| paths.hashes.len())] };
         let mut blocks = Blocks { begins: vec![u64::MAX; header.vars.len()], ..Blocks::default() };
         let mut builder = BlockBuilder::default();
         let (mut fixed, mut record) = (before.fixed, before.record);
         let mut data = 0u64;
-        for i in keep.iter(ATTR, header.attrs.len()) {
+        for i in filter.iter(ATTR, header.attrs.len()) {
             builder.attr(header.attrs.get(i))?;
             listed.add(header, ATTR, i, blocks.table.blocks.len());
             blocks.close(&mut builder, &mut data, BLOCK_TARGET, out)?;
         }
-        let mut dims = keep.iter(DIM, header.dims.len()).peekable();
-        let put_dim = |builder: &mut BlockBuilder, listed: &mut Listed<'a>, i: usize, block: usize| {
-            let dim = header.dims.get(i);
-            listed.add(header, DIM, i, block);
-            builder.dim(dim.name, dim.len, dim.is_record)
-        };
+        let mut dims = filter.iter(DIM, header.dims.len()).peekable();
+        let put_dim =
+            |builder: &mut BlockBuilder, listed: &mut PathListBuilder<'a>, i: usize, block: usize| {
+                let dim = header.dims.get(i);
+                listed.add(header, DIM, i, block);
+                builder.dim(dim.name, dim.len, dim.is_record)
+            };
         let mut ids = Vec::new();
-        for i in keep.iter(VAR, header.vars.len()) {
+        for i in filter.iter(VAR, header.vars.len()) {
             let var = header.vars.get(i);
             let needs = var.dims().iter().max().map_or(0, |id| *id as usize + 1);
             while let Some(dim) = dims.next_if(|dim| *dim < needs) {
@@ -252,9 +256,9 @@ impl Blocks {
             }
             let bytes = layout::bytes_of(header, var)?;
             let is_record = header.is_record(var);
-            let place = if is_record { &mut record } else { &mut fixed };
-            let begin = *place;
-            *place += bytes.next_multiple_of(4);
+            let next = if is_record { &mut record } else { &mut fixed };
+            let begin = *next;
+            *next += bytes.next_multiple_of(4);
             data = data.saturating_add(bytes);
             if let Some(listed) = listed.add(header, VAR, i, blocks.table.blocks.len()) {
                 let sum = if is_record { &mut listed.record_data } else { &mut listed.data };
@@ -306,10 +310,10 @@ impl Blocks {
 }
 
 /// A rank's name index, sorted: its entries as numbers.
-pub(crate) fn name_index(keep: &Keep, hashes: [&[u64]; 3]) -> Vec<u64> {
+pub(crate) fn name_index(filter: &ObjectFilter, hashes: [&[u64]; 3]) -> Vec<u64> {
     let mut words = Vec::with_capacity(hashes[DIM].len() + hashes[VAR].len());
     for kind in [DIM, VAR] {
-        for (number, i) in keep.iter(kind, hashes[kind].len()).enumerate() {
+        for (number, i) in filter.iter(kind, hashes[kind].len()).enumerate() {
             words.push(hashes[kind][i] >> 32 << 32 | u64::from(kind == VAR) << 31 | number as u64);
         }
     }
@@ -358,10 +362,27 @@ fn repeated(mut hashes: Vec<u64>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::words::round_trip;
+
+    #[test]
+    fn sizes_go_in_nine_words() {
+        let sizes = Sizes {
+            dims: 1,
+            attrs: 2,
+            vars: 3,
+            fixed: 4,
+            record: 5,
+            record_vars: 6,
+            plain: 7,
+            fixed_upper: 8,
+            record_upper: 9,
+        };
+        assert_eq!(round_trip(&sizes), (1..=9).collect::<Vec<_>>());
+    }
 
     #[test]
     fn hashes_that_come_twice_are_found_and_no_others() {
-        let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&Keep::default(), hashes));
+        let found = |hashes: [&[u64]; 3]| twice(hashes, &name_index(&ObjectFilter::default(), hashes));
         let none = [DIM, ATTR, VAR].map(|_| HashSet::new());
         assert_eq!(found([&[], &[], &[]]), none);
         // Equal upper halves are not equal hashes, and a dimension may be called as a variable is.

@@ -1,25 +1,27 @@
 //! A header that stays in its file: objects are found through the name index.
 //!
-//! The index is a hint. An object's own entry in the header is always parsed, and only believed where the
+//! The index is a hint. An object's own entry in the header is always parsed, and only trusted where the
 //! checksum of the 64 KiB around it holds; that there is no such object is said only where the checksums of
 //! the whole header hold; so is how far records are apart. At the first disagreement, whatever it is, the
-//! index is forgotten and the header is read whole ([`Full`]). So a file that another program has changed
+//! index is forgotten and the header is read whole ([`LoadedHeader`]). So a file that another program has changed
 //! is read as what it is now.
 //!
-//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`Full`].
+//! Invariants: at most [`CACHED`] chunks of header are in memory; every answer is that of [`LoadedHeader`].
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::crc;
+use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{self, Source, VarEntry};
 use fieldstone_format::netcdf::trailer::{self, CHUNK, Kind, LOCATOR, Locator, PAGE, Places, STRIDE};
-use fieldstone_format::netcdf::{Attrs, Version, names};
+use fieldstone_format::netcdf::{Attrs, Header, Version, names};
 
-use super::full::{Full, Read, shown_attrs, shown_name};
+use super::header::OpenHeader;
+use super::loaded_header::{LoadedHeader, ParsedHeader, shown_attrs, shown_name};
 use crate::container::access::Records;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
@@ -27,7 +29,7 @@ use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_und
 const CACHED: usize = 8;
 
 /// See the module's text.
-pub(crate) struct Indexed {
+pub(crate) struct IndexedHeader {
     source: Arc<dyn Source + Send + Sync>,
     version: Version,
     locator: Locator,
@@ -36,30 +38,30 @@ pub(crate) struct Indexed {
     attr_count: u64,
     pages: Vec<u32>,
     records: Arc<Records>,
-    cache: Mutex<Cache>,
-    full: OnceLock<Full>,
+    cache: Mutex<HeaderCache>,
+    loaded: OnceLock<LoadedHeader>,
 }
 
 #[derive(Debug, Default)]
-struct Cache {
-    chunks: Kept,
-    pages: Kept,
+struct HeaderCache {
+    chunks: PieceCache,
+    pages: PieceCache,
     /// Whether every chunk of the header was found to be as summed.
     sound: bool,
 }
 
 /// Pieces of a file by number, the last used last.
 #[derive(Debug, Default)]
-struct Kept(VecDeque<(u64, Arc<Vec<u8>>)>);
+struct PieceCache(VecDeque<(u64, Arc<Vec<u8>>)>);
 
-impl Kept {
+impl PieceCache {
     fn get(&mut self, number: u64) -> Option<Arc<Vec<u8>>> {
         let at = self.0.iter().position(|(other, _)| *other == number)?;
         let piece = self.0.remove(at)?;
         self.0.push_back(piece.clone());
         Some(piece.1)
     }
-    fn keep(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
+    fn insert(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
         if self.0.len() == CACHED {
             self.0.pop_front();
         }
@@ -67,10 +69,10 @@ impl Kept {
     }
 }
 
-/// What the index says; `None` is that it cannot be believed.
+/// What the index says; `None` is that it cannot be trusted.
 type Hint<T> = Result<Option<T>>;
 
-macro_rules! believed {
+macro_rules! trusted {
     ($hint:expr) => {
         match $hint? {
             Some(value) => value,
@@ -79,23 +81,23 @@ macro_rules! believed {
     };
 }
 
-impl fmt::Debug for Indexed {
+impl fmt::Debug for IndexedHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Indexed").field("locator", &self.locator).field("begin", &self.begin).finish()
+        f.debug_struct("IndexedHeader").field("locator", &self.locator).field("begin", &self.begin).finish()
     }
 }
 
-impl Indexed {
+impl IndexedHeader {
     /// The index of a file, where it has one that fits. Reads the locator, the heads of the header's lists,
     /// the chunks with the global attributes and the page sums.
-    pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<Indexed>> {
+    pub fn open(source: Arc<dyn Source + Send + Sync>) -> Result<Option<IndexedHeader>> {
         let len = source.len()?;
         let Some(locator_at) = len.checked_sub(LOCATOR) else { return Ok(None) };
-        let tail = believed!(exactly(&*source, locator_at, LOCATOR));
+        let tail = trusted!(exactly(&*source, locator_at, LOCATOR));
         let Some(locator) = Locator::decode(&tail) else { return Ok(None) };
         let places = locator.places();
         let Some(begin) = places.begin(len, locator.header_len) else { return Ok(None) };
-        let head = believed!(exactly(&*source, 0, 12));
+        let head = trusted!(exactly(&*source, 0, 12));
         let Some(version) = Version::from_byte(head[3]).filter(|_| head.starts_with(b"CDF")) else {
             return Ok(None);
         };
@@ -108,12 +110,12 @@ impl Indexed {
         if numrecs == number(&[0xff; 8][..width]) || numrecs > i64::MAX as u64 {
             return Ok(None);
         }
-        let pages = believed!(exactly(&*source, begin + places.body, places.pages * 4));
+        let pages = trusted!(exactly(&*source, begin + places.body, places.pages * 4));
         if crc(&pages) != locator.pages_crc {
             return Ok(None);
         }
         let pages = pages.chunks_exact(4).map(|sum| u32::from_le_bytes([sum[0], sum[1], sum[2], sum[3]]));
-        let mut indexed = Indexed {
+        let mut indexed = IndexedHeader {
             source,
             version,
             locator,
@@ -123,7 +125,7 @@ impl Indexed {
             pages: pages.collect(),
             records: Arc::new(Records::new(numrecs, version)),
             cache: Mutex::default(),
-            full: OnceLock::new(),
+            loaded: OnceLock::new(),
         };
         let lists = [
             (locator.dims_at, 10, Some(locator.dims)),
@@ -131,7 +133,7 @@ impl Indexed {
             (locator.vars_at, 11, Some(locator.vars)),
         ];
         for (at, tag, expected) in lists {
-            let bytes = believed!(indexed.header(at, 4 + width as u64));
+            let bytes = trusted!(indexed.header(at, 4 + width as u64));
             let (found, count) = (number(&bytes[..4]), number(&bytes[4..]));
             let fits = if count == 0 { found == 0 || found == tag } else { found == tag };
             if !fits || expected.is_some_and(|expected| u64::from(expected) != count) {
@@ -156,7 +158,7 @@ impl Indexed {
         self.records.clone()
     }
 
-    fn cache(&self) -> MutexGuard<'_, Cache> {
+    fn cache(&self) -> MutexGuard<'_, HeaderCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,12 +172,12 @@ impl Indexed {
                 None => {
                     let start = page * PAGE;
                     let size = PAGE.min(self.places.body - start);
-                    let read = believed!(exactly(&*self.source, self.begin + start, size));
+                    let read = trusted!(exactly(&*self.source, self.begin + start, size));
                     if self.pages.get(page as usize) != Some(&crc(&read)) {
                         return Ok(None);
                     }
                     let read = Arc::new(read);
-                    self.cache().pages.keep(page, read.clone());
+                    self.cache().pages.insert(page, read.clone());
                     read
                 }
             };
@@ -188,7 +190,7 @@ impl Indexed {
     }
 
     fn word(&self, at: u64) -> Hint<u64> {
-        let bytes = believed!(self.body(at, 8));
+        let bytes = trusted!(self.body(at, 8));
         Ok(bytes.try_into().ok().map(u64::from_le_bytes))
     }
 
@@ -200,13 +202,13 @@ impl Indexed {
         let from = (chunk * CHUNK).max(self.locator.dims_at);
         let to = ((chunk + 1) * CHUNK).min(self.locator.header_len);
         let Some(len) = to.checked_sub(from) else { return Ok(None) };
-        let sum = believed!(self.body(self.places.chunks + chunk * 4, 4));
-        let bytes = believed!(exactly(&*self.source, from, len));
+        let sum = trusted!(self.body(self.places.chunks + chunk * 4, 4));
+        let bytes = trusted!(exactly(&*self.source, from, len));
         if crc(&bytes).to_le_bytes() != sum[..] {
             return Ok(None);
         }
         let bytes = Arc::new(bytes);
-        self.cache().chunks.keep(chunk, bytes.clone());
+        self.cache().chunks.insert(chunk, bytes.clone());
         Ok(Some(bytes))
     }
 
@@ -218,7 +220,7 @@ impl Indexed {
         }
         let mut bytes = Vec::new();
         for chunk in at / CHUNK..end.div_ceil(CHUNK) {
-            let known = believed!(self.chunk(chunk));
+            let known = trusted!(self.chunk(chunk));
             let first = (chunk * CHUNK).max(self.locator.dims_at);
             let (from, to) = (at.max(first) - first, end.min((chunk + 1) * CHUNK) - first);
             let Some(part) = known.get(from as usize..to as usize) else { return Ok(None) };
@@ -230,7 +232,7 @@ impl Indexed {
     /// Whether the sums of a part of the header hold.
     fn checked(&self, at: u64, len: u64) -> Hint<()> {
         for chunk in at / CHUNK..(at + len).div_ceil(CHUNK) {
-            believed!(self.chunk(chunk));
+            trusted!(self.chunk(chunk));
         }
         Ok(Some(()))
     }
@@ -240,7 +242,7 @@ impl Indexed {
         if self.cache().sound {
             return Ok(Some(()));
         }
-        believed!(self.checked(self.locator.dims_at, self.locator.header_len - self.locator.dims_at));
+        trusted!(self.checked(self.locator.dims_at, self.locator.header_len - self.locator.dims_at));
         self.cache().sound = true;
         Ok(Some(()))
     }
@@ -256,7 +258,7 @@ impl Indexed {
         }
         let entries = |page: u64| -> Hint<Vec<u64>> {
             let from = page * per_page;
-            let bytes = believed!(self.body(from * 8, per_page.min(count - from) * 8));
+            let bytes = trusted!(self.body(from * 8, per_page.min(count - from) * 8));
             let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
             Ok(Some(words.collect()))
         };
@@ -264,7 +266,7 @@ impl Indexed {
         let guess = ((u128::from(wanted) * u128::from(count)) >> 32) as u64;
         let mut page = (guess / per_page).min(pages - 1);
         while page > 0 {
-            let first = believed!(self.word(page * PAGE));
+            let first = trusted!(self.word(page * PAGE));
             if first >> 32 < wanted {
                 break;
             }
@@ -272,7 +274,7 @@ impl Indexed {
         }
         let mut found = Vec::new();
         while page < pages {
-            for entry in believed!(entries(page)) {
+            for entry in trusted!(entries(page)) {
                 let (its_kind, id) = trailer::object(entry);
                 if entry >> 32 > wanted {
                     return Ok(Some(found));
@@ -296,9 +298,9 @@ impl Indexed {
             return Ok(None);
         }
         let block = id / STRIDE;
-        let from = believed!(self.word(offsets + block * 8));
+        let from = trusted!(self.word(offsets + block * 8));
         let last = (block + 1) * STRIDE >= u64::from(count);
-        let to = if last { end } else { believed!(self.word(offsets + (block + 1) * 8)) };
+        let to = if last { end } else { trusted!(self.word(offsets + (block + 1) * 8)) };
         let Some(len) = to.checked_sub(from) else { return Ok(None) };
         Ok(self.header(from, len)?.map(|bytes| (bytes, block * STRIDE)))
     }
@@ -309,7 +311,7 @@ impl Indexed {
         let mut dims = Vec::new();
         while from + (dims.len() as u64) < to {
             let wanted = from + dims.len() as u64;
-            let (bytes, first) = believed!(self.block(Kind::Dim, wanted));
+            let (bytes, first) = trusted!(self.block(Kind::Dim, wanted));
             let mut at = 0;
             for id in first..(first + STRIDE).min(to) {
                 let Ok(Some((entry, len))) = parse::dim_entry(&bytes[at..], self.version) else {
@@ -334,7 +336,7 @@ impl Indexed {
         let mut vars = Vec::new();
         while from + (vars.len() as u64) < to {
             let wanted = from + vars.len() as u64;
-            let (bytes, first) = believed!(self.block(Kind::Var, wanted));
+            let (bytes, first) = trusted!(self.block(Kind::Var, wanted));
             let mut at = 0;
             for id in first..(first + STRIDE).min(to) {
                 let Ok(Some((entry, len))) = parse::var_entry(&bytes[at..], self.version) else {
@@ -342,7 +344,7 @@ impl Indexed {
                 };
                 at += len;
                 if id >= wanted {
-                    vars.push(believed!(self.var_info(id, &entry)));
+                    vars.push(trusted!(self.var_info(id, &entry)));
                 }
             }
         }
@@ -353,7 +355,7 @@ impl Indexed {
     fn hinted_vars_of(&self, path: &str) -> Hint<Vec<VarInfo>> {
         let (count, mut found) = (u64::from(self.locator.vars), Vec::new());
         for first in (0..count).step_by(STRIDE as usize) {
-            let (bytes, _) = believed!(self.block(Kind::Var, first));
+            let (bytes, _) = trusted!(self.block(Kind::Var, first));
             let mut at = 0;
             for id in first..(first + STRIDE).min(count) {
                 let Ok(Some((entry, len))) = parse::var_entry(&bytes[at..], self.version) else {
@@ -362,7 +364,7 @@ impl Indexed {
                 at += len;
                 let Ok(name) = entry.name() else { return Ok(None) };
                 if is_under(&shown_name(name, self.locator.spelled), path) {
-                    found.push(believed!(self.var_info(id, &entry)));
+                    found.push(trusted!(self.var_info(id, &entry)));
                 }
             }
         }
@@ -373,7 +375,7 @@ impl Indexed {
     fn var_info(&self, id: u64, entry: &VarEntry<'_>) -> Hint<VarInfo> {
         let mut dims = Vec::with_capacity(entry.dims().len());
         for dim in entry.dims() {
-            dims.append(&mut believed!(self.dims_from(dim, 1)));
+            dims.append(&mut trusted!(self.dims_from(dim, 1)));
         }
         let known = dims.len() == entry.dims().len() && entry.ty.is_in(self.version);
         if !known || dims.iter().skip(1).any(|dim: &DimInfo| dim.is_record) {
@@ -382,7 +384,7 @@ impl Indexed {
         let is_record = dims.first().is_some_and(|dim| dim.is_record);
         if is_record {
             // How far records are apart depends on every record variable.
-            believed!(self.sound());
+            trusted!(self.sound());
         }
         let mut attrs = Attrs::default();
         for attr in entry.attrs() {
@@ -402,8 +404,8 @@ impl Indexed {
     }
 
     fn hinted_var(&self, path: &str) -> Hint<Option<VarInfo>> {
-        for id in believed!(self.candidates(path, Kind::Var)) {
-            let var = believed!(self.vars_from(u64::from(id), 1)).pop();
+        for id in trusted!(self.candidates(path, Kind::Var)) {
+            let var = trusted!(self.vars_from(u64::from(id), 1)).pop();
             if let Some(var) = var.filter(|var| var.name == path) {
                 return Ok(Some(Some(var)));
             }
@@ -412,8 +414,8 @@ impl Indexed {
     }
 
     fn hinted_dim(&self, path: &str) -> Hint<Option<DimInfo>> {
-        for id in believed!(self.candidates(path, Kind::Dim)) {
-            let dim = believed!(self.dims_from(u64::from(id), 1)).pop();
+        for id in trusted!(self.candidates(path, Kind::Dim)) {
+            let dim = trusted!(self.dims_from(u64::from(id), 1)).pop();
             if let Some(dim) = dim.filter(|dim| dim.name == path) {
                 return Ok(Some(Some(dim)));
             }
@@ -425,7 +427,7 @@ impl Indexed {
         let head = 4 + self.version.size_width() as u64;
         let from = self.locator.attrs_at + head;
         let Some(len) = self.locator.vars_at.checked_sub(from) else { return Ok(None) };
-        let bytes = believed!(self.header(from, len));
+        let bytes = trusted!(self.header(from, len));
         let (mut raw, mut at) = (Attrs::default(), 0);
         for _ in 0..self.attr_count {
             let Ok(Some((entry, len))) = parse::attr_entry(&bytes[at..], self.version) else {
@@ -438,29 +440,33 @@ impl Indexed {
         Ok(Some(shown_attrs(&raw, self.locator.spelled)))
     }
 
-    /// The answer of the index where it is believed, else that of the whole header.
+    /// The answer of the index where it is trusted, else that of the whole header.
     fn answer<T>(
         &self,
-        hint: impl FnOnce(&Indexed) -> Hint<T>,
-        full: impl FnOnce(&Full) -> Result<T>,
+        hint: impl FnOnce(&IndexedHeader) -> Hint<T>,
+        loaded: impl FnOnce(&LoadedHeader) -> Result<T>,
     ) -> Result<T> {
-        if self.full.get().is_none() {
-            if let Some(answer) = hint(self)? {
-                return Ok(answer);
-            }
-            let read = Read::from(&*self.source)?;
+        if self.loaded.get().is_none()
+            && let Some(answer) = hint(self)?
+        {
+            return Ok(answer);
+        }
+        loaded(self.loaded()?)
+    }
+
+    /// The whole header; read at the first call. The index is forgotten then.
+    fn loaded(&self) -> Result<&LoadedHeader> {
+        if self.loaded.get().is_none() {
+            let read = ParsedHeader::from(&*self.source)?;
             self.records.raise(read.numrecs(&*self.source)?);
             let (header, layout) = read.shown();
-            let _ = self.full.set(Full::new(header, layout, self.records.clone()));
+            let _ = self.loaded.set(LoadedHeader::new(header, layout, self.records.clone()));
         }
-        match self.full.get() {
-            Some(whole) => full(whole),
-            None => Err(fieldstone_core::Error::internal("a header that was read is not there")),
-        }
+        self.loaded.get().ok_or_else(|| Error::internal("a header that was read is not there"))
     }
 }
 
-impl Metadata for Indexed {
+impl Metadata for IndexedHeader {
     fn format(&self) -> Format {
         Format::Classic(self.version)
     }
@@ -471,13 +477,13 @@ impl Metadata for Indexed {
             attrs: self.attr_count.saturating_sub(stated),
             vars: u64::from(self.locator.vars),
         };
-        self.answer(|_| Ok(Some(counts)), |full| full.counts())
+        self.answer(|_| Ok(Some(counts)), |loaded| loaded.counts())
     }
     fn numrecs(&self) -> Result<u64> {
         Ok(self.records.get())
     }
     fn find_var(&self, path: &str) -> Result<Option<VarInfo>> {
-        let find = |path: &str| self.answer(|own| own.hinted_var(path), |full| full.find_var(path));
+        let find = |path: &str| self.answer(|own| own.hinted_var(path), |loaded| loaded.find_var(path));
         // As given first: other programs may have renamed it to what is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
@@ -485,7 +491,7 @@ impl Metadata for Indexed {
         }
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
-        let find = |path: &str| self.answer(|own| own.hinted_dim(path), |full| full.find_dim(path));
+        let find = |path: &str| self.answer(|own| own.hinted_dim(path), |loaded| loaded.find_dim(path));
         // As given first: other programs may have renamed it to what is not in NFC.
         match (find(path)?, names::nfc(path)) {
             (None, Cow::Owned(path)) => find(&path),
@@ -493,22 +499,32 @@ impl Metadata for Indexed {
         }
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        self.answer(|own| own.vars_from(from, limit), |full| full.vars(from, limit))
+        self.answer(|own| own.vars_from(from, limit), |loaded| loaded.vars(from, limit))
     }
     fn vars_of(&self, path: &str) -> Result<Vec<VarInfo>> {
-        self.answer(|own| own.hinted_vars_of(path), |full| full.vars_of(path))
+        self.answer(|own| own.hinted_vars_of(path), |loaded| loaded.vars_of(path))
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        self.answer(|own| own.dims_from(from, limit), |full| full.dims(from, limit))
+        self.answer(|own| own.dims_from(from, limit), |loaded| loaded.dims(from, limit))
     }
     fn attrs(&self) -> Result<Attrs> {
-        self.answer(Indexed::hinted_attrs, |full| full.attrs())
+        self.answer(IndexedHeader::hinted_attrs, |loaded| loaded.attrs())
     }
     fn memory(&self) -> u64 {
         let cache = self.cache();
         let kept = cache.chunks.0.iter().chain(&cache.pages.0).map(|(_, bytes)| bytes.len() as u64);
         let kept = kept.sum::<u64>() + self.pages.len() as u64 * 4;
-        kept + self.full.get().map_or(0, Metadata::memory)
+        kept + self.loaded.get().map_or(0, Metadata::memory)
+    }
+}
+
+impl OpenHeader for IndexedHeader {
+    /// The index does not say it: it is read from the header, of which nothing is kept.
+    fn layout(&self) -> Result<Layout> {
+        Ok(ParsedHeader::from(&*self.source)?.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        Ok(self.loaded()?.header())
     }
 }
 

@@ -11,13 +11,14 @@ use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
 
+use super::header::OpenHeader;
 use crate::container::access::Records;
 use crate::container::define::lookup::Lookup;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, VarInfo, is_under};
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Full {
+pub(crate) struct LoadedHeader {
     header: Header,
     layout: Layout,
     records: Arc<Records>,
@@ -27,7 +28,7 @@ pub(crate) struct Full {
 
 /// A header as it was read.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct ParsedHeader {
     /// With names as they are in the file.
     pub raw: Header,
     /// Where its parts lie.
@@ -36,13 +37,13 @@ pub(crate) struct Read {
     pub spelled: bool,
 }
 
-impl Read {
+impl ParsedHeader {
     /// Reads a file's header.
-    pub fn from(source: &dyn Source) -> Result<Read> {
+    pub fn from(source: &dyn Source) -> Result<ParsedHeader> {
         let (raw, places) = parse::header(source)?;
         let layout = Layout::of(&raw, places.header_len)?;
         let spelled = paths::is_spelled(&raw.attrs);
-        Ok(Read { raw, layout, spelled })
+        Ok(ParsedHeader { raw, layout, spelled })
     }
 
     /// Number of records; for a streaming file what its length says.
@@ -106,10 +107,10 @@ pub(crate) fn dim_info(header: &Header, id: usize, numrecs: u64) -> DimInfo {
     DimInfo { id: id as u64, name: dim.name.to_owned(), len, is_record: dim.is_record }
 }
 
-impl Full {
+impl LoadedHeader {
     /// From a header with names as paths.
-    pub fn new(header: Header, layout: Layout, records: Arc<Records>) -> Full {
-        Full { header, layout, records, dims: Mutex::default(), vars: Mutex::default() }
+    pub fn new(header: Header, layout: Layout, records: Arc<Records>) -> LoadedHeader {
+        LoadedHeader { header, layout, records, dims: Mutex::default(), vars: Mutex::default() }
     }
 
     /// The header, with names as paths.
@@ -134,7 +135,7 @@ impl Full {
     }
 }
 
-impl Metadata for Full {
+impl Metadata for LoadedHeader {
     fn format(&self) -> Format {
         Format::Classic(self.header.version)
     }
@@ -157,7 +158,7 @@ impl Metadata for Full {
         Ok(id.map(|id| dim_info(&self.header, id, self.records.get())))
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        let range = Full::range(from, limit, self.header.vars.len());
+        let range = LoadedHeader::range(from, limit, self.header.vars.len());
         let numrecs = self.records.get();
         Ok(range.map(|id| var_info(&self.header, id, self.layout.record_size, numrecs)).collect())
     }
@@ -167,7 +168,7 @@ impl Metadata for Full {
         Ok(names.map(|(id, _)| var_info(&self.header, id, record_size, numrecs)).collect())
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        let range = Full::range(from, limit, self.header.dims.len());
+        let range = LoadedHeader::range(from, limit, self.header.dims.len());
         Ok(range.map(|id| dim_info(&self.header, id, self.records.get())).collect())
     }
     fn attrs(&self) -> Result<Attrs> {
@@ -177,5 +178,14 @@ impl Metadata for Full {
         let tables = [&self.dims, &self.vars];
         let tables = tables.map(|table| table.lock().unwrap_or_else(PoisonError::into_inner).memory());
         self.header.memory() + tables.iter().sum::<u64>()
+    }
+}
+
+impl OpenHeader for LoadedHeader {
+    fn layout(&self) -> Result<Layout> {
+        Ok(self.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        Ok(&self.header)
     }
 }

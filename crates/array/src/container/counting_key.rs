@@ -5,18 +5,18 @@ use std::hash::{Hash, Hasher};
 
 /// A number, and where its comparisons are counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted<'a>(pub usize, pub &'a Cell<usize>);
+pub struct CountingKey<'a>(pub usize, pub &'a Cell<usize>);
 
-impl PartialEq for Counted<'_> {
+impl PartialEq for CountingKey<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.1.set(self.1.get() + 1);
         self.0 == other.0
     }
 }
 
-impl Eq for Counted<'_> {}
+impl Eq for CountingKey<'_> {}
 
-impl Hash for Counted<'_> {
+impl Hash for CountingKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash(state);
     }

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
-use fieldstone_format::netcdf::{Attrs, Version};
+use fieldstone_format::netcdf::{Attrs, Header, Version};
 
-use super::full::{Full, Read, dim_info, var_info};
-use super::source::Unfinished;
+use super::header::{LocalIds, OpenHeader};
+use super::loaded_header::{LoadedHeader, ParsedHeader, dim_info, var_info};
+use super::source::UnfinishedSource;
 use crate::container::access::Records;
 use crate::container::define::Definitions;
 use crate::container::model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, VarInfo};
@@ -20,43 +21,44 @@ use crate::container::partitioned::Reader;
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Fresh {
+pub(crate) struct DefinedHeader {
     pub version: Version,
     pub file: TeamFile,
     pub layout: Layout,
     pub counts: Counts,
     pub records: Arc<Records>,
-    pub mine: Mutex<Definitions>,
+    pub definitions: Mutex<Definitions>,
     /// Numbers in the file of the variables defined here.
     pub var_ids: Vec<u64>,
     /// Numbers in the file of the dimensions defined here.
     pub dim_ids: Vec<u64>,
     /// The whole header, once somebody asked for what others defined.
-    pub full: OnceLock<Full>,
+    pub loaded: OnceLock<LoadedHeader>,
     /// With the partitioned header, what is found through it instead.
     pub reader: Option<Arc<Reader>>,
 }
 
-impl Fresh {
-    fn mine(&self) -> MutexGuard<'_, Definitions> {
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+impl DefinedHeader {
+    /// What this rank has defined.
+    pub fn mine(&self) -> MutexGuard<'_, Definitions> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The whole header; read from the file at the first call.
-    pub fn full(&self) -> Result<&Full> {
-        if self.full.get().is_none() {
-            let read = Read::from(&Unfinished(self.file.clone(), self.version))?;
+    fn loaded(&self) -> Result<&LoadedHeader> {
+        if self.loaded.get().is_none() {
+            let read = ParsedHeader::from(&UnfinishedSource(self.file.clone(), self.version))?;
             let (header, layout) = read.shown();
-            let _ = self.full.set(Full::new(header, layout, self.records.clone()));
+            let _ = self.loaded.set(LoadedHeader::new(header, layout, self.records.clone()));
         }
-        self.full.get().ok_or_else(|| Error::internal("a header that was read is not there"))
+        self.loaded.get().ok_or_else(|| Error::internal("a header that was read is not there"))
     }
 
     /// Where what others defined is found.
-    fn whole(&self) -> Result<&dyn Metadata> {
+    fn all_objects(&self) -> Result<&dyn Metadata> {
         match &self.reader {
             Some(reader) => Ok(&**reader),
-            None => Ok(self.full()?),
+            None => Ok(self.loaded()?),
         }
     }
 
@@ -65,33 +67,9 @@ impl Fresh {
         let counts = mine.counts();
         counts.vars == self.counts.vars && counts.dims == self.counts.dims && self.file.team().size() == 1
     }
-
-    /// A variable by its local number.
-    pub fn local(&self, local: u32) -> Result<VarInfo> {
-        let mut mine = self.mine();
-        let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
-            Error::not_found(format!(
-                "no variable number {local}; {} were defined on this rank",
-                self.var_ids.len()
-            ))
-        })?;
-        let header = mine.header();
-        let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
-        if !placed {
-            drop(mine);
-            let var = self.whole()?.vars(id, 1)?.pop();
-            return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
-        }
-        let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
-        info.id = id;
-        for dim in &mut info.dims {
-            dim.id = self.dim_ids.get(dim.id as usize).copied().unwrap_or(dim.id);
-        }
-        Ok(info)
-    }
 }
 
-impl Metadata for Fresh {
+impl Metadata for DefinedHeader {
     fn format(&self) -> Format {
         match self.reader {
             Some(_) => Format::Partitioned,
@@ -110,9 +88,9 @@ impl Metadata for Fresh {
             (mine.find_var(path), self.is_all_mine(&mine))
         };
         match found {
-            Some(local) => self.local(local).map(Some),
+            Some(local) => self.local_var(local).map(Some),
             None if all => Ok(None),
-            None => self.whole()?.find_var(path),
+            None => self.all_objects()?.find_var(path),
         }
     }
     fn find_dim(&self, path: &str) -> Result<Option<DimInfo>> {
@@ -127,31 +105,68 @@ impl Metadata for Fresh {
                 return Ok(None);
             }
         }
-        self.whole()?.find_dim(path)
+        self.all_objects()?.find_dim(path)
     }
     fn vars(&self, from: u64, limit: usize) -> Result<Vec<VarInfo>> {
-        self.whole()?.vars(from, limit)
+        self.all_objects()?.vars(from, limit)
     }
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>> {
-        self.whole()?.dims(from, limit)
+        self.all_objects()?.dims(from, limit)
     }
     fn attrs(&self) -> Result<Attrs> {
-        self.whole()?.attrs()
+        self.all_objects()?.attrs()
     }
     fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {
-        self.whole()?.each(see)
+        self.all_objects()?.each(see)
     }
     fn each_path(&self, path: &str, see: &mut dyn FnMut(&str, PathTotals) -> Result<()>) -> Result<()> {
-        self.whole()?.each_path(path, see)
+        self.all_objects()?.each_path(path, see)
     }
     fn below(&self, path: &str) -> Result<BTreeMap<String, Counts>> {
-        self.whole()?.below(path)
+        self.all_objects()?.below(path)
     }
     fn memory(&self) -> u64 {
         let ids = self.var_ids.capacity() + self.dim_ids.capacity();
         self.mine().memory()
             + ids as u64 * 8
-            + self.full.get().map_or(0, Metadata::memory)
+            + self.loaded.get().map_or(0, Metadata::memory)
             + self.reader.as_ref().map_or(0, |reader| reader.memory())
+    }
+}
+
+impl OpenHeader for DefinedHeader {
+    fn layout(&self) -> Result<Layout> {
+        Ok(self.layout)
+    }
+    fn header(&self) -> Result<&Header> {
+        match &self.reader {
+            Some(reader) => reader.header(),
+            None => Ok(self.loaded()?.header()),
+        }
+    }
+    fn local_ids(&self) -> Option<LocalIds<'_>> {
+        Some(LocalIds { vars: &self.var_ids, dims: &self.dim_ids })
+    }
+    fn local_var(&self, local: u32) -> Result<VarInfo> {
+        let mut mine = self.mine();
+        let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
+            Error::not_found(format!(
+                "no variable number {local}; {} were defined on this rank",
+                self.var_ids.len()
+            ))
+        })?;
+        let header = mine.header();
+        let placed = header.vars.begins.get(local as usize).is_some_and(|begin| *begin != 0);
+        if !placed {
+            drop(mine);
+            let var = self.all_objects()?.vars(id, 1)?.pop();
+            return var.ok_or_else(|| Error::internal(format!("the file has no variable number {id}")));
+        }
+        let mut info = var_info(header, local as usize, self.layout.record_size, self.records.get());
+        info.id = id;
+        for dim in &mut info.dims {
+            dim.id = self.dim_ids.get(dim.id as usize).copied().unwrap_or(dim.id);
+        }
+        Ok(info)
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a file holds the data that its header tells of.
+//! Whether a file holds the data that its header describes.
 //!
 //! A variable that nobody wrote may lie behind the end of the file: writers differ in whether they make a file as
 //! long as its header says. A variable that is cut in its middle was written and is lost in part, and where not
@@ -11,8 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::{Layout, outside_record};
 
-use crate::container::convert::{place, slab_len};
-use crate::container::model::Metadata;
+use crate::container::model::{Metadata, record_offset, slab_len};
 
 /// Variables that are looked at together.
 const BATCH: usize = 4096;
@@ -42,7 +41,7 @@ pub(in crate::container) fn check(
                 continue;
             }
             let begin = match is_record {
-                true => place(var.begin, numrecs - 1, var.record_stride)?,
+                true => record_offset(var.begin, numrecs - 1, var.record_stride)?,
                 false => var.begin,
             };
             if begin < len && len - begin < bytes {

@@ -1,0 +1,57 @@
+//! What data mode asks of the header of an open container, beyond what readers ask of it.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::Header;
+use fieldstone_format::netcdf::layout::Layout;
+
+use crate::container::model::{Metadata, VarInfo};
+use crate::container::partitioned::Reader;
+
+/// Numbers in the file of the objects that this rank has defined, by their local numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LocalIds<'a> {
+    pub vars: &'a [u64],
+    pub dims: &'a [u64],
+}
+
+/// The header of an open container, however it is kept.
+pub(super) trait OpenHeader: Metadata {
+    /// Where the parts of the file lie.
+    fn layout(&self) -> Result<Layout>;
+
+    /// The whole header with names as paths, from which a redefinition begins; read where it was not yet.
+    ///
+    /// Errors: `Invalid` where there is none that could be held as a whole.
+    fn header(&self) -> Result<&Header>;
+
+    /// Numbers of what this rank has defined; `None` where the container was opened.
+    fn local_ids(&self) -> Option<LocalIds<'_>> {
+        None
+    }
+
+    /// A variable by the number that its definition gave, or in a container that was opened, its number in the
+    /// file.
+    fn local_var(&self, local: u32) -> Result<VarInfo> {
+        let var = self.vars(u64::from(local), 1)?.pop();
+        var.ok_or_else(|| Error::not_found(format!("the container has no variable number {local}")))
+    }
+}
+
+impl OpenHeader for Reader {
+    fn layout(&self) -> Result<Layout> {
+        let head = self.head();
+        // The table says nothing of where fixed data end: only that records come after them.
+        Ok(Layout {
+            header_len: head.table_offset + head.table_len,
+            data_begin: head.data_begin,
+            data_end: head.record_begin,
+            record_begin: head.record_begin,
+            record_size: head.record_size,
+            one_record_var: false,
+        })
+    }
+    fn header(&self) -> Result<&Header> {
+        Err(Error::invalid("a partitioned header is read block by block, never as a whole")
+            .with_hint("convert the container to cdf5"))
+    }
+}
