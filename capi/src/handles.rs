@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fieldstone::container::Container;
-use fieldstone::{Error, FieldStore, Result};
+use fieldstone::{Error, Result};
 
 use crate::key::KeyBuilder;
 use crate::list::OpenList;
@@ -45,10 +45,10 @@ pub trait Handle: Sized + 'static {
 }
 
 impl Handle for fs_store {
-    type Target = dyn FieldStore;
+    type Target = fieldstone::Store;
     const NAME: &str = "fs_store";
     fn table() -> &'static Table<Self::Target> {
-        static TABLE: Table<dyn FieldStore> = Table::new();
+        static TABLE: Table<fieldstone::Store> = Table::new();
         &TABLE
     }
 }

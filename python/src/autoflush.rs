@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use fieldstone::{Error, FieldStore, Result};
+use fieldstone::{Error, Result};
 
 /// The thread of one process.
 struct Running {
@@ -34,7 +34,7 @@ impl Autoflush {
     }
 
     /// Starts where it does not run in this process, and tells what failed since it was asked last.
-    pub fn check(&self, store: &Arc<dyn FieldStore>) -> Result<()> {
+    pub fn check(&self, store: &Arc<fieldstone::Store>) -> Result<()> {
         // Held for a moment and with the interpreter's lock, so that a fork does not find it locked.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -64,7 +64,7 @@ impl Autoflush {
     }
 }
 
-fn start(process: u32, every: Duration, store: Weak<dyn FieldStore>) -> Result<Running> {
+fn start(process: u32, every: Duration, store: Weak<fieldstone::Store>) -> Result<Running> {
     let (stop, stopped) = channel();
     let failed = Arc::new(Mutex::new(None));
     let kept = failed.clone();

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::{Field, FieldStore, Fields, FieldsReader, Id};
+use fieldstone::{Field, Fields, FieldsReader, Id};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -23,7 +23,7 @@ const MISSING_NAMED: usize = 10_000;
 #[derive(Clone)]
 pub struct Origin {
     pub opening: Arc<Opening>,
-    pub handle: Arc<dyn FieldStore>,
+    pub handle: Arc<fieldstone::Store>,
     pub transaction: Option<Id>,
     pub strict: bool,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone::catalog::CatalogSettings;
-use fieldstone::{Compression, FieldStore, Mode, OpenOptions};
+use fieldstone::{Compression, Mode, OpenOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -72,7 +72,7 @@ impl Opening {
     }
 
     /// Opens the store, and remembers it for the end of the program.
-    pub fn connect(&self, py: Python<'_>) -> PyResult<Arc<dyn FieldStore>> {
+    pub fn connect(&self, py: Python<'_>) -> PyResult<Arc<fieldstone::Store>> {
         let options = OpenOptions {
             mode: Mode::parse(&self.mode).or_raise()?,
             schema: self.schema.clone(),

@@ -5,7 +5,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use fieldstone::FieldStore;
 use fieldstone::catalog::Catalog;
 use pyo3::prelude::*;
 
@@ -14,10 +13,10 @@ use crate::errors::exception;
 static STORES: Mutex<Stores> = Mutex::new(Stores { open: Vec::new(), left: Vec::new() });
 
 /// A store, with its catalog where it has one that may hold what is not flushed.
-type Kept = (Arc<dyn FieldStore>, Option<Arc<Catalog>>);
+type Kept = (Arc<fieldstone::Store>, Option<Arc<Catalog>>);
 
 struct Stores {
-    open: Vec<Weak<dyn FieldStore>>,
+    open: Vec<Weak<fieldstone::Store>>,
     /// Dropped by Python with what is not flushed; a catalog gives its share when its store is flushed.
     left: Vec<Kept>,
 }
@@ -27,14 +26,14 @@ fn stores() -> MutexGuard<'static, Stores> {
 }
 
 /// Remembers a store until it is gone.
-pub fn add(store: &Arc<dyn FieldStore>) {
+pub fn add(store: &Arc<fieldstone::Store>) {
     let mut stores = stores();
     stores.open.retain(|other| other.strong_count() > 0);
     stores.open.push(Arc::downgrade(store));
 }
 
 /// Keeps a store that was dropped unflushed until the end.
-pub fn keep(store: Arc<dyn FieldStore>, catalog: Option<Arc<Catalog>>) {
+pub fn keep(store: Arc<fieldstone::Store>, catalog: Option<Arc<Catalog>>) {
     stores().left.push((store, catalog));
 }
 

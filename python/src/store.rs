@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::catalog::Catalog;
 use fieldstone::{
-    ArchiveOptions, Compression, FieldSpec, FieldStore, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
+    ArchiveOptions, Compression, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -29,7 +29,7 @@ use crate::{registry, reports};
 /// a store; a forked child writes for itself.
 #[pyclass(frozen, weakref, name = "Store", module = "fieldstone")]
 pub struct Store {
-    handle: Mutex<Option<Arc<dyn FieldStore>>>,
+    handle: Mutex<Option<Arc<fieldstone::Store>>>,
     /// Made when it is asked for.
     catalog: Mutex<Option<Arc<Catalog>>>,
     autoflush: Option<Autoflush>,
@@ -45,7 +45,7 @@ impl Store {
         Py::new(py, store)
     }
 
-    fn new(handle: Arc<dyn FieldStore>, opening: Arc<Opening>) -> Store {
+    fn new(handle: Arc<fieldstone::Store>, opening: Arc<Opening>) -> Store {
         Store { handle: Mutex::new(Some(handle)), catalog: Mutex::new(None), autoflush: None, opening }
     }
 
@@ -96,7 +96,7 @@ impl Store {
     pub fn again(
         py: Python<'_>,
         opening: &Arc<Opening>,
-        handle: &Arc<dyn FieldStore>,
+        handle: &Arc<fieldstone::Store>,
         version: String,
     ) -> PyResult<Py<Store>> {
         match opening.at(version) {
@@ -105,7 +105,7 @@ impl Store {
         }
     }
 
-    pub fn handle(&self) -> PyResult<Arc<dyn FieldStore>> {
+    pub fn handle(&self) -> PyResult<Arc<fieldstone::Store>> {
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let handle = handle
             .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))?;

@@ -16,13 +16,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use fieldstone_catalog::engine::{
-    CommitRef, Flow, Index, NO_STEP, Probe, RunSelect, Sqlite, Tables, Wait, curve, schema,
+    Flow, Index, NO_STEP, Probe, RunSelect, Sqlite, Tables, Wait, curve, schema,
 };
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName,
 };
+use fieldstone_journal::feed::Commit;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -135,13 +136,14 @@ impl Log {
     fn apply(&mut self, index: &mut Index, side: &[fieldstone_format::log::SideRecord]) -> Outcome<()> {
         self.sequence += 1;
         let writer = Id([9; 16]);
-        index.apply_commit(&CommitRef {
+        index.apply_commit(&Commit {
             writer,
-            user: 0,
+            owner: 0,
             sequence: self.sequence,
             stamp: self.sequence,
+            time: 0,
             transaction: None,
-            side,
+            side: side.to_vec(),
         })?;
         Ok(index.set_watermark(writer, self.sequence)?)
     }

@@ -4,6 +4,7 @@
 //! an index over them in an SQL engine, which may be deleted at any time and is built again by replay.
 //!
 //! * [`engine`]: the tables, and the databases that keep them;
+//! * [`view`]: the tables as a view of the logs;
 //! * [`query`]: the query model, its text form, and the executor.
 //!
 //! Invariants:
@@ -14,3 +15,4 @@
 
 pub mod engine;
 pub mod query;
+pub mod view;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, CommitRef, Database, Decision, Dialect, FieldRow, Flow, Index, Probe, RunSelect, Sqlite,
-    Standing, Tables, Wait,
+    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Probe, RunSelect, Sqlite, Standing, Tables, Wait,
 };
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
@@ -16,7 +15,8 @@ use fieldstone_format::catalog::{
     AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, TagDecl, Values,
     VariableName,
 };
-use fieldstone_format::log::{SideRecord, kinds};
+use fieldstone_format::log::{Decision, SideRecord, kinds};
+use fieldstone_journal::feed::{Commit, TransactionState};
 
 const STORE: Id = Id([1; 16]);
 const WRITER: Id = Id([2; 16]);
@@ -70,8 +70,15 @@ fn declaration() -> Record {
     }])
 }
 
-fn commit<'a>(sequence: u64, side: &'a [SideRecord], transaction: Option<Id>) -> CommitRef<'a> {
-    CommitRef { writer: WRITER, user: 0, sequence, stamp: sequence, transaction, side }
+fn commit(sequence: u64, side: &[SideRecord], transaction: Option<Id>) -> Commit {
+    Commit { writer: WRITER, owner: 0, sequence, stamp: sequence, time: 0, transaction, side: side.to_vec() }
+}
+
+/// One decision, which covers all of a log.
+fn state(stamp: u64, kinds: u32, writer: Id) -> TransactionState {
+    let covers = vec![(writer, u64::MAX)];
+    let decision = Decision { transaction: TRANSACTION, committed: true, kinds, covers };
+    TransactionState::of_one_user(TRANSACTION, &[((stamp, WRITER), decision)])
 }
 
 fn apply(index: &mut Index, sequence: u64, records: &[Record]) {
@@ -359,23 +366,16 @@ fn fields_make_rows_and_removed_ones_are_asked_for() {
 #[test]
 fn fields_of_a_transaction_wait_for_its_decision() {
     let mut index = index();
-    let decide = |kinds: u32| {
-        Decision::of_one_user(
-            TRANSACTION,
-            (true, false, kinds),
-            (9 + u64::from(kinds), WRITER),
-            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((9, WRITER))),
-        )
-    };
+    let decide = |kinds: u32| [state(9 + u64::from(kinds), kinds, WRITER)];
     let prepared = [field(0, false, Some(TRANSACTION))];
     index.begin_apply(Wait::Yes).unwrap();
     index.apply_entries(WRITER, &prepared).unwrap();
     assert!(index.held_places(None, 9).unwrap().is_empty());
-    assert!(index.apply_decisions(vec![decide(kinds::RUN)]).unwrap().fields == [TRANSACTION]);
+    assert!(index.apply_decisions(&decide(kinds::RUN)).unwrap().fields == [TRANSACTION]);
     index.apply_entries(WRITER, &prepared).unwrap();
     assert!(index.held_places(None, 9).unwrap().is_empty());
-    assert!(index.apply_decisions(vec![decide(kinds::FIELDS)]).unwrap().fields == [TRANSACTION]);
-    assert!(index.apply_decisions(vec![decide(kinds::FIELDS)]).unwrap().fields.is_empty());
+    assert!(index.apply_decisions(&decide(kinds::FIELDS)).unwrap().fields == [TRANSACTION]);
+    assert!(index.apply_decisions(&decide(kinds::FIELDS)).unwrap().fields.is_empty());
     index.apply_entries(WRITER, &prepared).unwrap();
     assert_eq!(index.held_places(None, 9).unwrap().len(), 1);
     index.end_apply().unwrap();
@@ -498,11 +498,10 @@ fn a_correction_reads_its_own_place_alone() {
 
 /// Applies one record of a log as its commit `sequence`, with a stamp.
 fn apply_of(index: &mut Index, writer: u8, stamp: u64, transaction: Option<Id>, record: &Record) {
-    let (writer, side) = (Id([writer; 16]), [record.encode()]);
+    let writer = Id([writer; 16]);
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    index
-        .apply_commit(&CommitRef { writer, user: 0, sequence: stamp, stamp, transaction, side: &side })
-        .unwrap();
+    let commit = Commit { writer, ..commit(stamp, &[record.encode()], transaction) };
+    index.apply_commit(&commit).unwrap();
     index.set_watermark(writer, stamp).unwrap();
     index.end_apply().unwrap();
 }
@@ -529,28 +528,21 @@ fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
 #[test]
 fn what_a_transaction_kept_out_comes_back_by_replay() {
     let mut index = index();
-    let decide = |stamp: u64, kinds: u32| {
-        Decision::of_one_user(
-            TRANSACTION,
-            (true, false, kinds),
-            (stamp, WRITER),
-            Arc::new(move |bits, _, _| (kinds & bits == bits).then_some((stamp, WRITER))),
-        )
-    };
+    let decide = |stamp: u64, kinds: u32| [state(stamp, kinds, Id([11; 16]))];
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     index.begin_apply(Wait::Yes).unwrap();
-    assert!(!index.apply_decisions(vec![decide(20, kinds::VARIABLE_ATTRIBUTE)]).unwrap().rebuild);
+    assert!(!index.apply_decisions(&decide(20, kinds::VARIABLE_ATTRIBUTE)).unwrap().rebuild);
     index.end_apply().unwrap();
     // Older than the decision, and read behind it: it is not taken.
     apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));
     assert_eq!(read(&mut index), [10.0]);
     index.begin_apply(Wait::Yes).unwrap();
-    assert!(index.apply_decisions(vec![decide(30, kinds::RUN)]).unwrap().rebuild);
+    assert!(index.apply_decisions(&decide(30, kinds::RUN)).unwrap().rebuild);
     index.abort().unwrap();
     assert_eq!(read(&mut index), [10.0], "what was given up changed nothing");
     index.begin_apply(Wait::Yes).unwrap();
     index.clear().unwrap();
-    assert!(!index.apply_decisions(vec![decide(30, kinds::RUN)]).unwrap().rebuild);
+    assert!(!index.apply_decisions(&decide(30, kinds::RUN)).unwrap().rebuild);
     index.end_apply().unwrap();
     apply_of(&mut index, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
     apply_of(&mut index, 12, 15, None, &attributes(0, &[1.0]));

@@ -8,12 +8,13 @@ mod server;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone_catalog::engine::{CommitRef, Index, Postgres, RunSelect, Tables, Wait};
+use fieldstone_catalog::engine::{Index, Postgres, RunSelect, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Column, Record, RunName, TagDecl, Values};
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::Commit;
 use server::Server;
 
 /// An id that no other test of this process has.
@@ -53,13 +54,14 @@ fn commit(writer: u8, sequence: u64, run: &str, values: Vec<f64>) -> (Id, u64, V
 fn apply(index: &mut Index, commits: &[(Id, u64, Vec<SideRecord>)]) -> Result<()> {
     index.begin_apply(Wait::Yes)?;
     for (writer, sequence, side) in commits {
-        let commit = CommitRef {
+        let commit = Commit {
             writer: *writer,
-            user: 0,
+            owner: 0,
             sequence: *sequence,
             stamp: *sequence,
+            time: 0,
             transaction: None,
-            side,
+            side: side.clone(),
         };
         index.apply_commit(&commit)?;
         index.set_watermark(*writer, *sequence)?;

@@ -10,13 +10,14 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use fieldstone_catalog::engine::{CommitRef, Flow, Index, Probe, RunSelect, Sqlite, Tables, Wait};
+use fieldstone_catalog::engine::{Flow, Index, Probe, RunSelect, Sqlite, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, Record, Removal, RunName, TagDecl, Values, VariableName,
 };
+use fieldstone_journal::feed::Commit;
 use rng::Rng;
 
 const STORE: Id = Id([9; 16]);
@@ -59,11 +60,14 @@ fn open(path: &Path) -> Result<Index> {
     Ok(index)
 }
 
+fn commit(sequence: u64, record: &Record) -> Commit {
+    let side = vec![record.encode()];
+    Commit { writer: WRITER, owner: 0, sequence, stamp: sequence, time: 0, transaction: None, side }
+}
+
 fn apply(index: &mut Index, sequence: u64, record: &Record) -> Result<()> {
-    let side = [record.encode()];
     assert!(index.begin_apply(Wait::Yes)?);
-    let commit =
-        CommitRef { writer: WRITER, user: 0, sequence, stamp: sequence, transaction: None, side: &side };
+    let commit = commit(sequence, record);
     let applied = index.apply_commit(&commit).and_then(|()| index.set_watermark(WRITER, sequence));
     match applied.and_then(|()| index.end_apply()) {
         Err(e) => {
@@ -298,16 +302,7 @@ fn what_is_not_damaged_is_not_taken_for_it() {
         assert!(one.begin_apply(Wait::Yes).unwrap());
         for step in 0..rng.within(1, 12) as u64 {
             let sequence = round * 100 + step + 1;
-            let side = [record(&mut rng).encode()];
-            let commit = CommitRef {
-                writer: WRITER,
-                user: 0,
-                sequence,
-                stamp: sequence,
-                transaction: None,
-                side: &side,
-            };
-            one.apply_commit(&commit).unwrap();
+            one.apply_commit(&commit(sequence, &record(&mut rng))).unwrap();
             one.set_watermark(WRITER, sequence).unwrap();
         }
         match rng.within(0, 5) {

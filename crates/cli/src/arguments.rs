@@ -27,7 +27,7 @@ pub struct Reading {
 
 impl Reading {
     /// Opens it for reading; NotFound where no store is.
-    pub fn open(&self) -> Result<Arc<dyn FieldStore>> {
+    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
         let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
         fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
@@ -68,7 +68,7 @@ pub struct Writing {
 
 impl Writing {
     /// Opens it for reading and writing.
-    pub fn open(&self) -> Result<Arc<dyn FieldStore>> {
+    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
         let compression = self.compression.as_deref().map(fieldstone::Compression::parse).transpose()?;
         let schema = self.schema.clone();
         fieldstone::open(&self.store, &OpenOptions { mode: Mode::Append, schema, at: None, compression })

@@ -12,7 +12,7 @@ use fieldstone::catalog::query::{Expr, NameTest, Query, Term};
 use fieldstone::catalog::records::{RunName, VariableName};
 use fieldstone::catalog::value::{Value, moment_text};
 use fieldstone::catalog::{Catalog, CatalogSettings, Hit};
-use fieldstone::{Error, FieldStore, Result, nearest};
+use fieldstone::{Error, Result, nearest};
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::arguments::{Reading, Writing};
@@ -51,12 +51,12 @@ pub fn reading(store: &Reading) -> Result<Catalog> {
 }
 
 /// The catalog of a store that is written, and the store.
-pub fn writing(store: &Writing) -> Result<(Arc<dyn FieldStore>, Catalog)> {
+pub fn writing(store: &Writing) -> Result<(Arc<fieldstone::Store>, Catalog)> {
     let store = store.open()?;
     Ok((store.clone(), of(store)?))
 }
 
-fn of(store: Arc<dyn FieldStore>) -> Result<Catalog> {
+fn of(store: Arc<fieldstone::Store>) -> Result<Catalog> {
     Catalog::of(store, CatalogSettings::default())
 }
 

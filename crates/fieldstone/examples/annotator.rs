@@ -18,7 +18,7 @@ use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::env::real::{RealClock, RealIdentity};
 use fieldstone::env::{Clock, Identity};
-use fieldstone::{ArchiveOptions, DType, Env, Error, FieldStore, Result, Value};
+use fieldstone::{ArchiveOptions, DType, Env, Error, Result, Value};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 /// A clock that is ahead.
@@ -119,7 +119,7 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
     let env = env();
     let options =
         LocalOptions { url: url.to_owned(), writable: true, native: true, ..LocalOptions::default() };
-    let store: Arc<dyn FieldStore> = Arc::new(LocalStore::open(env.clone(), Path::new(url), options)?);
+    let store = fieldstone::Store::of(LocalStore::open(env.clone(), Path::new(url), options)?);
     let catalog = Catalog::of(store.clone(), CatalogSettings::default())?;
     let run = RunName { project: String::new(), name: name.to_owned() };
     for flush in 0..flushes {

@@ -23,6 +23,7 @@ pub mod helper;
 mod ingest;
 mod open;
 pub mod outside;
+mod store;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -37,7 +38,7 @@ pub use fieldstone_core::schema::{
 pub use fieldstone_core::{Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
-pub use fieldstone_store::{Field, Fields, FieldsReader, Outline};
+pub use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use grib::{GribOptions, GribSource, archive_grib, grib_keys};
@@ -46,3 +47,4 @@ pub use ingest::{
     ingest_fdb, suggest_schema,
 };
 pub use open::{Mode, OpenOptions, init, open, open_in};
+pub use store::Store;

@@ -7,8 +7,10 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
-use fieldstone_store::api::{Compression, FieldStore};
+use fieldstone_store::api::Compression;
 use fieldstone_store::local::{LocalOptions, LocalStore};
+
+use crate::Store;
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,10 +51,10 @@ pub struct OpenOptions {
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
-pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
-    Ok(Arc::new(open_local(env, outside, native, url, &path, options)?))
+    open_local(env, outside, native, url, &path, options)
 }
 
 /// The disk that files outside a store are on, where it is not the store's.
@@ -89,17 +91,17 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
 /// assert_eq!(store.schema().name(), Some("mars"));
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
-pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
+pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
     store.create()?;
-    Ok(Arc::new(store))
+    Ok(store)
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
-pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<dyn FieldStore>> {
-    Ok(Arc::new(open_local(env, None, false, url, path, options)?))
+pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<Store>> {
+    open_local(env, None, false, url, path, options)
 }
 
 fn open_local(
@@ -109,7 +111,7 @@ fn open_local(
     url: &str,
     path: &Path,
     options: &OpenOptions,
-) -> Result<LocalStore> {
+) -> Result<Arc<Store>> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
     let options = LocalOptions {
         url: url.to_owned(),
@@ -122,7 +124,7 @@ fn open_local(
         outside,
         native,
     };
-    LocalStore::open(env, path, options)
+    Ok(Store::of(LocalStore::open(env, path, options)?))
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

@@ -10,6 +10,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::env::sim::SimWorld;
 use fieldstone::{ArchiveOptions, DType, Mode, OpenOptions};
 use fieldstone_catalog::engine::{Database as _, Sqlite};
 use shared::*;
@@ -160,7 +161,7 @@ fn a_busy_engine_delays_no_flush() {
 }
 
 #[test]
-fn many_attributes_are_applied_with_their_flush() {
+fn many_attributes_are_applied_beside_their_flush() {
     let folder = tempfile::tempdir().unwrap();
     let both = filled(folder.path());
     let applied = |both: &Both| {
@@ -172,7 +173,13 @@ fn many_attributes_are_applied_with_their_flush() {
     let before = applied(&both);
     both.catalog.annotate(columns("a", "more", 50_000), None).unwrap();
     both.flush();
-    assert!(applied(&both) > before + 500_000, "{before} and then {}", applied(&both));
+    // Nobody reads, and a thread of its own is at it.
+    let clock = fieldstone::Env::real().clock;
+    let begun = clock.monotonic();
+    while applied(&both) <= before + 500_000 || !both.catalog.catch_up().unwrap() {
+        assert!(clock.monotonic() - begun < 30_000_000_000, "{before} and then {}", applied(&both));
+        clock.sleep(5_000_000);
+    }
     both.annotate("a", "few", 1, [0, 0], 1.0);
     let before = applied(&both);
     both.flush();
@@ -359,4 +366,41 @@ fn damaged_records_are_named_and_the_rest_is_found() {
 
 fn delete_engine_if_there(folder: &Path) {
     let _ = fs::remove_dir_all(folder.join("catalog"));
+}
+
+/// Calls of the system, on a simulated machine where all of them are counted, and the engine makes none.
+#[test]
+fn a_query_looks_at_the_logs_once() {
+    let world = SimWorld::new(1);
+    let open = |host: &str| {
+        let options = OpenOptions::default();
+        let path = Path::new("/store");
+        let store = fieldstone::open_in(world.process(host), "/store", path, &options).unwrap();
+        let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+        Both { store, catalog }
+    };
+    let (writer, reader) = (open("a"), open("b"));
+    writer.prepare("a");
+    writer.annotate("a", "max", 1, [0, 0], 1.0);
+    writer.flush();
+    assert_eq!(reader.hits(vec![]).len(), 1);
+    let calls = |work: &dyn Fn()| {
+        let before = world.counters().total();
+        work();
+        world.counters().total() - before
+    };
+    let look = calls(&|| drop(reader.store.version().unwrap()));
+    assert!(look > 0);
+    let query = Query::all();
+    let asked: [(&str, &dyn Fn()); 3] = [
+        ("tags", &|| drop(reader.catalog.tags(&query).unwrap())),
+        ("attributes", &|| drop(reader.catalog.attributes(&query).unwrap())),
+        ("stream", &|| assert_eq!(reader.catalog.stream(&query).unwrap().count(), 1)),
+    ];
+    for (name, ask) in asked {
+        assert_eq!(calls(ask), look, "{name}");
+    }
+    // Also where this handle has something that is not flushed.
+    reader.catalog.create_tags(vec![float_tag("min")], None).unwrap();
+    assert_eq!(calls(&|| assert_eq!(reader.catalog.tags(&query).unwrap().len(), 2)), look);
 }

@@ -10,7 +10,7 @@ use fieldstone::{
     cubes,
 };
 
-fn store() -> Arc<dyn FieldStore> {
+fn store() -> Arc<fieldstone::Store> {
     fieldstone::open("memory:", &OpenOptions::default()).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn listed(store: &dyn FieldStore, request: &str) -> BTreeSet<Vec<(String, String
     entries.map(key).collect()
 }
 
-fn filled() -> Arc<dyn FieldStore> {
+fn filled() -> Arc<fieldstone::Store> {
     let store = store();
     for run in ["a", "b"] {
         for variable in ["t", "u"] {

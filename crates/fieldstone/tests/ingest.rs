@@ -25,7 +25,7 @@ fn stand_in() -> HelperOptions {
     HelperOptions { python: Some(script), patience: Duration::from_secs(20) }
 }
 
-fn memory(schema: &str) -> Arc<dyn FieldStore> {
+fn memory(schema: &str) -> Arc<fieldstone::Store> {
     fieldstone::open("memory:", &OpenOptions { schema: Some(schema.to_owned()), ..Default::default() })
         .unwrap()
 }

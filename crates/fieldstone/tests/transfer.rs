@@ -9,10 +9,10 @@ use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_fields};
 use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
-    FieldStore, ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
+    ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
 };
 
-type Store = Arc<dyn FieldStore>;
+type Store = Arc<fieldstone::Store>;
 
 const HOT: &str = "/hot";
 const COLD: &str = "/cold";

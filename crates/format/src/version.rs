@@ -41,6 +41,11 @@ impl Version {
         Version { writers, whole }
     }
 
+    /// Each writer that it names, as far as it does, and the sequence of its last commit.
+    pub fn writers(&self) -> &[(Id, u64)] {
+        &self.writers
+    }
+
     fn prefix(&self) -> usize {
         if self.whole { 16 } else { PREFIX }
     }

@@ -21,13 +21,14 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
-use fieldstone_format::log::{self, CommitRecord, Ends, SideRecord};
+use fieldstone_format::log::{self, CommitRecord, Decision, Ends, SideRecord};
 use fieldstone_format::{Id, crc};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::files::Files;
 use crate::run::RunCursor;
 use crate::snapshot::walker::Walker;
-use crate::snapshot::{LogView, Order, Owners, Problem, Snapshot, Verdict};
+use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, Verdict};
 
 /// A commit that carries side records.
 #[derive(Debug, Clone)]
@@ -71,7 +72,7 @@ pub struct EntryChange {
 
 /// What is decided about a transaction, by each user for the logs of his own.
 #[derive(Debug, Clone)]
-pub struct DecisionState {
+pub struct TransactionState {
     /// The transaction.
     pub transaction: Id,
     /// Whether not all of it is aborted: what it covers is visible by kind.
@@ -86,26 +87,57 @@ pub struct DecisionState {
     pub covers: Vec<(Id, u64)>,
     /// By user, in the order of their numbers.
     by_user: Vec<(u32, Arc<Verdict>)>,
-    snapshot: Arc<Snapshot>,
+    users: Users,
 }
 
-impl DecisionState {
+/// Whose a log is.
+#[derive(Debug, Clone)]
+enum Users {
+    /// All logs are of the one user who decides.
+    One,
+    /// As a snapshot has it.
+    Of(Arc<Snapshot>),
+}
+
+impl Users {
+    fn user(&self, writer: Id) -> Option<u32> {
+        match self {
+            Users::One => Some(0),
+            Users::Of(snapshot) => snapshot.log(writer).map(|log| log.uid),
+        }
+    }
+}
+
+impl TransactionState {
+    /// What follows from these decisions, each with its place in the order of commits, where all logs are of
+    /// one user: what a test or another medium than files has.
+    pub fn of_one_user(transaction: Id, decisions: &[(Order, Decision)]) -> TransactionState {
+        let decided = |decision: &Decision, order: &Order| {
+            Arc::new(Decided { decision: decision.clone(), stamp: order.0 })
+        };
+        let with = |verdict: Verdict, (order, decision): &(Order, Decision)| {
+            verdict.with(*order, decided(decision, order))
+        };
+        let verdict = decisions.iter().fold(Verdict::default(), with);
+        TransactionState::new(&Users::One, transaction, vec![(0, Arc::new(verdict))], &[])
+    }
+
     /// `joined` are users whose logs have prepared something under the transaction.
     fn new(
-        snapshot: &Arc<Snapshot>,
+        users: &Users,
         transaction: Id,
         by_user: Vec<(u32, Arc<Verdict>)>,
         joined: &[u32],
-    ) -> DecisionState {
+    ) -> TransactionState {
         let decided = |user: &u32| by_user.iter().any(|(of, _)| of == user);
         let closed = by_user.iter().all(|(_, verdict)| verdict.closed()) && joined.iter().all(decided);
         let live = || by_user.iter().map(|(_, verdict)| verdict).filter(|verdict| !verdict.aborted());
         let own = |(user, verdict): &(u32, Arc<Verdict>)| {
             let covers = verdict.covers().iter().copied();
-            let theirs = |writer: Id| snapshot.log(writer).is_none_or(|log| log.uid == *user);
+            let theirs = |writer: Id| users.user(writer).is_none_or(|owner| owner == *user);
             covers.filter(|(writer, _)| theirs(*writer)).collect::<Vec<_>>()
         };
-        DecisionState {
+        TransactionState {
             transaction,
             committed: live().next().is_some(),
             closed,
@@ -113,13 +145,18 @@ impl DecisionState {
             order: by_user.iter().map(|(_, verdict)| verdict.order()).max().unwrap_or((0, Id::NONE)),
             covers: by_user.iter().flat_map(own).collect(),
             by_user,
-            snapshot: snapshot.clone(),
+            users: users.clone(),
         }
     }
 
     fn verdict(&self, writer: Id) -> Option<&Arc<Verdict>> {
-        let user = self.snapshot.log(writer)?.uid;
+        let user = self.users.user(writer)?;
         self.by_user.iter().find(|(of, _)| *of == user).map(|(_, verdict)| verdict)
+    }
+
+    /// Whether all of it is visible, for good unless a later decision switches something off.
+    pub fn is_whole(&self) -> bool {
+        self.committed && self.closed && self.kinds == ALL_KINDS
     }
 
     /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
@@ -133,17 +170,16 @@ impl DecisionState {
         self.verdict(writer).is_none_or(|verdict| verdict.is_open_for(writer, sequence))
     }
 
-    /// Bytes that differ between any two states of decisions on a transaction.
+    /// A digest that differs between any two states of decisions on a transaction.
     pub fn print(&self) -> Vec<u8> {
-        let mut print = Vec::new();
-        for (_, verdict) in &self.by_user {
-            let (stamp, writer) = verdict.order();
-            print.extend(stamp.to_le_bytes());
-            print.extend(writer.0);
-            print.extend(verdict.kinds().to_le_bytes());
-            print.extend([u8::from(!verdict.aborted()), u8::from(verdict.closed())]);
+        let mut hasher = Xxh3::new();
+        for (user, verdict) in &self.by_user {
+            let print = verdict.print();
+            hasher.update(&user.to_le_bytes());
+            hasher.update(&(print.len() as u64).to_le_bytes());
+            hasher.update(&print);
         }
-        print
+        hasher.digest128().to_le_bytes().to_vec()
     }
 }
 
@@ -160,6 +196,11 @@ impl Feed {
     /// What the logs held when a snapshot was taken.
     pub fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
         Feed { snapshot, files, passed: Arc::default() }
+    }
+
+    /// The snapshot it is pinned to.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
     }
 
     /// The logs, each with its last commit.
@@ -226,7 +267,7 @@ impl Feed {
     }
 
     /// What is decided about transactions.
-    pub fn decisions(&self) -> Vec<DecisionState> {
+    pub fn decisions(&self) -> Vec<TransactionState> {
         let mut by_user: HashMap<Id, Vec<(u32, Arc<Verdict>)>> = HashMap::new();
         for (transaction, user, verdict) in self.snapshot.verdicts() {
             by_user.entry(transaction).or_default().push((user, verdict.clone()));
@@ -237,12 +278,13 @@ impl Feed {
                 joined.entry(prepared.transaction).or_default().push(log.uid);
             }
         }
+        let users = Users::Of(self.snapshot.clone());
         let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<Verdict>)>)| {
             by_user.sort_unstable_by_key(|(user, _)| *user);
             let joined = joined.get(&transaction).map_or(&[][..], Vec::as_slice);
-            DecisionState::new(&self.snapshot, transaction, by_user, joined)
+            TransactionState::new(&users, transaction, by_user, joined)
         };
-        let mut all: Vec<DecisionState> = by_user.into_iter().map(state).collect();
+        let mut all: Vec<TransactionState> = by_user.into_iter().map(state).collect();
         all.sort_by_key(|decision| decision.order);
         all
     }

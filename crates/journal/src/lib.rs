@@ -1,15 +1,18 @@
 //! The journal: what the writers of a store wrote, and what of it counts.
 
 pub mod checkpoint;
+pub mod conformance;
 pub mod feed;
 pub mod files;
+pub mod follow;
 pub mod fork;
+pub mod home;
 pub mod identity;
-pub mod join;
 pub mod journal;
 pub mod layout;
 pub mod run;
 pub mod snapshot;
+pub mod view;
 pub mod writer;
 
 pub use journal::Journal;

@@ -1,14 +1,18 @@
 //! The field store: fields go in by key, become visible at a flush, and come out by request.
 //!
-//! * [`api`]: the trait [`FieldStore`] and the words of its calls; what every backend and frontend keeps.
+//! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
+//!   keeps.
+//! * `field`: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
+//! * [`frontends`]: stores over other stores.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
 //!
 //! Inside a [`LocalStore`]:
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
-//! * `report`: verify, status, stats, dump.
+//! * `report`: verify, status, stats, dump;
+//! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
 //! one snapshot.
@@ -16,13 +20,17 @@
 pub mod api;
 pub mod conformance;
 mod encode;
+mod field;
+pub mod frontends;
 pub mod local;
 mod read;
 mod report;
+mod standing;
 
-use fieldstone_journal::{checkpoint, feed, files, join, layout, run, snapshot};
+use fieldstone_journal::{checkpoint, feed, files, home, layout, run, snapshot};
 
 pub use api::FieldStore;
+pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
-pub use read::{Field, Fields, FieldsReader, Outline};
+pub use standing::Standing;

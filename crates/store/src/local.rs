@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -20,6 +20,7 @@ use fieldstone_journal::snapshot::Snapshot;
 
 use crate::api::*;
 use crate::encode;
+use crate::field::{Field, Fields};
 use crate::read;
 use crate::report;
 
@@ -49,7 +50,7 @@ pub struct LocalOptions {
 /// A store in a folder.
 #[derive(Debug)]
 pub struct LocalStore {
-    journal: Journal,
+    journal: Arc<Journal>,
     url: String,
     compression: Option<Compression>,
     /// Whether the store is in memory, and files outside are on another disk.
@@ -67,14 +68,13 @@ struct LastField {
     snapshot: Arc<Snapshot>,
     key: Vec<u8>,
     own: Option<Id>,
-    field: read::Field,
+    field: Field,
 }
 
 impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
-        let in_memory = options.outside.is_some();
-        let last = PerProcess::new(env.identity.clone(), Mutex::default());
+        let (url, compression) = (options.url.clone(), options.compression);
         let journal = JournalOptions {
             url: options.url.clone(),
             writable: options.writable,
@@ -85,8 +85,21 @@ impl LocalStore {
             outside: options.outside,
             native: options.native,
         };
-        let journal = Journal::open(env, folder, journal)?;
-        Ok(LocalStore { journal, url: options.url, compression: options.compression, in_memory, last })
+        let journal = Arc::new(Journal::open(env, folder, journal)?);
+        Ok(LocalStore::over(journal, url, compression))
+    }
+
+    /// The store whose journal is open already; `url` as the user gave it, and the compression where a call
+    /// does not say.
+    pub fn over(journal: Arc<Journal>, url: String, compression: Option<Compression>) -> LocalStore {
+        let last = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        let in_memory = journal.is_in_memory();
+        LocalStore { journal, url, compression, in_memory, last }
+    }
+
+    /// Its journal.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
     }
 
     /// Makes the store now, without a field: folders and marker, durable. Does nothing where it is there;
@@ -144,7 +157,7 @@ impl LocalStore {
     }
 }
 
-impl FieldStore for LocalStore {
+impl FieldAccess for LocalStore {
     fn url(&self) -> &str {
         &self.url
     }
@@ -212,7 +225,7 @@ impl FieldStore for LocalStore {
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
         self.journal.check_writable()?;
         let selection = self.select(request)?;
-        if selection.is_unconstrained() {
+        if selection.lists_nothing() {
             return Err(Error::invalid("a removal of everything was asked for")
                 .with_hint("name what is to go, such as run=a; step=* names all that have a step"));
         }
@@ -222,20 +235,17 @@ impl FieldStore for LocalStore {
         Ok(removed)
     }
 
-    fn remove_fields(&self, fields: &[read::Field], options: &RemoveOptions) -> Result<()> {
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
         self.journal.check_writable()?;
         let mut named = Vec::with_capacity(fields.len());
         for field in fields {
-            if field.root() != self.journal.layout().root() {
+            let id = field.id();
+            if id.store != self.journal.layout().root().as_os_str() {
                 return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
             }
-            named.push((field.encoded_key().to_vec(), Some(field.id())));
+            named.push((id.key.to_vec(), Some(id.entry)));
         }
         self.remove_keys(named, options.transaction)
-    }
-
-    fn version(&self) -> Result<String> {
-        Ok(self.journal.snapshot()?.version().encode())
     }
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
@@ -245,7 +255,7 @@ impl FieldStore for LocalStore {
         Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options)?))
     }
 
-    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<read::Fields> {
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
         let selection = self.select(request)?;
         read::retrieve(
             self.journal.files(),
@@ -256,7 +266,7 @@ impl FieldStore for LocalStore {
         )
     }
 
-    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<read::Field> {
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
         let exact = self.journal.schema().resolve(key);
         if let Ok(key) = &exact {
             let snapshot = self.journal.snapshot()?;
@@ -274,7 +284,7 @@ impl FieldStore for LocalStore {
             if let Some(versions) = read::lookup(&snapshot, &key, options.transaction)? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
-                let field = read::Field::new(self.journal.files().clone(), snapshot.clone(), versions, false);
+                let field = read::LocalField::field(self.journal.files().clone(), snapshot.clone(), versions);
                 if many {
                     let (own, field) = (options.transaction, field.clone());
                     *self.last() = Some(LastField { snapshot, key, own, field });
@@ -285,7 +295,7 @@ impl FieldStore for LocalStore {
         let found = get_by_request(self, key, options);
         let snapshot = self.journal.snapshot()?;
         let loss = match &found {
-            Ok(field) => snapshot.loss(&field.encoded_key()[..level_ends(field.encoded_key())?[0]]),
+            Ok(field) => snapshot.loss(&field.id().key[..level_ends(field.id().key)?[0]]),
             Err(_) => snapshot.losses.first(),
         };
         loss.map_or(found, |loss| Err(loss.error()))
@@ -295,6 +305,58 @@ impl FieldStore for LocalStore {
         read::axes(&self.journal.snapshot()?, self.select(request)?, options.transaction)
     }
 
+    fn version(&self) -> Result<String> {
+        Ok(self.journal.snapshot()?.version().encode())
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.journal.refresh()
+    }
+
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        self.journal.owner(level)
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.journal.claim(level, transaction)
+    }
+}
+
+impl Transactions for LocalStore {
+    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.flush(transaction)
+    }
+
+    fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.discard(transaction)
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.check_lost(transaction)
+    }
+
+    fn unflushed(&self) -> u64 {
+        self.journal.unflushed()
+    }
+
+    fn begin(&self) -> Result<Id> {
+        self.journal.begin()
+    }
+
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.journal.decide(transaction, commit)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.journal.abandon(transaction)
+    }
+
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        self.journal.decide_kinds(transaction, on, off)
+    }
+}
+
+impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
         report::stats(
             self.journal.env(),
@@ -338,14 +400,20 @@ impl FieldStore for LocalStore {
         )
     }
 
-    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
-        self.journal.owner(level)
+    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        if !self.in_memory {
+            return Err(Error::invalid(format!("the store at {} is in a folder", self.url))
+                .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
+        }
+        self.journal.checkpoint(folder, options)
     }
 
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
-        self.journal.claim(level, transaction)
+    fn close(&self) -> Result<()> {
+        self.journal.close()
     }
+}
 
+impl Joins for LocalStore {
     fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
         self.journal.take_side(records, transaction)
     }
@@ -358,59 +426,7 @@ impl FieldStore for LocalStore {
         self.journal.feed()
     }
 
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.flush(transaction)
-    }
-
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.discard(transaction)
-    }
-
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.check_lost(transaction)
-    }
-
-    fn unflushed(&self) -> u64 {
-        self.journal.unflushed()
-    }
-
-    fn refresh(&self) -> Result<()> {
-        self.journal.refresh()
-    }
-
-    fn begin(&self) -> Result<Id> {
-        self.journal.begin()
-    }
-
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.journal.decide(transaction, commit)
-    }
-
-    fn abandon(&self, transaction: Id) -> Result<()> {
-        self.journal.abandon(transaction)
-    }
-
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        self.journal.decide_kinds(transaction, on, off)
-    }
-
-    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
-        if !self.in_memory {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.url))
-                .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
-        }
-        self.journal.checkpoint(folder, options)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.journal.close()
-    }
-
     fn home(&self) -> Home {
         self.journal.home()
-    }
-
-    fn attach(&self, source: Weak<dyn SideSource>) {
-        self.journal.attach(source);
     }
 }

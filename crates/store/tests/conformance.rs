@@ -5,12 +5,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
-use fieldstone_store::api::FieldStore;
-use fieldstone_store::conformance::{self, Harness, Opening, put_file};
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
+use fieldstone_store::api::*;
+use fieldstone_store::conformance::{self, Access, Harness, Opening, put_file};
+use fieldstone_store::frontends::FilterStore;
 use fieldstone_store::local::LocalStore;
 
 const SECOND: u64 = 1_000_000_000;
@@ -38,6 +43,10 @@ impl Harness for Posix {
 
     fn settle(&self) {}
 
+    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
+        Some(store)
+    }
+
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&Env::real(), self.0.path().join(name), content)
     }
@@ -58,6 +67,10 @@ impl Harness for Memory {
     }
 
     fn settle(&self) {}
+
+    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
+        Some(store)
+    }
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&self.0, Path::new("/").join(name), content)
@@ -114,6 +127,10 @@ impl Harness for Shared {
         self.world.advance(self.staleness);
     }
 
+    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
+        Some(store)
+    }
+
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         let path = put_file(&self.world.process(self.hosts[0]), Path::new("/shared").join(name), content);
         self.settle();
@@ -125,6 +142,120 @@ impl Harness for Shared {
     }
 }
 
+/// A filter over a store that also holds what the filter hides: in the same datasets and indexes, in
+/// datasets of their own, incomplete, at odds, removed and overwritten.
+struct Filtered {
+    beneath: Shared,
+    /// How often something hidden was flushed.
+    hidden: AtomicU64,
+}
+
+/// All variables of the suite.
+const VARIABLES: &str =
+    "t/u/s/v/t0/t1/t2/t3/v0/v1/v2/v3/mask/none/one/two/first/second/late/after/array/bytes";
+
+impl Filtered {
+    fn new() -> Filtered {
+        Filtered { beneath: Shared::new(), hidden: AtomicU64::new(0) }
+    }
+
+    /// The filter, and keys that it hides, for a schema of the suite.
+    fn filter(schema: &Schema) -> (Request, Vec<&'static [(&'static str, &'static str)]>) {
+        if schema.type_of("variable").is_some() {
+            let keys: [&[(&str, &str)]; 5] = [
+                &[("run", "a"), ("variable", "hidden"), ("step", "99")],
+                &[("run", "a"), ("variable", "zz"), ("step", "1")],
+                &[("run", "b"), ("variable", "a"), ("step", "0")],
+                &[("run", "hidden"), ("variable", "hidden"), ("step", "1")],
+                &[("run", "0"), ("variable", "0"), ("step", "0")],
+            ];
+            return (Request::parse(&format!("variable={VARIABLES}")).unwrap(), keys.to_vec());
+        }
+        let short: &[(&str, &str)] =
+            &[("class", "od"), ("expver", "1"), ("type", "fc"), ("step", "0"), ("param", "t")];
+        let long: &[(&str, &str)] = &[
+            ("class", "od"),
+            ("expver", "xxxx"),
+            ("stream", "oper"),
+            ("date", "20250101"),
+            ("time", "12"),
+            ("type", "fc"),
+            ("levtype", "pl"),
+            ("step", "0"),
+            ("levelist", "500"),
+            ("param", "130.128"),
+        ];
+        let keys = [short, long].into_iter().filter(|key| schema.resolve(key).is_ok()).collect();
+        (Request::parse("class=rd").unwrap(), keys)
+    }
+
+    /// Flushes what is hidden, where there is a store; the second time over the first.
+    fn hide(&self) -> Result<()> {
+        let read = Opening { access: Access::Read, ..Opening::default() };
+        if self.hidden.load(Ordering::Relaxed) == 2 || self.beneath.open(0, &read).is_err() {
+            return Ok(());
+        }
+        let round = self.hidden.fetch_add(1, Ordering::Relaxed);
+        let store = self.beneath.open(5, &Opening::default())?;
+        let plain = ArchiveOptions::default();
+        let (_, keys) = Filtered::filter(&store.schema());
+        assert!(!keys.is_empty(), "the schema takes none of the keys to hide");
+        for (i, key) in keys.iter().enumerate() {
+            match i as u64 + round {
+                1 => {
+                    let spec = FieldSpec { dtype: DType::F8, shape: &[4], fill: None, chunks: None };
+                    store.create_field(key, &spec, &plain)?;
+                }
+                2 => {
+                    for shape in [[2], [3]] {
+                        let (data, dtype) = (&[0; 8], DType::F8);
+                        let piece = Value::Piece { data, dtype, start: &[0], count: &[1], shape: &shape };
+                        store.archive(key, piece, &plain)?;
+                        store.flush(None)?;
+                    }
+                }
+                _ => store.archive(key, Value::Bytes(b"never to be seen"), &plain)?,
+            }
+        }
+        store.flush(None)?;
+        if let ([last, _, ..], 1) = (&keys[..], round) {
+            store.remove_fields(&[store.get(last, &ReadOptions::default())?], &RemoveOptions::default())?;
+        }
+        store.close()
+    }
+}
+
+impl Harness for Filtered {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        let beneath = self.beneath.open(process, how)?;
+        let (filter, _) = Filtered::filter(&beneath.schema());
+        Ok(Arc::new(FilterStore::new(beneath, filter)?))
+    }
+
+    fn settle(&self) {
+        self.hide().unwrap();
+        self.beneath.settle();
+    }
+
+    /// A catalog is of the whole store.
+    fn joins<'a>(&self, _store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
+        None
+    }
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        self.beneath.source(name, content)
+    }
+}
+
+macro_rules! one_test_each {
+    ($($module:ident: $($name:ident),+;)+) => {$($(
+        #[test]
+        fn $name() {
+            run(stringify!($name));
+        }
+    )+)+};
+}
+
 macro_rules! systems {
     ($($system:ident: $fresh:expr;)+) => {$(
         mod $system {
@@ -134,63 +265,9 @@ macro_rules! systems {
                 conformance::run(name, &$fresh).unwrap();
             }
 
-            behaviours!();
+            fieldstone_store::behaviours!(one_test_each);
         }
-    )+
-
-        /// No behaviour is left out below.
-        #[test]
-        fn every_behaviour_is_run() {
-            let all: Vec<&str> = conformance::BEHAVIOURS.iter().map(|(name, _)| *name).collect();
-            assert_eq!(names(), all);
-        }
-    };
-}
-
-macro_rules! listed {
-    ($($name:ident)+) => {
-        macro_rules! behaviours {
-            () => {$(
-                #[test]
-                fn $name() {
-                    run(stringify!($name));
-                }
-            )+};
-        }
-
-        fn names() -> Vec<&'static str> {
-            vec![$(stringify!($name)),+]
-        }
-    };
-}
-
-listed! {
-    b01_flush_visibility b02_unflushed_is_lost b03_close_flushes b04_overwritten_at_flush
-    b05_last_wins_in_batch b06_two_processes_same_keys b07_four_processes_many_flushes
-    b08_threads_share_a_handle discard_forgets opened_fields_stay_as_they_were a_list_stays_as_it_was
-    early_looks_do_no_harm
-    simulation_keys_come_back mars_keys_come_back b32_odd_keys_come_back typed_values_sort
-    get_finds_absent_optionals axes_hold_what_is_there list_by_depth list_masked
-    b09_request_order b10_strict_and_lenient b32_one_value_is_left_out ranges_and_everything
-    fields_concatenate a_reader_seeks
-    dtypes_of_every_kind arrays_of_every_rank opaque_ranges_across_blocks boxes_of_chunked_arrays
-    compression_per_call large_flushes empty_values
-    pieces_accumulate newer_piece_wins pieces_of_one_commit incomplete_is_named
-    disagreeing_pieces_conflict whole_field_hides_pieces created_field_hides_pieces
-    created_field_fills mixed_generations_never_show
-    prepared_is_invisible decision_shows_all_at_once abort_shows_nothing
-    late_flush_conflicts decided_twice decision_counts_as_the_time_of_its_fields
-    transactions_do_not_mix own_transaction_sees_the_newest empty_commit_is_final
-    kinds_become_visible_one_by_one kinds_are_switched_off_and_on_again what_is_covered_later_is_newer
-    an_abort_after_activation_is_final a_feed_gives_commits_in_their_order a_feed_gives_entries
-    version_reads_as_it_was version_survives_merges version_of_another_store version_holds_decisions
-    removal_counts_at_the_flush a_later_archive_brings_the_key_back removal_hides_older_pieces
-    removal_in_a_transaction removal_within_a_batch removal_survives_merges removal_of_a_version
-    removals_that_are_refused
-    external_fields_read_like_others external_arrays_of_every_layout external_bytes_and_ranges
-    a_changed_source_is_corrupt external_fields_in_transactions wrong_external_places
-    b19_wrong_keys_and_requests b32_reading_only no_store_is_not_found existing_store_conflicts
-    another_schema_conflicts wrong_values wrong_boxes side_records_need_no_field
+    )+};
 }
 
 systems! {
@@ -202,4 +279,5 @@ systems! {
     without_links: Shared::without_links();
     wrong_clocks: Shared::wrong_clocks(0);
     weak_with_wrong_clocks: Shared::wrong_clocks(30);
+    filtered: Filtered::new();
 }

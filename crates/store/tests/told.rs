@@ -5,12 +5,15 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
+use fieldstone_store::local::LocalStore;
 
 const LARGE: usize = 2 << 20;
 
@@ -267,53 +270,39 @@ fn a_thread_robs_its_own_transaction() {
     store.decide(id, false).unwrap();
 }
 
-#[derive(Debug, Default)]
-struct Source(std::sync::Mutex<Vec<Option<Id>>>);
-
-impl SideSource for Source {
-    fn drain(&self, _: Option<Id>) -> Result<Vec<SideRecord>> {
-        Ok(Vec::new())
-    }
-
-    fn discarded(&self, _: Option<Id>) {}
-
-    fn lost(&self, session: Option<Id>) -> Vec<SideRecord> {
-        self.0.lock().unwrap().push(session);
-        vec![SideRecord { kind: 9, bytes: vec![1].into() }]
-    }
-
-    fn flushed(&self, _: Option<Id>) {}
-
-    fn closed(&self) {}
-}
-
-/// Who has side records is told of the sessions that were lost, and of no other; its records count.
+/// Attributes that are kept elsewhere are lost with the sessions whose they are, and count; the number of
+/// losses of each session says so to whoever keeps them.
 #[test]
-fn side_records_are_lost_with_the_fields() {
+fn what_was_kept_is_lost_with_the_fields() {
     let world = SimWorld::new(1);
-    let store = open(&world, "a");
-    let source = Arc::new(Source::default());
-    let weak: Arc<dyn SideSource> = source.clone();
-    store.attach(Arc::downgrade(&weak));
+    let local =
+        LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
+    let journal = local.journal().clone();
+    let store: Store = Arc::new(local);
     let (robbed, spared) = (store.begin().unwrap(), store.begin().unwrap());
     put_into(&store, "run=a,variable=yours", LARGE, Some(robbed)).unwrap();
     put_into(&store, "run=a,variable=kept", 100, Some(spared)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
     store.archive_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
+    let sessions = [None, Some(robbed), Some(spared)];
+    assert_eq!(sessions.map(|session| journal.keep(2, session)), [0, 0, 0]);
     let told = failed(&world, &store, None);
-    let own = "not archived: {run=a}{variable=mine}{}, and 2 other records of the catalog; {run=a}";
+    let own = "not archived: {run=a}{variable=mine}{}, and 2 attributes, and 1 other record of the catalog; {run=a}";
     assert!(told.message().starts_with(own), "{told}");
-    let mut lost = source.0.lock().unwrap().clone();
-    lost.sort();
-    assert_eq!(lost, [None, Some(robbed)]);
+    assert_eq!(sessions.map(|session| journal.losses(session)), [1, 1, 0]);
+    assert_eq!(journal.all_losses().len(), 2);
+    let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, session));
+    assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
     assert_eq!(store.pending_side(None).unwrap().len(), 0);
     let told = error(store.decide(robbed, true), ErrorKind::Unavailable);
-    assert!(told.message().contains("variable=yours}{}, and 1 other record of the catalog"), "{told}");
-    // Who had records alone is told of these.
+    assert!(told.message().contains("variable=yours}{}, and 2 attributes"), "{told}");
+    // Who had nothing but these is told of them.
     let two = Worker::new();
-    let other = store.clone();
-    two.run(move || other.archive_side(vec![SideRecord { kind: 9, bytes: vec![3].into() }], None)).unwrap();
+    let other = journal.clone();
+    let losses = two.run(move || other.keep(1, None));
+    assert_eq!(losses, 1);
+    put(&store, "run=a,variable=mine", b"x").unwrap();
     failed(&world, &store, None);
     let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(told.message().contains("2 records of the catalog"), "{told}");
+    assert!(told.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{told}");
 }

@@ -8,11 +8,14 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, is_catalog};
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::{Commit, TransactionState};
+use fieldstone_journal::snapshot::Order;
 
 use super::index::{Doing, Index};
-use super::order::{CommitRef, Decided, Decision, Source};
+use super::names::Txn;
+use super::order::{Decided, Source};
 use super::owners::User;
-use super::{Cell, Flow, Order, Wait};
+use super::{Cell, Flow, Wait};
 
 /// The place of what is not visible to all: behind everything else, the own process's last.
 const PREPARED: Order = (u64::MAX - 1, Id::NONE);
@@ -33,17 +36,18 @@ struct Pending {
 impl Index {
     /// Applies a commit. Commits of one log must come in their order; one that is applied already is
     /// passed over, and so are records that cannot be read: see [`Index::take_problems`].
-    pub fn apply_commit(&mut self, commit: &CommitRef<'_>) -> Result<()> {
+    pub fn apply_commit(&mut self, commit: &Commit) -> Result<()> {
         if self.names.known_log(commit.writer).is_some_and(|log| commit.sequence <= log.sequence) {
             return Ok(());
         }
-        let user = User::from(commit.user);
+        let user = User::from(commit.owner);
         let (log, changed) = self.names.log_of(&mut *self.db, commit.writer, user)?;
         if changed {
             self.user_changed()?;
         }
         self.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(&id).cloned());
+        self.note_undecided(commit.transaction)?;
         let mut call = 0;
         for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_catalog(side)) {
             let record = match Record::decode(side) {
@@ -102,10 +106,10 @@ impl Index {
         mut source: Source,
         record: &Record,
         side: &SideRecord,
-        decision: Option<&Decision>,
+        decision: Option<&TransactionState>,
     ) -> Result<()> {
         let bit = record.kind_bit();
-        let seen = decision.and_then(|d| (d.visible)(bit, source.writer, source.sequence));
+        let seen = decision.and_then(|decision| decision.visible(bit, source.writer, source.sequence));
         let mut applied = (0, 0, 0);
         if let Some(order) = seen {
             source.order = order;
@@ -113,11 +117,8 @@ impl Index {
             self.apply_record(source, record)?;
             applied = (1, order.0 as i64, source.decider);
         }
-        let kept = match decision {
-            None => true,
-            Some(decision) => !decision.whole() && decision.open_for(source.writer, source.sequence),
-        };
-        if !kept {
+        // Also what is not covered: a decision that is read late may be older than the end, and cover it.
+        if decision.is_some_and(|decision| decision.is_whole() || !decision.committed) {
             return Ok(());
         }
         let [a, b, c, d, e, f, g, h, i, j, k] = [
@@ -142,13 +143,13 @@ impl Index {
 
     /// Takes decisions, before commits: at first all, later those that may have changed. After `rebuild`
     /// the tables are unfinished: [`Index::clear`] and apply everything, or [`Index::abort`].
-    pub fn apply_decisions(&mut self, decisions: Vec<Decision>) -> Result<Decided> {
+    pub fn apply_decisions(&mut self, decisions: &[TransactionState]) -> Result<Decided> {
         let mut decided = Decided::default();
         for decision in decisions {
-            let (id, print) = (decision.transaction, &decision.print);
+            let (id, print) = (decision.transaction, decision.print());
             self.decisions.insert(id, decision.clone());
             let mut txn = self.names.txn(&mut *self.db, id)?;
-            if txn.decided == *print {
+            if txn.decided == print {
                 continue;
             }
             decided.fields.push(id);
@@ -157,13 +158,13 @@ impl Index {
                 decided.rebuild = true;
                 return Ok(decided);
             }
-            if !self.change(txn.number, txn.tangled, &decision)? {
+            if !self.change(txn.number, txn.tangled, decision)? {
                 decided.rebuild = true;
                 return Ok(decided);
             }
             txn = self.names.txn(&mut *self.db, id)?;
-            txn.decided.clone_from(print);
-            if decision.whole() || !decision.committed {
+            txn.decided = print;
+            if decision.is_whole() || !decision.committed {
                 self.db.execute("DELETE FROM pending WHERE txn = $1", &[Cell::Int(txn.number)])?;
                 txn.dropped = true;
             }
@@ -172,12 +173,25 @@ impl Index {
         Ok(decided)
     }
 
+    /// Something of a transaction is applied. Where nothing is known to be decided about it and the tables were
+    /// told otherwise, by who follows a newer feed and has not come to an end, they are to be told again.
+    pub(super) fn note_undecided(&mut self, transaction: Option<Id>) -> Result<()> {
+        let Some(id) = transaction.filter(|id| !self.decisions.contains_key(id)) else { return Ok(()) };
+        match self.names.known_txn(id) {
+            Some(txn) if !txn.decided.is_empty() => {
+                let txn = Txn { decided: Vec::new(), ..txn.clone() };
+                self.names.set_txn(&mut *self.db, id, txn)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Brings the rows of a transaction to what is decided now; `false` where that cannot be done.
-    fn change(&mut self, txn: i64, tangled: bool, decision: &Decision) -> Result<bool> {
+    fn change(&mut self, txn: i64, tangled: bool, decision: &TransactionState) -> Result<bool> {
         let mut now = Vec::new();
         for kept in self.pending(txn)? {
             let writer = self.names.writer(kept.log)?;
-            let seen = (decision.visible)(kept.bit as u32, writer, kept.sequence as u64);
+            let seen = decision.visible(kept.bit as u32, writer, kept.sequence as u64);
             let seen = match seen {
                 Some(order) => Some((order, self.names.log(&mut *self.db, order.1)?)),
                 None => None,
@@ -257,7 +271,7 @@ impl Index {
     ///
     /// A commit of `own` has the writer and a sequence that the log has not reached; ids of its attributes
     /// are of it. Waits for a process that applies.
-    pub fn overlay(&mut self, transaction: Option<Id>, own: &[CommitRef<'_>]) -> Result<bool> {
+    pub fn overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<bool> {
         if transaction.is_none() && own.is_empty() {
             return Ok(false);
         }
@@ -271,24 +285,32 @@ impl Index {
         }
     }
 
+    /// Takes the state of a transaction that is laid over the tables next.
+    pub fn know(&mut self, state: TransactionState) {
+        self.decisions.insert(state.transaction, state);
+    }
+
     /// Brings what is derived up to date after fields were laid over the tables, too: entries of the
     /// transaction that [`Index::overlay`] named, by [`Index::apply_entries`].
     pub fn overlaid(&mut self) -> Result<()> {
         self.settle()
     }
 
-    fn lay_over(&mut self, transaction: Option<Id>, own: &[CommitRef<'_>]) -> Result<()> {
+    fn lay_over(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<()> {
         if let Some(id) = transaction {
             let txn = self.names.txn(&mut *self.db, id)?;
             let decider = self.names.log(&mut *self.db, PREPARED.1)?;
             for kept in self.pending(txn.number)? {
-                if kept.applied.is_none() {
+                let writer = self.names.writer(kept.log)?;
+                let state = self.decisions.get(&id);
+                let open = state.is_none_or(|state| state.is_open_for(writer, kept.sequence as u64));
+                if kept.applied.is_none() && open {
                     self.apply_kept(txn.number, &kept, PREPARED, decider)?;
                 }
             }
         }
         for commit in own {
-            let commit = CommitRef { stamp: UNFLUSHED.0, transaction: None, ..*commit };
+            let commit = Commit { stamp: UNFLUSHED.0, transaction: None, ..commit.clone() };
             self.apply_commit(&commit)?;
         }
         self.settle()

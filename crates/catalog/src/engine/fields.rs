@@ -98,6 +98,7 @@ impl Index {
     pub fn apply_entries(&mut self, writer: Id, rows: &[FieldRow]) -> Result<()> {
         let (mut last, mut of) = (None, None);
         for row in rows {
+            self.note_undecided(row.transaction)?;
             let run = self.names.run(&mut *self.db, &row.run)?;
             if of != Some(run) {
                 self.act(run, row.user.into())?;
@@ -161,7 +162,7 @@ impl Index {
             return true;
         }
         let decision = self.decisions.get(&id);
-        decision.is_some_and(|d| (d.visible)(kinds::FIELDS, writer, row.sequence).is_some())
+        decision.is_some_and(|decision| decision.visible(kinds::FIELDS, writer, row.sequence).is_some())
     }
 
     /// Notes that a place must be asked for. What was `removed` from is kept for fields that are read

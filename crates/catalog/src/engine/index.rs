@@ -25,9 +25,9 @@ use std::hash::{BuildHasher, RandomState};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::feed::TransactionState;
 
 use super::names::Names;
-use super::order::Decision;
 use super::summary::Sums;
 use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
@@ -52,7 +52,7 @@ pub struct Index {
     pub(super) doing: Doing,
     pub(super) names: Names,
     pub(super) sums: Sums,
-    pub(super) decisions: HashMap<Id, Decision>,
+    pub(super) decisions: HashMap<Id, TransactionState>,
     pub(super) dirty: super::declare::Dirty,
     pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,
@@ -160,9 +160,18 @@ impl Index {
 
     /// How far each log is applied; nothing where the tables are contested and all must be applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
+        self.marks_of(
+            "SELECT writer, sequence FROM log WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')",
+        )
+    }
+
+    /// How far each log was applied, also where the tables are contested.
+    pub fn applied(&mut self) -> Result<HashMap<Id, u64>> {
+        self.marks_of("SELECT writer, sequence FROM log")
+    }
+
+    fn marks_of(&mut self, sql: &str) -> Result<HashMap<Id, u64>> {
         let mut found = HashMap::new();
-        let sql = "SELECT writer, sequence FROM log \
-                   WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')";
         self.db.query(sql, &[], &mut |row| {
             found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
             Ok(Flow::More)
@@ -283,6 +292,17 @@ impl Index {
         self.owners.forget_all();
         self.names.refresh(&mut *self.db)?;
         self.begin_owners(true)
+    }
+
+    /// A number that each transaction which applies something increases by one.
+    pub fn generation(&mut self) -> Result<u64> {
+        let mut found = 0;
+        let sql = "SELECT value FROM meta WHERE name = 'generation'";
+        self.db.query(sql, &[], &mut |row| {
+            found = row[0].text()?.parse().unwrap_or(0);
+            Ok(Flow::Stop)
+        })?;
+        Ok(found)
     }
 
     /// Attributes that were inserted since `begin_apply`.

@@ -40,12 +40,15 @@ use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
+
+/// How long a write transaction may wait for other processes: not at all, or for as long as the database's
+/// [patience](Database::set_patience); then it is an error of which [`is_busy`] says so.
+pub use fieldstone_journal::view::Wait;
 
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
-pub use order::{CommitRef, Decided, Decision, Visible};
+pub use order::Decided;
 pub use owners::OwnerOf;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
@@ -152,16 +155,6 @@ pub enum Probe {
         /// Greatest text; `None`: no end.
         to: Option<String>,
     },
-}
-
-/// How long a write transaction may wait for other processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Not at all.
-    No,
-    /// Until the other is done, but no longer than the database's [patience](Database::set_patience);
-    /// then it is an error of which [`is_busy`] says so.
-    Yes,
 }
 
 /// Source of an error that another process is to blame for, which has the engine or a lock of it.
@@ -363,6 +356,3 @@ pub trait Tables {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }
 }
-
-/// Order of a commit among all: its stamp (its decision's, where it was prepared), then the writer.
-pub type Order = (u64, Id);

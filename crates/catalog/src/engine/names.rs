@@ -321,6 +321,11 @@ impl Names {
         Ok(txn)
     }
 
+    /// A transaction that something is known of.
+    pub fn known_txn(&self, transaction: Id) -> Option<&Txn> {
+        self.txns.get(&transaction)
+    }
+
     pub fn set_txn(&mut self, db: &mut dyn Database, transaction: Id, txn: Txn) -> Result<()> {
         let cells = [
             Cell::Int(txn.number),

@@ -1,12 +1,9 @@
 //! Who came before whom. Everything that a commit says has a place in one order of all writers, so that
 //! what holds in the end does not depend on the order in which logs were read.
 
-use std::sync::Arc;
-
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
+use fieldstone_journal::snapshot::Order;
 
-use super::Order;
 use super::owners::User;
 
 /// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
@@ -66,83 +63,6 @@ impl Source {
             call,
             row,
         }
-    }
-}
-
-/// A commit to apply.
-#[derive(Debug, Clone, Copy)]
-pub struct CommitRef<'a> {
-    /// The log.
-    pub writer: Id,
-    /// The user who owns the log.
-    pub user: u32,
-    /// Its number in the log.
-    pub sequence: u64,
-    /// Its stamp.
-    pub stamp: u64,
-    /// The transaction it is prepared under.
-    pub transaction: Option<Id>,
-    /// What it carries.
-    pub side: &'a [SideRecord],
-}
-
-/// For content of some kinds (bits) of a commit (writer, sequence): since when it is visible, if it is.
-pub type Visible = Arc<dyn Fn(u32, Id, u64) -> Option<Order> + Send + Sync>;
-
-/// What is decided about a transaction now.
-#[derive(Clone)]
-pub struct Decision {
-    /// The transaction.
-    pub transaction: Id,
-    /// Whether it is not aborted.
-    pub committed: bool,
-    /// Whether it has ended.
-    pub closed: bool,
-    /// The kinds that are visible, as bits.
-    pub kinds: u32,
-    /// The place of the decision in force.
-    pub order: Order,
-    /// What is visible. With no bits: whether a commit is covered.
-    pub visible: Visible,
-    /// Whether what a commit (writer, sequence) holds may become visible later, or be seen by those who name
-    /// the transaction.
-    pub open: Arc<dyn Fn(Id, u64) -> bool + Send + Sync>,
-    /// Bytes that differ between any two states of decisions on the transaction.
-    pub print: Vec<u8>,
-}
-
-impl std::fmt::Debug for Decision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Decision { transaction, committed, closed, kinds, order, .. } = self;
-        write!(f, "Decision({transaction} {committed} {closed} {kinds:#x} {order:?})")
-    }
-}
-
-impl Decision {
-    /// The decision on a transaction that logs of one user alone have joined.
-    pub fn of_one_user(
-        transaction: Id,
-        (committed, closed, kinds): (bool, bool, u32),
-        order: Order,
-        visible: Visible,
-    ) -> Decision {
-        let covered = visible.clone();
-        let open = move |writer, sequence| committed && (!closed || covered(0, writer, sequence).is_some());
-        let mut print = order.0.to_le_bytes().to_vec();
-        print.extend(order.1.0);
-        print.extend(kinds.to_le_bytes());
-        print.extend([u8::from(committed), u8::from(closed)]);
-        Decision { transaction, committed, closed, kinds, order, visible, open: Arc::new(open), print }
-    }
-
-    /// Whether all of it is visible, for good unless a later decision switches something off.
-    pub(super) fn whole(&self) -> bool {
-        self.committed && self.closed && self.kinds == u32::MAX
-    }
-
-    /// Whether what a commit holds may become visible later, or be seen by those who name the transaction.
-    pub(super) fn open_for(&self, writer: Id, sequence: u64) -> bool {
-        (self.open)(writer, sequence)
     }
 }
 

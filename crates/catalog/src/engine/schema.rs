@@ -34,7 +34,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "3";
+pub const LAYOUT: &str = "4";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[

@@ -1,11 +1,10 @@
 //! Random histories of several writers, and what must hold after them, said in the plainest way.
+#![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fieldstone_catalog::engine::{
-    CommitRef, Database, Decision, Index, NO_STEP, NO_VARIABLE, RunSelect, Tables, Wait, stored,
-};
+use fieldstone_catalog::engine::{Database, Index, NO_STEP, NO_VARIABLE, RunSelect, Tables, Wait, stored};
 use fieldstone_catalog::engine::{Flow, Probe};
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
@@ -13,7 +12,8 @@ use fieldstone_format::catalog::{
     Annotate, AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, StepDecl,
     TagDecl, Values, VariableDecl, VariableName,
 };
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{Decision, SideRecord};
+use fieldstone_journal::feed::{self, TransactionState};
 
 #[path = "fields.rs"]
 mod fields;
@@ -139,7 +139,7 @@ fn attributes(dice: &mut Dice) -> AttributeBatch {
     }
 }
 
-fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
+pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
     match dice.roll(16) {
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),
@@ -290,17 +290,16 @@ impl History {
         }
     }
 
-    fn decision(&self, transaction: Id, known: usize) -> Option<Decision> {
-        let turns: Vec<Turn> = self.turns[&transaction][..known].to_vec();
-        let last = turns.last()?.clone();
-        let shown = turns.clone();
-        let closed = turns.iter().any(|turn| turn.kinds.is_none_or(|kinds| kinds == u32::MAX));
-        Some(Decision::of_one_user(
+    fn state(&self, transaction: Id, known: usize) -> Option<TransactionState> {
+        let decision = |turn: &Turn| Decision {
             transaction,
-            (last.kinds.is_some(), closed, last.kinds.unwrap_or(0)),
-            last.order,
-            Arc::new(move |bits, writer, sequence| visible(&shown, bits, writer, sequence)),
-        ))
+            committed: turn.kinds.is_some(),
+            kinds: turn.kinds.unwrap_or(0),
+            covers: turn.covers.iter().map(|(writer, upto)| (*writer, *upto)).collect(),
+        };
+        let turns = &self.turns[&transaction][..known];
+        let decisions: Vec<_> = turns.iter().map(|turn| (turn.order, decision(turn))).collect();
+        (known > 0).then(|| TransactionState::of_one_user(transaction, &decisions))
     }
 
     /// Applies everything in a random order of logs, in random portions, some of it again and again.
@@ -328,14 +327,14 @@ impl History {
                 let all = self.turns[id].len();
                 *known = if last { all } else { (*known + dice.roll(2) as usize).min(all) };
             }
-            let decisions: Vec<Decision> =
-                known.iter().filter_map(|(id, known)| self.decision(*id, *known)).collect();
-            let mut decided = index.apply_decisions(decisions.clone()).unwrap();
+            let states: Vec<TransactionState> =
+                known.iter().filter_map(|(id, known)| self.state(*id, *known)).collect();
+            let mut decided = index.apply_decisions(&states).unwrap();
             let mut from = at.clone();
             at = upto;
             if decided.rebuild {
                 index.clear().unwrap();
-                decided = index.apply_decisions(decisions.clone()).unwrap();
+                decided = index.apply_decisions(&states).unwrap();
                 assert!(!decided.rebuild);
                 from = vec![0; self.logs.len()];
             } else if dice.one_in(2) {
@@ -359,7 +358,7 @@ impl History {
                 rounds += 1;
                 assert!(rounds < 3, "tables that are contested again and again");
                 index.clear_contested().unwrap();
-                assert!(!index.apply_decisions(decisions.clone()).unwrap().rebuild);
+                assert!(!index.apply_decisions(&states).unwrap().rebuild);
                 self.apply_logs(index, dice, &vec![0; self.logs.len()], &at);
                 fields::recheck(index, &standing, dice);
             }
@@ -378,13 +377,14 @@ impl History {
             index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
             for commit in &self.logs[i][from[i]..to[i]] {
                 let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
-                let commit = CommitRef {
+                let commit = feed::Commit {
                     writer: *writer,
-                    user: *user,
+                    owner: *user,
                     sequence: *sequence,
                     stamp: *stamp,
+                    time: 0,
                     transaction: *transaction,
-                    side,
+                    side: side.clone(),
                 };
                 index.apply_commit(&commit).unwrap();
                 if dice.one_in(2) {

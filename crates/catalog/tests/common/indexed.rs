@@ -1,7 +1,8 @@
 //! A [`World`] in an engine: its records applied as one commit, its fields as entries.
 
-use fieldstone_catalog::engine::{CommitRef, Database, FieldRow, Index, Wait};
+use fieldstone_catalog::engine::{Database, FieldRow, Index, Wait};
 use fieldstone_format::Id;
+use fieldstone_journal::feed::Commit;
 
 use super::world::{WRITER, World};
 
@@ -10,7 +11,7 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     let side: Vec<_> = world.seal().iter().map(|record| record.encode()).collect();
     let mut index = Index::open(db, store).unwrap();
     assert!(index.begin_apply(Wait::Yes).unwrap());
-    let commit = CommitRef { writer: WRITER, user: 0, sequence: 1, stamp: 1, transaction: None, side: &side };
+    let commit = Commit { writer: WRITER, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, side };
     index.apply_commit(&commit).unwrap();
     let field = |held: &super::world::Held| FieldRow {
         user: 0,

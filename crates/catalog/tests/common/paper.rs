@@ -1,7 +1,7 @@
 //! The volume of the EMPRESS paper: chunks that tile a volume, ten variables, three steps, ten tags of
 //! which an attribute stands on a share of the chunks; and the queries that are asked of it.
 
-use fieldstone_catalog::engine::{CommitRef, Database, Index, Wait};
+use fieldstone_catalog::engine::{Database, Index, Wait};
 use fieldstone_catalog::query::{Dim, Expr, NameTest, Query, Range, Relation, Term};
 use fieldstone_core::value::{Test, Value, ValueType};
 use fieldstone_format::Id;
@@ -9,6 +9,7 @@ use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, Record, RunDecl, RunName, StepDecl, TagDecl, Values, VariableDecl,
     VariableName,
 };
+use fieldstone_journal::feed::Commit;
 
 use super::rng::Rng;
 
@@ -202,7 +203,7 @@ impl Paper {
         let mut index = Index::open(db, store).unwrap();
         assert!(index.begin_apply(Wait::Yes).unwrap());
         let writer = Id([9; 16]);
-        let commit = CommitRef { writer, user: 0, sequence: 1, stamp: 1, transaction: None, side: &side };
+        let commit = Commit { writer, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, side };
         index.apply_commit(&commit).unwrap();
         index.set_watermark(writer, 1).unwrap();
         index.end_apply().unwrap();

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 
 /// What [`uncovered`] found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uncovered {
     /// Disjoint boxes that no given box covers, sorted by their start.
     pub boxes: Vec<IndexBox>,

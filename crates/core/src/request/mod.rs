@@ -11,7 +11,11 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
-//! Invariant: `parse(print(request))` is the request, whatever characters its values hold.
+//! A program may bind a request to others ([`Request::within`]): it selects then what all of them select,
+//! in its own order. This is how a store that shows only a part asks the one beneath it.
+//!
+//! Invariant: `parse(print(request))` is the request, whatever characters its values hold, but for what it
+//! is bound to, which is no part of its text.
 
 mod parser;
 
@@ -59,6 +63,7 @@ impl Values {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Request {
     pairs: Vec<(String, Values)>,
+    bounds: Vec<Request>,
 }
 
 impl Request {
@@ -125,9 +130,33 @@ impl Request {
         self.pairs.iter().find(|(k, _)| k == keyword).map(|(_, v)| v)
     }
 
-    /// Whether it names nothing.
+    /// The same request, of what `bound` selects alone. What the bound lists is neither in the order of the
+    /// answer nor among what may be missing from it.
+    ///
+    /// ```
+    /// use fieldstone_core::request::Request;
+    /// use fieldstone_core::schema::Schema;
+    /// let schema = Schema::parse("[run [variable [step]]]")?;
+    /// let request = Request::parse("step=6/0")?.within(Request::parse("variable=t")?);
+    /// let selection = schema.select(&request)?;
+    /// assert!(selection.takes(&schema.resolve(&[("run", "a"), ("variable", "t"), ("step", "0")])?));
+    /// assert!(!selection.takes(&schema.resolve(&[("run", "a"), ("variable", "u"), ("step", "0")])?));
+    /// assert_eq!(selection.count_listed(), Some(2), "two steps");
+    /// # Ok::<(), fieldstone_core::Error>(())
+    /// ```
+    pub fn within(mut self, bound: Request) -> Request {
+        self.bounds.push(bound);
+        self
+    }
+
+    /// What it is bound to, beside its own keywords.
+    pub fn bounds(&self) -> &[Request] {
+        &self.bounds
+    }
+
+    /// Whether it names nothing, and so selects everything.
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.pairs.is_empty() && self.bounds.iter().all(Request::is_empty)
     }
 
     /// Keywords and values, in the order given.

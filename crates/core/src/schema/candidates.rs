@@ -87,7 +87,7 @@ impl Keys {
                 condition.is_none() && self.selection.listed[*which].is_of(*kind)
             }
         };
-        if self.templates.len() == 1 && slots().all(plain) {
+        if self.templates.len() == 1 && slots().all(plain) && !self.selection.is_bound() {
             return self.selection.count_listed().unwrap_or(u64::MAX);
         }
         let whole = Keys {
@@ -154,6 +154,9 @@ impl Iterator for Keys {
             let Some(key) = self.make(template, positions) else {
                 continue;
             };
+            if self.selection.is_bound() && !self.selection.takes(&key) {
+                continue;
+            }
             if self.templates.len() > 1 {
                 if self.given.contains(&key) {
                     continue;

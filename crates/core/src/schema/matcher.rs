@@ -119,14 +119,31 @@ pub enum Constraint {
     Any,
     /// One of these values.
     OneOf(Arc<OneOf>),
+    /// One value of each of these lists.
+    AllOf(Vec<Arc<OneOf>>),
 }
 
 impl Constraint {
     /// Whether a value satisfies the constraint.
     pub fn matches(&self, value: &KeyValue) -> bool {
+        self.lists().iter().all(|list| list.position(value).is_some())
+    }
+
+    /// The lists that a value must all be in.
+    pub fn lists(&self) -> &[Arc<OneOf>] {
         match self {
-            Constraint::Any => true,
-            Constraint::OneOf(list) => list.position(value).is_some(),
+            Constraint::Any => &[],
+            Constraint::OneOf(list) => std::slice::from_ref(list),
+            Constraint::AllOf(lists) => lists,
+        }
+    }
+
+    /// What satisfies both. The lists stay apart: a range of a billion values is never made.
+    fn and(self, other: Constraint) -> Constraint {
+        match (self, other) {
+            (Constraint::Any, other) => other,
+            (own, Constraint::Any) => own,
+            (own, other) => Constraint::AllOf([own.lists(), other.lists()].concat()),
         }
     }
 }
@@ -142,6 +159,14 @@ pub struct ShapeMatcher {
 }
 
 impl ShapeMatcher {
+    /// Lets only those keys match that another request's constraints on the same shape let, too.
+    pub(super) fn narrow(&mut self, other: ShapeMatcher) {
+        for (own, other) in self.constraints.iter_mut().flatten().zip(other.constraints.into_iter().flatten())
+        {
+            *own = std::mem::replace(own, Constraint::Any).and(other);
+        }
+    }
+
     /// Whether the values of one level satisfy the request.
     pub fn matches_level(&self, level: usize, values: &[KeyValue]) -> bool {
         self.constraints.get(level).is_some_and(|constraints| {

@@ -142,13 +142,18 @@ impl Schema {
     /// What a request selects, for reading: all rules are considered. Days relative to today are
     /// refused; see [`Schema::select_at`].
     pub fn select(&self, request: &Request) -> Result<Selection> {
-        Selection::new(self.clone(), &self.0.plain(request, None)?)
+        self.selection(request, None)
     }
 
     /// As [`Schema::select`], with today's date (UTC) for relative ones: `now` is nanoseconds since
     /// 1970-01-01, as a [`Clock`](crate::env::Clock) tells it.
     pub fn select_at(&self, request: &Request, now: i64) -> Result<Selection> {
-        Selection::new(self.clone(), &self.0.plain(request, Some(now))?)
+        self.selection(request, Some(now))
+    }
+
+    fn selection(&self, request: &Request, now: Option<i64>) -> Result<Selection> {
+        let own = Selection::new(self.clone(), &self.0.plain(request, now)?)?;
+        request.bounds().iter().try_fold(own, |own, bound| Ok(own.within(self.selection(bound, now)?)))
     }
 }
 

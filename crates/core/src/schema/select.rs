@@ -26,6 +26,8 @@ pub struct Selection {
     pub(super) listed: Arc<[Listed]>,
     /// Keywords given as `*`.
     pub(super) any: Arc<[String]>,
+    /// What the request is bound to: keys match these, too.
+    bounds: Vec<Selection>,
 }
 
 /// A keyword with concrete values.
@@ -145,12 +147,37 @@ impl Selection {
         let order = schema.keywords();
         let rank = |l: &Listed| order.iter().position(|k| *k == l.keyword).unwrap_or(order.len());
         listed.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.keyword.cmp(&b.keyword)));
-        Ok(Selection { schema, listed: listed.into(), any: any.into() })
+        Ok(Selection { schema, listed: listed.into(), any: any.into(), bounds: Vec::new() })
+    }
+
+    /// What both select; order, positions and what may be missing stay this one's.
+    pub fn within(mut self, bound: Selection) -> Selection {
+        self.bounds.push(bound);
+        self
     }
 
     /// Whether everything is selected.
     pub fn is_unconstrained(&self) -> bool {
+        self.lists_nothing() && self.bounds.iter().all(Selection::is_unconstrained)
+    }
+
+    /// Whether no keyword is given values, so that no field can be missing.
+    pub fn lists_nothing(&self) -> bool {
         self.listed.is_empty()
+    }
+
+    /// Whether it is bound by anything but its own keywords.
+    pub(super) fn is_bound(&self) -> bool {
+        !self.bounds.iter().all(Selection::is_unconstrained)
+    }
+
+    /// Whether a key is selected. Many keys are compared faster by the constraints for their shape.
+    pub fn takes(&self, key: &FieldKey) -> bool {
+        let names = [0, 1, 2].map(|level| &key.levels[level].names);
+        let matches = |matcher: ShapeMatcher| {
+            key.levels.iter().enumerate().all(|(level, own)| matcher.matches_level(level, &own.values))
+        };
+        self.for_shape(names).is_some_and(matches)
     }
 
     /// Keywords given with values, in the schema's order (further keywords after it, by name), with
@@ -203,9 +230,9 @@ impl Selection {
             let own = deepest.is_some();
             for (level, i, kind) in parts(&rules, &listed.keyword) {
                 let part = listed.reading(kind);
-                let both = match &constraints[level][i] {
-                    Constraint::OneOf(old) => Arc::new(old.within(&part)),
-                    Constraint::Any => part,
+                let both = match constraints[level][i].lists() {
+                    [old, ..] => Arc::new(old.within(&part)),
+                    [] => part,
                 };
                 constraints[level][i] = Constraint::OneOf(both.clone());
                 if !own {
@@ -217,7 +244,11 @@ impl Selection {
                 return None;
             }
         }
-        Some(ShapeMatcher { constraints, listed: places })
+        let mut matcher = ShapeMatcher { constraints, listed: places };
+        for bound in &self.bounds {
+            matcher.narrow(bound.for_shape(names)?);
+        }
+        Some(matcher)
     }
 
     /// The types that a place of a key may have; `None` where the rule drops the caller's value.

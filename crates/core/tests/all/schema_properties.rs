@@ -243,6 +243,38 @@ proptest! {
         }
     }
 
+    /// A request that is bound to others selects what each of them selects, in its own order.
+    #[test]
+    fn a_bound_request_selects_what_all_select(
+        own in list_of(texts(["0", "1", "2", "3"]), "1"),
+        other in list_of(texts(["0", "1", "2", "3"]), "1"),
+        d in list_of(texts(DAYS), "1"),
+        s in list_of(texts(STEPS), "30m"),
+    ) {
+        let schema = Schema::parse(WORLD).unwrap();
+        let parse = |text: String| Request::parse(&text).unwrap();
+        let requests = [
+            parse(format!("n={},d=20240228/20240229/20240302,s=0/1", own.0)),
+            parse(format!("n={},d={}", other.0, d.0)),
+            parse(format!("s={}", s.0)),
+        ];
+        let [first, second, third] = &requests;
+        let bound = first.clone().within(second.clone().within(third.clone()));
+        let flat = first.clone().within(second.clone()).within(third.clone());
+        let each = requests.each_ref().map(|request| schema.select(request).unwrap());
+        for bound in [bound, flat] {
+            let both = schema.select(&bound).unwrap();
+            let expected: Vec<_> = each[0].expand().unwrap().filter(|key| each.iter().all(|s| s.takes(key))).collect();
+            prop_assert_eq!(both.expand().unwrap().count_keys(), expected.len() as u64);
+            prop_assert_eq!(both.count_listed(), each[0].count_listed());
+            let found: Vec<_> = both.expand().unwrap().collect();
+            prop_assert_eq!(&found, &expected);
+            for key in each[0].expand().unwrap() {
+                prop_assert_eq!(both.takes(&key), expected.contains(&key));
+            }
+        }
+    }
+
     #[test]
     fn a_count_of_keys_is_how_many_come(n in list_of(texts(["0", "1", "2", "3"]), "1")) {
         let schema = Schema::parse(WORLD).unwrap();

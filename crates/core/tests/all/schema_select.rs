@@ -228,6 +228,27 @@ fn a_shape_that_lacks_a_listed_keyword_has_no_match() {
 }
 
 #[test]
+fn a_bound_is_no_part_of_a_request() {
+    let schema = Schema::builtin("simulation").unwrap();
+    let parse = |text: &str| Request::parse(text).unwrap();
+    let everything = schema.select(&Request::new().within(parse("run=a,step=0/to/90000000"))).unwrap();
+    assert!(!everything.is_unconstrained() && everything.lists_nothing());
+    assert!(everything.takes(&key(&schema, "run=a,variable=t,step=89999999")));
+    assert!(!everything.takes(&key(&schema, "run=b,variable=t,step=6")));
+    assert!(!everything.takes(&key(&schema, "run=a,variable=t")), "it has no step");
+    let wide = parse("step=6/to/90000000/by/6").within(parse("step=4/to/90000000/by/4"));
+    let wide = schema.select(&wide).unwrap();
+    assert!(wide.takes(&key(&schema, "run=a,variable=t,step=60000000")));
+    assert!(!wide.takes(&key(&schema, "run=a,variable=t,step=6")));
+    // What binds to nothing does not bind; what is printed is what was asked.
+    let unbound = Request::new().within(parse("step=*"));
+    assert!(schema.select(&unbound).unwrap().is_unconstrained());
+    let bound = parse("run=a").within(parse("step=6"));
+    assert_eq!((bound.to_string().as_str(), bound.is_empty()), ("run=a", false));
+    assert!(schema.select(&parse("run=a").within(parse("step=noon"))).is_err());
+}
+
+#[test]
 fn all_rules_are_read_each_with_its_types() {
     let schema = Schema::parse("[k=a [b [s: Integer]]] [k=!a [b [s: Step]]] [k [b, c [s]]]").unwrap();
     assert!(rank(&schema, "s=6/60m", "k=a,b=1,s=6").is_some());

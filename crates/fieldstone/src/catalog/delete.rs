@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use fieldstone_catalog::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
 use fieldstone_catalog::query;
-use fieldstone_core::request::{Request, Values};
+use fieldstone_catalog::view::roles;
+use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
@@ -49,7 +50,7 @@ impl Inner {
         session: Option<Id>,
     ) -> Result<DeleteReport> {
         if doit {
-            self.store.archive_side(Vec::new(), session)?;
+            self.store.journal().check_writable()?;
         }
         if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
             return Err(Error::invalid("no field belongs to a tag or an attribute")
@@ -59,7 +60,7 @@ impl Inner {
         self.only_own(&mut plan, matches!(what, Deletion::Attributes(_)))?;
         if fields {
             for pairs in &plan.fields {
-                let request = request_of(pairs);
+                let request = roles::request_of(pairs);
                 plan.report.fields += match doit {
                     true => self.store.remove(&request, &RemoveOptions { transaction: session })?,
                     false => self.count_fields(&request, session)?,
@@ -133,7 +134,7 @@ impl Inner {
                     plan.runs.push((run.decl.run.clone(), run.first));
                     let run = run.decl.run;
                     plan.report.runs += 1;
-                    plan.fields.push(self.key_of(&run, None, None)?);
+                    plan.fields.push(roles::key_of(&self.schema, &run, None, None)?);
                     if let Some(row) = super::declare::run_row(tables, &run)? {
                         plan.report.steps += tables.steps(row.id, all.clone())?.len() as u64;
                         plan.report.variables += tables.variables(row.id)?.len() as u64;
@@ -146,7 +147,7 @@ impl Inner {
             Deletion::Steps(query) => {
                 for step in query::steps(tables, query)? {
                     plan.report.steps += 1;
-                    plan.fields.push(self.key_of(&step.run, None, Some(step.step))?);
+                    plan.fields.push(roles::key_of(&self.schema, &step.run, None, Some(step.step))?);
                     if let Some(row) = super::declare::run_row(tables, &step.run)? {
                         plan.note_run(&step.run, row.first);
                         for span in tables.spans_of_run(row.id)? {
@@ -161,7 +162,7 @@ impl Inner {
                 for variable in query::variables(tables, query)? {
                     let name = variable.decl.variable;
                     plan.report.variables += 1;
-                    plan.fields.push(self.key_of(&variable.run, Some(&name.name), None)?);
+                    plan.fields.push(roles::key_of(&self.schema, &variable.run, Some(&name.name), None)?);
                     if let Some(row) = super::declare::run_row(tables, &variable.run)? {
                         plan.note_run(&variable.run, row.first);
                         let known = tables.variables(row.id)?;
@@ -256,13 +257,4 @@ fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
             .with_hint("flush first, or delete it outside of the transaction"));
     }
     Ok(AttributeId { sequence: 0, ..id })
-}
-
-/// The request for all fields with these values.
-pub fn request_of(pairs: &[(String, String)]) -> Request {
-    let mut request = Request::new();
-    for (keyword, value) in pairs {
-        request.set(keyword.as_str(), Values::list([value.as_str()]));
-    }
-    request
 }

@@ -12,12 +12,13 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use fieldstone_catalog::engine::{CommitRef, Index, is_busy};
+use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_store::api::{Feed, SideRecord};
+use fieldstone_journal::follow::{Followed, covers, is_ahead};
+use fieldstone_store::api::{Commit, Feed, SideRecord};
 
 use super::inner::Inner;
 use super::lend::{Engine, Patience};
@@ -42,7 +43,7 @@ pub const OWN: u64 = 1;
 pub const OWN_TRANSACTION: u64 = 2;
 
 /// What this handle has not flushed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Own {
     user: u32,
     all: Vec<SideRecord>,
@@ -50,126 +51,187 @@ struct Own {
 }
 
 impl Own {
+    fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.transaction.is_empty()
+    }
+
+    /// Whether these are the very records of another look, and perhaps more: none of those was flushed.
+    fn begins_with(&self, other: &Own) -> bool {
+        let begins = |more: &[SideRecord], few: &[SideRecord]| {
+            let same = |(a, b): (&SideRecord, &SideRecord)| Arc::ptr_eq(&a.bytes, &b.bytes);
+            more.len() >= few.len() && more.iter().zip(few).all(same)
+        };
+        begins(&self.all, &other.all) && begins(&self.transaction, &other.transaction)
+    }
+
     /// As commits of the log that nobody has.
-    fn commits(&self) -> Vec<CommitRef<'_>> {
-        let sides = [(OWN, &self.all[..]), (OWN_TRANSACTION, &self.transaction[..])];
-        let commit = |(sequence, side)| CommitRef {
+    fn commits(&self) -> Vec<Commit> {
+        let sides = [(OWN, &self.all), (OWN_TRANSACTION, &self.transaction)];
+        let commit = |(sequence, side): (u64, &Vec<SideRecord>)| Commit {
             writer: Id::NONE,
-            user: self.user,
+            owner: self.user,
             sequence,
             stamp: u64::MAX,
+            time: 0,
             transaction: None,
-            side,
+            side: side.clone(),
         };
         sides.into_iter().filter(|(_, side)| !side.is_empty()).map(commit).collect()
     }
 }
 
-/// Whether the marks of an engine reach all heads of the logs.
-pub fn covers(marks: &HashMap<Id, u64>, heads: &[(Id, u64)]) -> bool {
-    heads.iter().all(|(writer, head)| marks.get(writer).is_some_and(|mark| mark >= head))
+/// What a read sees.
+#[derive(Clone)]
+pub struct Moment {
+    feed: Feed,
+    /// The logs, each with its last commit.
+    pub heads: Vec<(Id, u64)>,
+    own: Own,
+    /// Whether nobody can give a newer feed.
+    newest: bool,
+}
+
+impl Moment {
+    fn of(feed: Feed, own: Own) -> Moment {
+        Moment { heads: feed.heads(), feed, own, newest: false }
+    }
+
+    /// Whether this handle has something that is not flushed.
+    pub fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
 }
 
 impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        let (feed, own) = self.moment(view)?;
-        let place = self.place_for(&feed.heads())?;
-        self.with_engine(&place, &mut |engine| self.look_at(engine, view, &feed, &own, read))
+        self.look_from(self.moment(view)?, view, read)
+    }
+
+    /// As [`look`](Inner::look) at a moment that was taken before.
+    pub fn look_from<T>(
+        &self,
+        moment: Moment,
+        view: View,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<T> {
+        self.at_a_moment(moment, view, &mut |moment| {
+            let place = self.place_for(&moment.heads)?;
+            self.with_engine(&place, &mut |engine| self.look_at(engine, view, moment, read))
+        })
     }
 
     /// As [`look`](Inner::look) at what all may see, but on the shared engine alone, which others may read
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
-    pub fn look_shared<T>(&self, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        let (feed, own) = self.moment(View::Synced)?;
-        let place = self.place_for(&feed.heads())?;
-        self.with(&place, Patience::Full, &mut |engine| self.look_at(engine, View::Synced, &feed, &own, read))
+    pub fn look_shared<T>(&self, moment: Moment, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+        self.at_a_moment(moment, View::Synced, &mut |moment| {
+            let place = self.place_for(&moment.heads)?;
+            let work = &mut |engine: &mut Engine| self.look_at(engine, View::Synced, moment, read);
+            self.with(&place, Patience::Full, work)
+        })
+    }
+
+    /// Does something with what the logs hold at a moment; of a later one where it gives nothing, because the
+    /// engine has applied more than that.
+    fn at_a_moment<T>(
+        &self,
+        mut moment: Moment,
+        view: View,
+        work: &mut dyn FnMut(&Moment) -> Result<Option<T>>,
+    ) -> Result<T> {
+        for _ in 0..ROUNDS {
+            if let Some(value) = work(&moment)? {
+                return Ok(value);
+            }
+            let (_, newest) = self.newer(&moment.feed)?;
+            moment = Moment { newest, ..self.moment(view)? };
+        }
+        Err(remade())
     }
 
     fn look_at<T>(
         &self,
         engine: &mut Engine,
         view: View,
-        feed: &Feed,
-        own: &Own,
+        moment: &Moment,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let heads = feed.heads();
+        let Moment { feed, heads, own, newest } = moment;
         let index = engine.index()?;
         if view == View::AsIs {
-            return reading(index, read);
+            return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
-            self.follow(index, feed, patience)?;
+            if self.follow(index, feed, *newest, patience)? == Followed::Behind {
+                return Ok(None);
+            }
             let laid_over = match view {
-                View::All(session) => {
-                    super::owners::set(self, index, feed, true);
-                    self.insist(index, patience, &mut |index| index.overlay(session, &own.commits()))?
-                }
+                View::All(session) => self.lay_over(index, feed, session, &own.commits(), patience)?,
                 _ => false,
             };
-            if let View::All(Some(transaction)) = view
-                && let Err(error) = super::follow::lay_fields(self, index, feed, transaction)
-            {
-                index.abort()?;
-                return Err(error);
-            }
             if !laid_over {
                 index.begin_read()?;
             }
             // Somebody may have begun to make the engine anew since we followed.
             let marks = index.watermarks();
-            if marks.as_ref().is_ok_and(|marks| !covers(marks, &heads)) {
+            if marks.as_ref().is_ok_and(|marks| !covers(marks, heads)) {
                 index.end_read()?;
                 continue;
             }
+            // Or applied what this handle had not flushed when the moment was taken: it is not shown twice.
+            if laid_over && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
+                index.end_read()?;
+                return Ok(None);
+            }
             let outcome = marks.and_then(|_| read(index));
             let ended = index.end_read();
-            return outcome.and_then(|value| ended.map(|()| value));
+            return outcome.and_then(|value| ended.map(|()| Some(value)));
         }
-        Err(Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again"))
+        Err(remade())
     }
 
-    /// What the logs hold and what this handle has not flushed, of one moment.
-    fn moment(&self, view: View) -> Result<(Feed, Own)> {
-        let mut feed = self.store.feed()?;
-        let View::All(session) = view else { return Ok((feed, Own::default())) };
+    /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
+    pub fn moment(&self, view: View) -> Result<Moment> {
+        let View::All(session) = view else { return Ok(Moment::of(self.store.feed()?, Own::default())) };
         for _ in 0..ROUNDS {
-            let user = self.user();
-            let mut own = Own { user, all: self.store.pending_side(None)?, transaction: Vec::new() };
-            if session.is_some() {
-                own.transaction = self.store.pending_side(session)?;
+            let own = self.own(session)?;
+            let feed = self.store.feed()?;
+            // What another thread has flushed meanwhile must not be seen twice.
+            if own.is_empty() || self.own(session)?.begins_with(&own) {
+                return Ok(Moment::of(feed, own));
             }
-            if own.all.is_empty() && own.transaction.is_empty() {
-                return Ok((feed, own));
-            }
-            // What another thread flushes now must not be seen twice.
-            let later = self.store.feed()?;
-            if later.heads() == feed.heads() {
-                return Ok((feed, own));
-            }
-            feed = later;
         }
-        Ok((feed, Own::default()))
+        Ok(Moment::of(self.store.feed()?, Own::default()))
     }
 
-    /// Brings an engine up to a feed; `false` where another process has it and no patience is left for it.
-    pub fn follow(&self, index: &mut Index, feed: &Feed, patience: Patience) -> Result<bool> {
-        super::follow::follow(self, index, feed, patience)
+    /// What this handle has not flushed, outside of transactions and of one.
+    fn own(&self, session: Option<Id>) -> Result<Own> {
+        let transaction = match session {
+            Some(_) => self.store.pending_side(session)?,
+            None => Vec::new(),
+        };
+        Ok(Own { user: self.user(), all: self.store.pending_side(None)?, transaction })
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
     pub fn catch_up(&self) -> Result<bool> {
-        let feed = self.store.feed()?;
-        let heads = feed.heads();
-        let place = self.place_for(&heads)?;
-        let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, Patience::None);
-        match self.with(&place, Patience::None, work) {
-            Err(e) if is_busy(&e) => Ok(false),
-            outcome => outcome,
+        let (mut feed, mut newest) = (self.store.feed()?, false);
+        for _ in 0..ROUNDS {
+            let place = self.place_for(&feed.heads())?;
+            let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, newest, Patience::None);
+            match self.with(&place, Patience::None, work) {
+                Err(e) if is_busy(&e) => return Ok(false),
+                Ok(Followed::Behind) => (feed, newest) = self.newer(&feed)?,
+                outcome => return outcome.map(|followed| followed == Followed::Done),
+            }
         }
+        Ok(false)
     }
+}
+
+fn remade() -> Error {
+    Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again")
 }
 
 /// One read of one state.

@@ -1,296 +1,92 @@
-//! Following the logs: what they hold beyond an engine's marks is applied, decisions first, then each
-//! log's fields and commits.
-//!
-//! Invariants:
-//! * a log's mark moves in the same transaction of the engine that holds the rows up to it;
-//! * a long replay is several transactions: between them others read nothing, because their marks do not
-//!   reach the logs' heads, and any of them may go on with it;
-//! * damaged parts are passed over, the same ones by everybody.
+//! The engine as a view of the store's logs: how long it is waited for, and what it asks of the fields.
 
-use fieldstone_catalog::engine::{Busy, CommitRef, Decision, FieldRow, Flow, Index, Wait};
-use fieldstone_core::{Error, Result};
+use fieldstone_catalog::engine::Index;
+use fieldstone_catalog::view::IndexView;
+use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_store::api::{DecisionState, EntryChange, Feed};
+use fieldstone_journal::feed::{Commit, Feed};
+use fieldstone_journal::follow::{self, Followed, Following, Pace};
+use fieldstone_journal::view::Wait;
+use fieldstone_store::Standing;
 
 use super::RebuildReport;
-use super::engine::covers;
 use super::inner::Inner;
 use super::lend::Patience;
-use super::roles::Place;
 
-/// Bytes of side records that one transaction of the engine holds, about.
-const BYTES: usize = 64 << 20;
-/// Nanoseconds that one transaction lasts, about: others see by the marks that one gets on.
-#[cfg(not(test))]
-const TIME: u64 = 500_000_000;
-/// In tests each commit is a transaction.
-#[cfg(test)]
-const TIME: u64 = 1;
-/// Rows of fields that are given to the engine at once.
-const ROWS: usize = 4096;
-/// Places that are asked about at once.
-const PLACES: usize = 256;
-
-/// Brings an engine up to a feed; `false` where another process has it and no patience is left for it.
-pub fn follow(inner: &Inner, index: &mut Index, feed: &Feed, patience: Patience) -> Result<bool> {
-    let heads = feed.heads();
-    if covers(&index.watermarks()?, &heads) {
-        return Ok(true);
-    }
-    super::owners::set(inner, index, feed, false);
-    let mut report = RebuildReport::default();
-    let followed = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, false);
-    index.forget_owners();
-    followed
-}
-
-/// Makes the tables anew from the first commit on.
-pub fn rebuild(inner: &Inner, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
-    let heads = feed.heads();
-    super::owners::set(inner, index, feed, false);
-    let mut report = RebuildReport { logs: heads.len() as u64, ..RebuildReport::default() };
-    let patience = Patience::Full;
-    let rebuilt = Replay { inner, feed, heads, patience, begun: 0, report: &mut report }.run(index, true);
-    index.forget_owners();
-    rebuilt.map(|_| report)
-}
-
-struct Replay<'a> {
-    inner: &'a Inner,
-    feed: &'a Feed,
-    heads: Vec<(Id, u64)>,
-    patience: Patience,
-    /// When the engine's transaction was begun, by the monotonic clock.
-    begun: u64,
-    report: &'a mut RebuildReport,
-}
-
-impl Replay<'_> {
-    fn run(&mut self, index: &mut Index, anew: bool) -> Result<bool> {
-        if !self.begin(index)? {
-            return Ok(false);
-        }
-        let outcome = self.within(index, anew);
-        if outcome.is_err() {
-            // The first error says more than what giving up may add.
-            let _ = index.abort();
-            return outcome.map(|()| true);
-        }
-        index.end_apply()?;
-        self.report.attributes += index.attributes_applied();
-        Ok(true)
-    }
-
-    fn now(&self) -> u64 {
-        self.inner.store.home().env.clock.monotonic()
-    }
-
-    /// Begins a transaction of the engine.
-    fn begin(&mut self, index: &mut Index) -> Result<bool> {
-        let wait = if self.patience == Patience::None { Wait::No } else { Wait::Yes };
-        let begun = self.inner.insist(index, self.patience, &mut |index| index.begin_apply(wait))?;
-        self.begun = self.now();
-        Ok(begun)
-    }
-
-    fn within(&mut self, index: &mut Index, anew: bool) -> Result<()> {
-        if anew {
-            index.clear()?;
-        }
-        // Others may go on meanwhile, or begin anew: then the marks say where.
-        while !self.go_on_from_marks(index)? {}
-        Ok(())
-    }
-
-    /// Applies what lies beyond the marks; `false` where another process changed the engine in a pause, or
-    /// where an owner turned out to be another than it was when records were applied.
-    fn go_on_from_marks(&mut self, index: &mut Index) -> Result<bool> {
-        if index.contested()? {
-            index.clear_contested()?;
-        }
-        let states = self.feed.decisions();
-        let decisions: Vec<Decision> = states.iter().map(decision).collect();
-        let mut decided = index.apply_decisions(decisions.clone())?;
-        if decided.rebuild {
-            index.clear()?;
-            decided = index.apply_decisions(decisions.clone())?;
-        }
-        for transaction in decided.fields {
-            let state = states.iter().find(|state| state.transaction == transaction);
-            for (writer, _) in state.iter().flat_map(|state| &state.covers) {
-                let entries = self.feed.entries_under(*writer, transaction);
-                self.fields(index, *writer, entries)?;
-            }
-        }
-        let marks = index.watermarks()?;
-        let mut bytes = 0;
-        for (writer, head) in self.heads.clone() {
-            let after = marks.get(&writer).copied().unwrap_or(0);
-            if after >= head {
-                continue;
-            }
-            let entries = self.feed.entries(writer, after);
-            self.fields(index, writer, entries)?;
-            for commit in self.feed.commits(writer, after)? {
-                let commit = commit?;
-                index.apply_commit(&CommitRef {
-                    writer,
-                    user: commit.owner,
-                    sequence: commit.sequence,
-                    stamp: commit.stamp,
-                    transaction: commit.transaction,
-                    side: &commit.side,
-                })?;
-                self.report.commits += 1;
-                bytes += commit.side.iter().map(|record| record.bytes.len()).sum::<usize>();
-                if self.is_long(&mut bytes) {
-                    index.set_watermark(writer, commit.sequence)?;
-                    if !self.pause(index, &decisions)? {
-                        return Ok(false);
-                    }
-                }
-            }
-            index.set_watermark(writer, head)?;
-            if self.is_long(&mut bytes) && !self.pause(index, &decisions)? {
-                return Ok(false);
-            }
-        }
-        self.recheck(index)?;
-        Ok(!index.contested()?)
-    }
-
-    /// Whether a transaction has become long, by the side records applied or by time.
-    fn is_long(&self, bytes: &mut usize) -> bool {
-        let long = *bytes >= BYTES || self.now().saturating_sub(self.begun) >= TIME;
-        if long {
-            *bytes = 0;
-        }
-        long
-    }
-
-    /// Ends one transaction of the engine and begins the next; `false` where another process applied
-    /// something between them.
-    fn pause(&mut self, index: &mut Index, decisions: &[Decision]) -> Result<bool> {
-        // The marks tell others that all up to them is there.
-        self.recheck(index)?;
-        let before = generation(index)?;
-        index.end_apply()?;
-        self.report.attributes += index.attributes_applied();
-        if cfg!(test) {
-            // Others, who look now and then, get their turn.
-            self.inner.store.home().env.clock.sleep(2_000_000);
-        }
-        if !self.begin(index)? {
-            return Err(Error::unavailable("another process has the catalog's engine")
-                .with_hint("try again")
-                .with_source(Busy("it was taken in a pause".into())));
-        }
-        if generation(index)? != before.wrapping_add(1) {
-            return Ok(false);
-        }
-        // What is decided is known per transaction of the engine.
-        index.apply_decisions(decisions.to_vec())?;
-        Ok(true)
-    }
-
-    /// Applies index entries.
-    fn fields(
-        &mut self,
-        index: &mut Index,
-        writer: Id,
-        entries: impl Iterator<Item = Result<EntryChange>>,
-    ) -> Result<()> {
-        self.report.fields += fields(self.inner, index, writer, entries)?;
-        Ok(())
-    }
-
-    /// Asks the store what stands at places where that is in doubt.
-    fn recheck(&mut self, index: &mut Index) -> Result<()> {
-        recheck(self.inner, index, None)
-    }
-}
-
-/// Lays the fields that a transaction has prepared over the tables, within its overlay.
-pub fn lay_fields(inner: &Inner, index: &mut Index, feed: &Feed, transaction: Id) -> Result<()> {
-    let mut laid = 0;
-    for (writer, _) in feed.heads() {
-        laid += fields(inner, index, writer, feed.entries_under(writer, transaction))?;
-    }
-    if laid > 0 {
-        recheck(inner, index, Some(transaction))?;
-        index.overlaid()?;
-    }
-    Ok(())
-}
-
-fn fields(
-    inner: &Inner,
-    index: &mut Index,
-    writer: Id,
-    entries: impl Iterator<Item = Result<EntryChange>>,
-) -> Result<u64> {
-    let (mut rows, mut seen) = (Vec::new(), 0);
-    for entry in entries {
-        let entry = entry?;
-        seen += 1;
-        let Some(place) = inner.place_of(&entry.key) else { continue };
-        rows.push(FieldRow {
-            run: place.run,
-            variable: place.variable,
-            step: place.step,
-            user: entry.owner,
-            sequence: entry.sequence,
-            transaction: entry.transaction,
-            removal: entry.removal,
-            dtype: entry.dtype,
-            shape: entry.shape,
+impl Inner {
+    fn view<'a>(&'a self, index: &'a mut Index, patience: Patience) -> IndexView<'a, &'a mut Index> {
+        let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
+            self.insist(index, patience, begin)
         });
-        if rows.len() >= ROWS {
-            index.apply_entries(writer, &rows)?;
-            rows.clear();
-        }
+        IndexView::with(index, self.schema.clone(), self.user(), insist)
     }
-    index.apply_entries(writer, &rows)?;
-    Ok(seen)
-}
 
-/// A number that each transaction which applies something increases by one.
-fn generation(index: &mut Index) -> Result<i64> {
-    let mut found = 0;
-    let sql = "SELECT value FROM meta WHERE name = 'generation'";
-    index.database().query(sql, &[], &mut |row| {
-        found = row[0].text()?.parse().unwrap_or(0);
-        Ok(Flow::Stop)
-    })?;
-    Ok(found)
-}
-
-fn recheck(inner: &Inner, index: &mut Index, transaction: Option<Id>) -> Result<()> {
-    loop {
-        // An answer may raise the next question: all is known when there is none left.
-        let places = index.rechecks(PLACES)?;
-        if places.is_empty() {
-            return Ok(());
-        }
-        for place in &places {
-            let wanted = Place { run: place.run.clone(), variable: place.variable.clone(), step: place.step };
-            index.set_held(place, &inner.standing(&wanted, place.array, transaction)?)?;
-        }
+    fn standing(&self, feed: &Feed) -> Standing {
+        Standing::at(feed, self.schema.clone(), self.env.clock.now())
     }
-}
 
-/// A decision as the index takes it.
-fn decision(state: &DecisionState) -> Decision {
-    let (known, of) = (state.clone(), state.clone());
-    Decision {
-        transaction: state.transaction,
-        committed: state.committed,
-        closed: state.closed,
-        kinds: state.kinds,
-        order: state.order,
-        visible: std::sync::Arc::new(move |bits, writer, sequence| known.visible(bits, writer, sequence)),
-        open: std::sync::Arc::new(move |writer, sequence| of.is_open_for(writer, sequence)),
-        print: state.print(),
+    fn following(&self, patience: Patience, newest: bool) -> Following<'_> {
+        let wait = if patience == Patience::None { Wait::No } else { Wait::Yes };
+        let pace = Pace::usual(&*self.env.clock);
+        // In tests each commit is a transaction, and others, who look now and then, get their turn.
+        #[cfg(test)]
+        let pace = Pace { time: 1, rest: 2_000_000, ..pace };
+        Following { wait, newest, pace }
+    }
+
+    /// Brings an engine up to a feed. `newest`: nobody can give a newer one.
+    pub fn follow(
+        &self,
+        index: &mut Index,
+        feed: &Feed,
+        newest: bool,
+        patience: Patience,
+    ) -> Result<Followed> {
+        let how = self.following(patience, newest);
+        follow::follow(&mut self.view(index, patience), feed, &self.standing(feed), &how)
+    }
+
+    /// Begins to read with what a transaction has prepared and what is not flushed laid over the tables;
+    /// `false` where there is nothing of it, and nothing was begun.
+    pub fn lay_over(
+        &self,
+        index: &mut Index,
+        feed: &Feed,
+        transaction: Option<Id>,
+        own: &[Commit],
+        patience: Patience,
+    ) -> Result<bool> {
+        follow::lay_over(&mut self.view(index, patience), feed, &self.standing(feed), transaction, own)
+    }
+
+    /// Makes an engine's tables anew from the first commit on.
+    pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
+        let mut view = self.view(index, Patience::Full);
+        let how = self.following(Patience::Full, false);
+        let (mut followed, applied) = follow::rebuild(&mut view, feed, &self.standing(feed), &how)?;
+        let mut feed = feed.clone();
+        while followed == Followed::Behind {
+            // Others, who know of more, went on with it meanwhile.
+            let (later, newest) = self.newer(&feed)?;
+            let how = self.following(Patience::Full, newest);
+            followed = follow::follow(&mut view, &later, &self.standing(&later), &how)?;
+            feed = later;
+        }
+        Ok(RebuildReport {
+            logs: applied.logs,
+            commits: applied.commits,
+            attributes: view.attributes(),
+            fields: applied.entries,
+            ..RebuildReport::default()
+        })
+    }
+
+    /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
+    pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
+        self.store.refresh()?;
+        let later = self.store.feed()?;
+        let newest = later.heads() == feed.heads();
+        Ok((later, newest))
     }
 }
 

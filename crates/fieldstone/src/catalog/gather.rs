@@ -16,34 +16,61 @@ const ROWS: usize = 8192;
 /// Variables of a batch, at most.
 const VARIABLES: usize = 64;
 
+/// Batches that grow in one session.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// How often the session had lost something when they began to grow.
+    pub losses: u64,
+    /// Attributes in them.
+    pub rows: u64,
+    /// The batches, in their order.
+    pub batches: Vec<AttributeBatch>,
+}
+
 /// Batches that still grow, by session.
 #[derive(Debug, Default)]
 pub struct Gather {
-    sessions: HashMap<Option<Id>, Vec<AttributeBatch>>,
+    sessions: HashMap<Option<Id>, Gathered>,
 }
 
 impl Gather {
-    /// Adds one attribute; gives batches back that grow no further.
-    pub fn add(&mut self, session: Option<Id>, single: AttributeBatch) -> Vec<AttributeBatch> {
-        let growing = self.sessions.entry(session).or_default();
-        if let Some(at) = growing.iter().rposition(|batch| takes(batch, &single)) {
-            push(&mut growing[at], single);
-            return if growing[at].rows >= ROWS { vec![growing.remove(at)] } else { Vec::new() };
+    /// Adds one attribute, which was counted when the session had lost something so often; gives batches back
+    /// that grow no further. What was there and lost meanwhile is forgotten, and so is an attribute that was.
+    pub fn add(&mut self, session: Option<Id>, losses: u64, single: AttributeBatch) -> Option<Gathered> {
+        let own = self.sessions.entry(session).or_default();
+        if own.losses > losses {
+            return None;
         }
-        // A batch of the same place that cannot take it ends here: what comes later must stand behind.
-        let same = |batch: &AttributeBatch| batch.tag == single.tag && batch.run == single.run;
-        let mut ended: Vec<AttributeBatch> = growing.extract_if(.., |batch| same(batch)).collect();
-        if growing.len() >= BATCHES {
-            ended.append(growing);
+        if own.losses < losses {
+            *own = Gathered { losses, ..Gathered::default() };
         }
-        growing.push(begin(single));
-        ended
+        own.rows += 1;
+        let ended = grow(&mut own.batches, single);
+        let rows = ended.iter().map(|batch| batch.rows as u64).sum();
+        own.rows -= rows;
+        (!ended.is_empty()).then_some(Gathered { losses, rows, batches: ended })
     }
 
     /// Takes all batches of a session, in their order.
-    pub fn take(&mut self, session: Option<Id>) -> Vec<AttributeBatch> {
-        self.sessions.remove(&session).unwrap_or_default()
+    pub fn take(&mut self, session: Option<Id>) -> Option<Gathered> {
+        self.sessions.remove(&session)
     }
+}
+
+/// Adds one attribute to batches that grow side by side; gives those back that grow no further.
+fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<AttributeBatch> {
+    if let Some(at) = growing.iter().rposition(|batch| takes(batch, &single)) {
+        push(&mut growing[at], single);
+        return if growing[at].rows >= ROWS { vec![growing.remove(at)] } else { Vec::new() };
+    }
+    // A batch of the same place that cannot take it ends here: what comes later must stand behind.
+    let same = |batch: &AttributeBatch| batch.tag == single.tag && batch.run == single.run;
+    let mut ended: Vec<AttributeBatch> = growing.extract_if(.., |batch| same(batch)).collect();
+    if growing.len() >= BATCHES {
+        ended.append(growing);
+    }
+    growing.push(begin(single));
+    ended
 }
 
 /// Whether a batch has a place for a single attribute.
@@ -140,11 +167,12 @@ mod tests {
     fn singles_of_a_tag_become_one_batch() {
         let mut gather = Gather::default();
         for step in 0..3 {
-            assert!(gather.add(None, single("x", Some(step), Some("t"), step as f64)).is_empty());
-            assert!(gather.add(None, single("y", Some(step), Some("u"), 0.5)).is_empty());
+            assert!(gather.add(None, 0, single("x", Some(step), Some("t"), step as f64)).is_none());
+            assert!(gather.add(None, 0, single("y", Some(step), Some("u"), 0.5)).is_none());
         }
-        assert!(gather.add(None, single("x", Some(9), Some("u"), 9.0)).is_empty());
-        let batches = gather.take(None);
+        assert!(gather.add(None, 0, single("x", Some(9), Some("u"), 9.0)).is_none());
+        let Gathered { batches, rows, .. } = gather.take(None).unwrap();
+        assert_eq!(rows, 7);
         assert_eq!(batches.len(), 2);
         let x = &batches[0];
         assert_eq!((x.rows, x.singles, x.one_value), (4, true, false));
@@ -152,17 +180,29 @@ mod tests {
         assert_eq!(x.variable, Column::Each(vec![0, 0, 0, 1]));
         assert_eq!(x.boxes.as_ref().unwrap().start, [2; 4]);
         assert!(matches!(&x.values, Values::Float(v) if *v == [0.0, 1.0, 2.0, 9.0]));
-        assert!(gather.take(None).is_empty());
+        assert!(gather.take(None).is_none());
     }
 
     #[test]
     fn another_form_of_the_same_tag_ends_the_batch_before() {
         let mut gather = Gather::default();
-        gather.add(None, single("x", Some(1), None, 1.0));
-        let ended = gather.add(None, single("x", None, None, 2.0));
-        assert_eq!(ended.len(), 1, "records of one tag keep their order");
-        assert_eq!(gather.take(None).len(), 1);
-        gather.add(Some(Id([1; 16])), single("x", Some(1), None, 1.0));
-        assert!(gather.take(None).is_empty(), "sessions are apart");
+        gather.add(None, 0, single("x", Some(1), None, 1.0));
+        let ended = gather.add(None, 0, single("x", None, None, 2.0)).unwrap();
+        assert_eq!((ended.batches.len(), ended.rows), (1, 1), "records of one tag keep their order");
+        assert_eq!(gather.take(None).unwrap().batches.len(), 1);
+        gather.add(Some(Id([1; 16])), 0, single("x", Some(1), None, 1.0));
+        assert!(gather.take(None).is_none(), "sessions are apart");
+    }
+
+    #[test]
+    fn what_was_lost_meanwhile_is_forgotten() {
+        let mut gather = Gather::default();
+        gather.add(None, 0, single("x", Some(1), None, 1.0));
+        gather.add(None, 1, single("x", Some(2), None, 2.0));
+        // Counted before the loss, and late.
+        gather.add(None, 0, single("x", Some(3), None, 3.0));
+        let Gathered { losses, rows, batches } = gather.take(None).unwrap();
+        assert_eq!((losses, rows), (1, 1));
+        assert!(matches!(&batches[0].values, Values::Float(v) if *v == [2.0]));
     }
 }

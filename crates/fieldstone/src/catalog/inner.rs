@@ -5,23 +5,26 @@
 //!   parent's;
 //! * the order of records in a session is the order of the calls, but for single attributes at different
 //!   places, which are gathered;
-//! * no lock is held over a call of the store, which may call back, with the writer locked where it tells
-//!   of a loss.
+//! * what a session lost to a failure is forgotten before anything is asked of the session again;
+//! * of the store nothing is called with a lock held but what takes records, which calls nobody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
 
+use fieldstone_core::env::Env;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record};
+use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
-use fieldstone_store::api::{FieldStore, SideRecord, SideSource};
 
 use super::CatalogSettings;
-use super::gather::Gather;
+use super::gather::{Gather, Gathered};
 use super::known::Known;
 use super::lend::Engines;
+use crate::Store;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
@@ -29,9 +32,11 @@ const MANY: u64 = 10_000;
 /// The catalog itself; [`Catalog`](super::Catalog) is a handle on it.
 #[derive(Debug)]
 pub struct Inner {
-    pub store: Arc<dyn FieldStore>,
+    pub store: Arc<Store>,
     pub settings: CatalogSettings,
     pub schema: Schema,
+    /// The world that the store lives in.
+    pub env: Env,
     me: Weak<Inner>,
     process: PerProcess<State>,
 }
@@ -46,6 +51,10 @@ pub struct State {
     engines: Engines,
     /// Rows given to sessions since they were last flushed, and flushed and not applied.
     rows: Mutex<Rows>,
+    /// How often each session had lost something when that was looked at last.
+    seen: Mutex<HashMap<Option<Id>, u64>>,
+    /// The thread that applies what was flushed.
+    applying: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Attributes on their way into the engine.
@@ -61,26 +70,28 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    fn new(store: &Arc<dyn FieldStore>, me: &Weak<Inner>) -> State {
-        let source: Weak<dyn SideSource> = me.clone();
-        store.attach(source);
+    fn new(store: &Store, me: &Weak<Inner>) -> State {
+        store.join(me.clone());
         State {
             gather: Mutex::default(),
-            known: Mutex::new(Known::new(store.home().env.clock)),
+            known: Mutex::new(Known::new(store.journal().env().clock.clone())),
             declaring: Mutex::default(),
             engines: Engines::default(),
             rows: Mutex::default(),
+            seen: Mutex::default(),
+            applying: Mutex::default(),
         }
     }
 }
 
 impl Inner {
-    pub fn new(store: Arc<dyn FieldStore>, settings: CatalogSettings) -> Arc<Inner> {
-        let identity = store.home().env.identity;
+    pub fn new(store: Arc<Store>, settings: CatalogSettings) -> Arc<Inner> {
+        let env = store.journal().env().clone();
+        let identity = env.identity.clone();
         Arc::new_cyclic(|me| {
             let state = State::new(&store, me);
             let schema = store.schema();
-            Inner { process: PerProcess::new(identity, state), store, settings, schema, me: me.clone() }
+            Inner { process: PerProcess::new(identity, state), store, settings, schema, env, me: me.clone() }
         })
     }
 
@@ -88,7 +99,9 @@ impl Inner {
         self.process.get(|| State::new(&self.store, &self.me))
     }
 
+    /// What is known of what was declared; nothing of what was lost since.
     pub fn known(&self) -> MutexGuard<'_, Known> {
+        self.forget_lost();
         lock(&self.state().known)
     }
 
@@ -112,45 +125,75 @@ impl Inner {
             Record::Attributes(batch) => batch.rows as u64,
             _ => 0,
         });
-        *lock(&self.state().rows).sessions.entry(session).or_default() += rows.sum::<u64>();
-        let mut side = self.gathered(session);
-        side.extend(records.iter().map(Record::encode));
-        self.store.archive_side(side, session)
+        self.count_rows(session, rows.sum());
+        self.hand_over(session);
+        self.store.journal().take_side(records.iter().map(Record::encode).collect(), session)
     }
 
-    /// Takes one attribute, which may become part of a larger record.
+    /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
+    /// knows who is to hear of a failure.
     pub fn gather(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
-        *lock(&self.state().rows).sessions.entry(session).or_default() += 1;
-        let ended = lock(&self.state().gather).add(session, single);
-        // Without records too: the store knows then who is to hear of a failure.
-        self.store.archive_side(encode(ended), session)
+        let journal = self.store.journal();
+        let losses = journal.keep(1, session);
+        self.count_rows(session, 1);
+        let mut gather = lock(&self.state().gather);
+        if let Some(ended) = gather.add(session, losses, single) {
+            give(journal, session, ended);
+        }
+        Ok(())
     }
 
-    fn gathered(&self, session: Option<Id>) -> Vec<SideRecord> {
-        let batches = lock(&self.state().gather).take(session);
-        encode(batches)
+    fn count_rows(&self, session: Option<Id>, rows: u64) {
+        *lock(&self.state().rows).sessions.entry(session).or_default() += rows;
+    }
+
+    /// Forgets what is remembered of sessions that have lost something since this was asked last.
+    fn forget_lost(&self) {
+        let state = self.state();
+        let losses = self.store.journal().all_losses();
+        let mut seen = lock(&state.seen);
+        for (session, losses) in losses {
+            if seen.insert(session, losses) != Some(losses) {
+                lock(&state.known).discarded(session);
+                lock(&state.rows).sessions.remove(&session);
+            }
+        }
     }
 }
 
-fn encode(batches: Vec<AttributeBatch>) -> Vec<SideRecord> {
+/// Gives gathered attributes to the journal, unless it counted them as lost.
+fn give(journal: &Journal, session: Option<Id>, gathered: Gathered) {
+    let Gathered { losses, rows, batches } = gathered;
     let parts = batches.into_iter().flat_map(AttributeBatch::split);
-    parts.map(|part| Record::Attributes(part).encode()).collect()
+    let records = parts.map(|part| Record::Attributes(part).encode()).collect();
+    journal.take_kept(records, rows, losses, session);
 }
 
-impl SideSource for Inner {
-    fn drain(&self, session: Option<Id>) -> Result<Vec<SideRecord>> {
-        Ok(self.gathered(session))
+/// Who keeps records for a store's flushes. No lock of the store's is held at a call.
+pub trait Keeps: Send + Sync + std::fmt::Debug {
+    /// Gives the journal what is kept for a session: it is about to be flushed, or looked at.
+    fn hand_over(&self, session: Option<Id>);
+    /// The session is discarded, with what was handed over for it.
+    fn discarded(&self, session: Option<Id>);
+    /// The session was flushed.
+    fn flushed(&self, session: Option<Id>);
+    /// The store is closed: it flushes no more.
+    fn closed(&self);
+}
+
+impl Keeps for Inner {
+    fn hand_over(&self, session: Option<Id>) {
+        // Held until the journal has them: what comes later stands behind.
+        let mut gather = lock(&self.state().gather);
+        if let Some(gathered) = gather.take(session) {
+            give(self.store.journal(), session, gathered);
+        }
     }
 
     fn discarded(&self, session: Option<Id>) {
-        drop(self.lost(session));
-    }
-
-    fn lost(&self, session: Option<Id>) -> Vec<SideRecord> {
-        let gathered = self.gathered(session);
+        drop(lock(&self.state().gather).take(session));
         self.known().discarded(session);
         lock(&self.state().rows).sessions.remove(&session);
-        gathered
     }
 
     fn flushed(&self, session: Option<Id>) {
@@ -162,11 +205,15 @@ impl SideSource for Inner {
             rows.unapplied
         };
         if unapplied >= MANY {
-            self.apply_flushed();
+            self.apply_beside();
         }
     }
 
     fn closed(&self) {
+        if let Some(applying) = lock(&self.state().applying).take() {
+            // A thread that panicked has applied nothing, which the next read does.
+            drop(applying.join());
+        }
         if lock(&self.state().rows).unapplied > 0 {
             self.apply_flushed();
         }
@@ -174,11 +221,25 @@ impl SideSource for Inner {
 }
 
 impl Inner {
-    /// Applies what was flushed if the engine is free. Whoever reads next does it otherwise, so that what
-    /// goes wrong here is told to them.
+    /// Applies what was flushed on a thread of its own, unless one is at it.
+    fn apply_beside(&self) {
+        let Ok(inner) = self.shared() else { return };
+        let mut applying = lock(&self.state().applying);
+        if applying.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let work = move || inner.apply_flushed();
+        // Where no thread can be started, whoever reads next applies it.
+        *applying = std::thread::Builder::new().name("catalog-apply".into()).spawn(work).ok();
+    }
+
+    /// Applies what was flushed if the engine is free. Whoever reads next does it otherwise, or again, so that
+    /// what goes wrong here is told to them.
     fn apply_flushed(&self) {
+        let rows = lock(&self.state().rows).unapplied;
         if self.catch_up().is_ok_and(|applied| applied) {
-            lock(&self.state().rows).unapplied = 0;
+            let mut left = lock(&self.state().rows);
+            left.unapplied = left.unapplied.saturating_sub(rows);
         }
     }
 }

@@ -191,26 +191,26 @@ impl Engines {
 }
 
 impl Inner {
-    fn terms<'a>(&self, home: &'a fieldstone_store::api::Home, limit: Duration) -> Terms<'a> {
-        Terms { uid: home.env.identity.uid(), clock: &*home.env.clock, limit }
+    fn terms(&self, limit: Duration) -> Terms<'_> {
+        Terms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit }
     }
 
     fn now(&self) -> u64 {
-        self.store.home().env.clock.monotonic()
+        self.env.clock.monotonic()
     }
 
     /// Opens a file. Conflict where its tables are of a later release.
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Engine> {
-        let home = self.store.home();
         let limit = patience.limit(&EnginePlace::File(path.to_owned()));
-        let terms = self.terms(&home, limit);
+        let terms = self.terms(limit);
+        let store = self.store.home().id;
         let inode;
         let outcome = {
             let _guard = guard::prepare(path, terms)?;
             inode = guard::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
                 true => Err(Error::conflict("its tables are of a later release")),
-                false => Engine::of(Box::new(database), Some(path.to_owned()), home.id, patience),
+                false => Engine::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
         let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
@@ -226,13 +226,14 @@ impl Inner {
     /// Where the engine is that this user's processes share.
     pub fn place(&self) -> Result<EnginePlace> {
         let mut known = lock(&self.engines().place);
-        let home = self.store.home();
+        let uid = self.env.identity.uid();
         // Its folder may have been deleted with it, or replaced.
         let gone =
-            |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, &home));
+            |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, uid));
         match &*known {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
+                let home = self.store.home();
                 let place = place::choose(&home, self.settings.engine.as_deref())?;
                 // Beside a store that is not made yet nothing can stand: it is asked again once it is.
                 match &home.folder {
@@ -377,8 +378,7 @@ impl Inner {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 if let Some((path, inode)) = engine.file.clone() {
                     drop(engine);
-                    let home = self.store.home();
-                    guard::set_aside(&path, inode, self.terms(&home, patience.limit(place)))
+                    guard::set_aside(&path, inode, self.terms(patience.limit(place)))
                         .map_err(|error| Failed { again: false, error })?;
                 }
                 Err(Failed { again: true, error })
@@ -438,7 +438,7 @@ impl Inner {
         let [_, shm] = guard::companions(path);
         let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
         marks.sort_unstable();
-        (holders::work(&shm, Some(SHM_LOCKS), self.store.home().env.identity.uid()), marks)
+        (holders::work(&shm, Some(SHM_LOCKS), self.env.identity.uid()), marks)
     }
 
     /// Names who has the engine, in an error that says that it is not free.

@@ -14,7 +14,6 @@
 //! | `lend`, `holders` | its connections, and what is done while other processes have it |
 //! | `place`, `folder`, `guard` | where it is, whom its folder trusts, its file set aside and cleared |
 //! | `read` | queries and streams |
-//! | `roles` | from keys of fields to runs, steps and variables, and back |
 
 mod annotate;
 mod declare;
@@ -32,15 +31,16 @@ mod lend;
 mod owners;
 mod place;
 mod read;
-mod roles;
 
 use std::sync::Arc;
 
+use fieldstone_catalog::view::roles;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
-use fieldstone_store::api::FieldStore;
+
+use crate::Store;
 
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
@@ -51,6 +51,7 @@ pub use fieldstone_format::log::kinds;
 
 use engine::View;
 use inner::Inner;
+pub(crate) use inner::Keeps;
 
 /// Where the engine is.
 #[derive(Debug, Clone, Default)]
@@ -161,7 +162,7 @@ pub struct Catalog {
 
 impl Catalog {
     /// The catalog of a store. Nothing is opened before it is needed.
-    pub fn of(store: Arc<dyn FieldStore>, settings: CatalogSettings) -> Result<Catalog> {
+    pub fn of(store: Arc<Store>, settings: CatalogSettings) -> Result<Catalog> {
         Ok(Catalog { inner: Inner::new(store, settings) })
     }
 
@@ -321,7 +322,7 @@ impl Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        self.inner.key_of(run, variable, step)
+        roles::key_of(&self.inner.schema, run, variable, step)
     }
 
     // ---- the engine

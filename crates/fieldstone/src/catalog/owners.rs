@@ -5,48 +5,24 @@
 //! its own. Where the store names nobody, the user who declared the run first owns it; one that the owner of the
 //! folder of logs declared is always his. What is refused here with an error does not count in the engine either, whoever wrote it into a log.
 
-use std::sync::Arc;
-
-use fieldstone_catalog::engine::{Index, OwnerOf};
-use fieldstone_core::schema::Schema;
+use fieldstone_catalog::view::roles::owner_level;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
-use fieldstone_format::keys::encode_level;
-use fieldstone_store::api::Feed;
 
 use super::declare::run_text;
 use super::engine::View;
 use super::inner::Inner;
 
-/// The encoded level that says who owns a run.
-fn level(schema: &Schema, run: &RunName) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_level(&schema.run_level(&run.project, &run.name), &mut bytes);
-    bytes
-}
-
-/// Tells an engine who owns runs, where there are several users. `own`: what this user has not flushed is
-/// applied, too.
-pub fn set(inner: &Inner, index: &mut Index, feed: &Feed, own: bool) {
-    let folder = feed.folder_owner();
-    if !feed.is_shared() && (!own || feed.is_of(inner.user())) {
-        return index.set_owners(None, folder);
-    }
-    let (feed, schema) = (feed.clone(), inner.schema.clone());
-    let of: OwnerOf = Arc::new(move |run: &RunName| feed.owner(&level(&schema, run)));
-    index.set_owners(Some(of), folder);
-}
-
 impl Inner {
     /// The user who calls.
     pub fn user(&self) -> u32 {
-        self.store.home().env.identity.uid()
+        self.env.identity.uid()
     }
 
     /// The name of a user.
     pub fn user_name(&self, user: u32) -> String {
-        self.store.home().env.identity.user_name(user)
+        self.env.identity.user_name(user)
     }
 
     /// The owner of a run; `first` is who declared it first.
@@ -55,7 +31,7 @@ impl Inner {
         if first.is_some() && first == feed.folder_owner() {
             return Ok(first);
         }
-        Ok(feed.owner(&level(&self.schema, run)).or(first))
+        Ok(feed.owner(&owner_level(&self.schema, run)).or(first))
     }
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
@@ -70,7 +46,7 @@ impl Inner {
         };
         match self.owner(run, first)? {
             Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
-            _ => self.store.claim(level(&self.schema, run), session)?,
+            _ => self.store.claim(owner_level(&self.schema, run), session)?,
         }
         self.known().keep_mine(session, run);
         Ok(())

@@ -119,8 +119,8 @@ fn usable(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Whether the file of an engine can still stand where it was, or its folder was deleted or replaced.
-pub fn stands(path: &Path, home: &Home) -> bool {
-    path.parent().is_some_and(|folder| folder::is_own(folder, home.env.identity.uid()))
+pub fn stands(path: &Path, uid: u32) -> bool {
+    path.parent().is_some_and(|folder| folder::is_own(folder, uid))
 }
 
 /// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
@@ -253,11 +253,12 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let own = home(Some(store.path()));
         let path = beside(&own, store.path()).unwrap();
-        assert!(stands(&path, &own));
+        let uid = own.env.identity.uid();
+        assert!(stands(&path, uid));
         let folder = store.path().join(FOLDER);
         fs::rename(&folder, store.path().join("old")).unwrap();
-        assert!(!stands(&path, &own));
+        assert!(!stands(&path, uid));
         std::os::unix::fs::symlink(store.path().join("old"), &folder).unwrap();
-        assert!(!stands(&path, &own));
+        assert!(!stands(&path, uid));
     }
 }

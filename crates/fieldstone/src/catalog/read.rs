@@ -10,11 +10,11 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
 use super::declare::run_row;
-use super::engine::View;
+use super::engine::{Moment, View};
 use super::inner::Inner;
 use super::lend::{Engine, Patience};
 use super::place::EnginePlace;
-use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo, follow};
+use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
@@ -85,11 +85,12 @@ impl Inner {
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         // Before it is copied for the thread that answers it.
         query.expr.size().check()?;
-        let heads = self.store.feed()?.heads();
-        let pending = query.transaction.is_some() || !self.store.pending_side(None)?.is_empty();
-        if pending || self.place_now(&heads)? == EnginePlace::Memory {
+        let view = View::All(query.transaction);
+        let moment = self.moment(view)?;
+        let pending = query.transaction.is_some() || moment.has_own();
+        if pending || self.place_now(&moment.heads)? == EnginePlace::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
-            let table = self.ask(query, |tables| query::collect(tables, query))?;
+            let table = self.look_from(moment, view, &mut |index| query::collect(index, query))?;
             return Ok(Box::new(Rows { table, next: 0 }));
         }
         let (sender, receiver) = sync_channel(WAITING);
@@ -97,16 +98,16 @@ impl Inner {
         let query = query.clone();
         std::thread::Builder::new()
             .name("catalog".into())
-            .spawn(move || inner.send(&query, &sender))
+            .spawn(move || inner.send(&query, moment, &sender))
             .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
         Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
     }
 
     /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
     /// one that is made anew gives those that were not sent yet.
-    fn send(&self, query: &Query, sender: &SyncSender<Result<Hit>>) {
+    fn send(&self, query: &Query, moment: Moment, sender: &SyncSender<Result<Hit>>) {
         let mut sent = Sent { limit: query.limit, ids: HashSet::new(), count: 0 };
-        let outcome = self.look_shared(&mut |index| {
+        let outcome = self.look_shared(moment, &mut |index| {
             let again = sent.again()?;
             query::run(index, query, &mut |hit| {
                 let hit = hit.to_hit();
@@ -141,7 +142,7 @@ impl Inner {
     pub fn rebuild(&self) -> Result<RebuildReport> {
         let feed = self.store.feed()?;
         let place = self.place_for(&feed.heads())?;
-        let mut work = |engine: &mut Engine| follow::rebuild(self, engine.index()?, &feed);
+        let mut work = |engine: &mut Engine| self.replay(engine.index()?, &feed);
         let outcome = self.with(&place, Patience::Full, &mut work);
         let mut report = outcome.map_err(|e| if is_busy(&e) { self.held(&place, e) } else { e })?;
         report.engine = place.to_string();
@@ -152,7 +153,7 @@ impl Inner {
     pub fn verify(&self) -> Result<CatalogCheck> {
         let feed = self.store.feed()?;
         let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.home().id)?;
-        follow::rebuild(self, &mut replayed, &feed)?;
+        self.replay(&mut replayed, &feed)?;
         let mut check = CatalogCheck::default();
         check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
         let problems = feed.problems().into_iter().filter(|problem| problem.damage);

@@ -144,7 +144,7 @@ pub fn move_fields(
 }
 
 /// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
-pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Arc<dyn FieldStore>> {
+pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Arc<crate::Store>> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let schema = match crate::open(url, &reading) {
         Err(e) if e.kind() == ErrorKind::NotFound => Some(from.schema().text().to_owned()),

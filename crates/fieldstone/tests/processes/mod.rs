@@ -111,7 +111,7 @@ pub fn content(run: &str, step: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-pub fn open(url: &str) -> Arc<dyn FieldStore> {
+pub fn open(url: &str) -> Arc<fieldstone::Store> {
     fieldstone::open(url, &OpenOptions::default()).unwrap()
 }
 

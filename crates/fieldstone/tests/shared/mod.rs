@@ -9,11 +9,11 @@ use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::{Test, Value, ValueType};
 use fieldstone::catalog::{Catalog, CatalogSettings, HitTable, Query};
-use fieldstone::{FieldStore, Id, OpenOptions};
+use fieldstone::{Id, OpenOptions};
 
 /// A store and its catalog.
 pub struct Both {
-    pub store: Arc<dyn FieldStore>,
+    pub store: Arc<fieldstone::Store>,
     pub catalog: Catalog,
 }
 

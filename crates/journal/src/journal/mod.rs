@@ -17,7 +17,7 @@ mod transactions;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
@@ -30,8 +30,8 @@ use crate::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable
 use crate::feed::Feed;
 use crate::files::Files;
 use crate::fork::PerProcess;
+use crate::home::Home;
 use crate::identity::{StoreIdentity, random_id};
-use crate::join::{Home, SideSource, Sources};
 use crate::layout::Layout;
 use crate::run::BlockCache;
 use crate::snapshot::{Look, Refresher, Snapshot};
@@ -96,8 +96,6 @@ struct State {
     begun: Mutex<HashSet<Id>>,
     /// Datasets that we are known to own, or that nobody owns yet.
     own_datasets: Mutex<HashSet<Vec<u8>>>,
-    /// Who has side records for our flushes.
-    sources: Sources,
     /// What checkpoints of this process left in which folder.
     checkpoints: Mutex<HashMap<PathBuf, Durable>>,
 }
@@ -106,8 +104,7 @@ impl State {
     fn new(env: &Env, layout: &Layout, options: &JournalOptions) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
         let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
-        let sources = Sources::default();
-        let writer = Writer::new(env.clone(), layout.clone(), sources.clone());
+        let writer = Writer::new(env.clone(), layout.clone());
         let cache = Arc::new(BlockCache::default());
         State {
             refresher: Mutex::new(Refresher::new(env.clone(), files.clone(), cache)),
@@ -118,7 +115,6 @@ impl State {
             claimed: Mutex::default(),
             begun: Mutex::default(),
             own_datasets: Mutex::default(),
-            sources,
             checkpoints: Mutex::default(),
         }
     }
@@ -214,6 +210,11 @@ impl Journal {
         &self.state().files
     }
 
+    /// Whether the store is in memory, and files outside are on another disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.options.outside.is_some()
+    }
+
     /// The schema in force.
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -271,17 +272,6 @@ impl Journal {
         StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
     }
 
-    /// Takes what others have for a session's next flush.
-    fn drain(&self, session: Option<Id>) -> Result<()> {
-        for source in self.state().sources.alive() {
-            let records = source.drain(session)?;
-            if !records.is_empty() {
-                lock(&self.state().writer).take_drained(session, records);
-            }
-        }
-        Ok(())
-    }
-
     /// Encoded keys that the session's next commit holds values for.
     pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
         lock(&self.state().writer).keys(transaction)
@@ -294,9 +284,38 @@ impl Journal {
         Ok(())
     }
 
+    /// Counts attributes of this thread that the caller keeps for a session, to hand them over by
+    /// [`take_kept`](Self::take_kept) before the session is flushed: who keeps them is told of a failure as if
+    /// they were here. Returns how often the session has lost something so far.
+    pub fn keep(&self, attributes: u64, transaction: Option<Id>) -> u64 {
+        lock(&self.state().writer).keep(transaction, attributes)
+    }
+
+    /// Takes side records of so many attributes that were kept when the session had lost something so often.
+    /// `false` where it has lost more since: then they were counted as lost, and are forgotten.
+    pub fn take_kept(
+        &self,
+        records: Vec<SideRecord>,
+        attributes: u64,
+        losses: u64,
+        transaction: Option<Id>,
+    ) -> bool {
+        lock(&self.state().writer).take_kept(transaction, losses, attributes, records)
+    }
+
+    /// How often a session has lost to a failure what it had taken: a number that only grows. What was
+    /// remembered of the session before is not so any more.
+    pub fn losses(&self, transaction: Option<Id>) -> u64 {
+        lock(&self.state().writer).losses_of(transaction)
+    }
+
+    /// The same of all sessions that have lost something.
+    pub fn all_losses(&self) -> HashMap<Option<Id>, u64> {
+        lock(&self.state().writer).losses().clone()
+    }
+
     /// Side records that this handle took for a session and did not flush yet, in their order.
     pub fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        self.drain(transaction)?;
         Ok(lock(&self.state().writer).side(transaction))
     }
 
@@ -308,19 +327,16 @@ impl Journal {
     /// Makes what a session took durable and visible; under a transaction: durable and prepared.
     pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
-        self.drain(transaction)?;
         let Some(flushed) = self.commit_session(transaction)? else { return Ok(()) };
         if let Some(id) = transaction {
             // A decision may have been written meanwhile; then this flush is not part of it.
             self.check_open(id, Some(flushed), &*self.snapshot()?)?;
         }
-        self.state().sources.alive().iter().for_each(|source| source.flushed(transaction));
         Ok(())
     }
 
     /// Forgets what a session took and did not flush.
     pub fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.state().sources.alive().iter().for_each(|source| source.discarded(transaction));
         lock(&self.state().writer).discard(transaction);
         Ok(())
     }
@@ -381,7 +397,6 @@ impl Journal {
         let lost = self.check_lost(None);
         let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
         self.close_writer();
-        self.state().sources.alive().iter().for_each(|source| source.closed());
         match (lost, flushed) {
             (Err(lost), Err(e)) => Err(e.context(lost.message())),
             (lost, flushed) => lost.and(flushed),
@@ -399,10 +414,6 @@ impl Journal {
             pinned: self.pinned.is_some(),
             env: self.env.clone(),
         }
-    }
-    /// Asks `source` for side records before every flush of this process's handle, for as long as it lives.
-    pub fn attach(&self, source: Weak<dyn SideSource>) {
-        self.state().sources.attach(source);
     }
 
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {

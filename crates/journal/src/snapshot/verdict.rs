@@ -125,6 +125,23 @@ impl Verdict {
         !self.aborted && (!self.closed || self.covers_commit(writer, sequence))
     }
 
+    /// Bytes that differ between any two verdicts: a decision that comes late may be older than the one in
+    /// force, and change since when something is visible, or what is covered, but nothing else.
+    pub fn print(&self) -> Vec<u8> {
+        let mut print = vec![u8::from(!self.aborted), u8::from(self.closed)];
+        for turn in &self.turns {
+            print.extend(turn.order.0.to_le_bytes());
+            print.extend(turn.order.1.0);
+            print.extend(turn.kinds.to_le_bytes());
+            print.extend((turn.covers.len() as u64).to_le_bytes());
+            for (writer, sequence) in turn.covers.iter() {
+                print.extend(writer.0);
+                print.extend(sequence.to_le_bytes());
+            }
+        }
+        print
+    }
+
     /// Where content of the kinds `bits` of a commit stands in the order; `None` where it is not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
         let shows = |turn: &&Turn| turn.kinds & bits == bits && turn.covers(writer, sequence);
@@ -204,6 +221,19 @@ mod tests {
         assert_eq!(v.visible(FIELDS, A, 3), Some((10, A)));
         assert_eq!(v.visible(FIELDS, A, 4), None);
         assert_eq!(v.visible(ATTRIBUTES, A, 3), None);
+    }
+
+    #[test]
+    fn a_decision_that_comes_late_changes_the_print() {
+        let all: &[(Id, u64)] = &[(A, 5)];
+        let one = verdict(&[(20, true, ALL_KINDS, all)]);
+        let late = verdict(&[(10, true, FIELDS, all), (20, true, ALL_KINDS, all)]);
+        assert_eq!((one.kinds(), one.order()), (late.kinds(), late.order()));
+        assert_ne!(one.visible(FIELDS, A, 5), late.visible(FIELDS, A, 5));
+        assert_ne!(one.print(), late.print());
+        let more = verdict(&[(20, true, ALL_KINDS, &[(A, 6)])]);
+        assert_ne!(one.print(), more.print());
+        assert_eq!(one.print(), verdict(&[(20, true, ALL_KINDS, all)]).print());
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl Loss {
         loss
     }
 
+    /// This loss, and attributes that were not in a batch yet.
+    pub fn and_attributes(self, attributes: u64) -> Loss {
+        Loss { attributes: self.attributes + attributes, ..self }
+    }
+
     /// The same loss, as far as it is one of these keys.
     pub fn with_keys(&self, keys: Keys) -> Loss {
         Loss { keys, ..self.clone() }

@@ -50,7 +50,6 @@ use session::Session;
 use shared::Shared;
 
 use crate::identity::StoreIdentity;
-use crate::join::Sources;
 use crate::layout::Layout;
 
 /// Payload up to which a flush is one write to the log.
@@ -106,8 +105,8 @@ pub struct Writer {
     flushed: HashMap<Option<Id>, Flushed>,
     /// Batches that were begun so far.
     batches: u64,
-    /// Who has side records for the sessions.
-    sources: Sources,
+    /// How often each session lost something to a failure.
+    losses: HashMap<Option<Id>, u64>,
     last_stamp: u64,
     /// Places of values that were archived with a digest.
     shared: Shared,
@@ -115,7 +114,7 @@ pub struct Writer {
 
 impl Writer {
     /// A writer without a log: the first commit makes one.
-    pub fn new(env: Env, layout: Layout, sources: Sources) -> Writer {
+    pub fn new(env: Env, layout: Layout) -> Writer {
         Writer {
             env,
             layout,
@@ -128,7 +127,7 @@ impl Writer {
             sessions: HashMap::new(),
             flushed: HashMap::new(),
             batches: 0,
-            sources,
+            losses: HashMap::new(),
             last_stamp: 0,
             shared: Shared::default(),
         }
@@ -212,9 +211,41 @@ impl Writer {
         own.batch.side.extend(records);
     }
 
-    /// Takes such changes from where they were kept for whoever made them.
-    pub fn take_drained(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
-        self.session(session).batch.side.extend(records);
+    /// Counts attributes of this thread that the caller keeps for a session, for now; how often the session
+    /// has lost something so far.
+    pub fn keep(&mut self, session: Option<Id>, attributes: u64) -> u64 {
+        let own = self.session(session);
+        own.note();
+        own.kept += attributes;
+        self.losses_of(session)
+    }
+
+    /// Takes side records of so many attributes that were kept, and counted when the session had lost
+    /// something so often. `false` where it has lost more since: they were counted as lost.
+    pub fn take_kept(
+        &mut self,
+        session: Option<Id>,
+        losses: u64,
+        attributes: u64,
+        records: Vec<SideRecord>,
+    ) -> bool {
+        if self.losses_of(session) != losses {
+            return false;
+        }
+        let own = self.session(session);
+        own.kept = own.kept.saturating_sub(attributes);
+        own.batch.side.extend(records);
+        true
+    }
+
+    /// How often a session has lost something.
+    pub fn losses_of(&self, session: Option<Id>) -> u64 {
+        self.losses.get(&session).copied().unwrap_or(0)
+    }
+
+    /// How often each session has lost something, of those that did.
+    pub fn losses(&self) -> &HashMap<Option<Id>, u64> {
+        &self.losses
     }
 
     /// Takes an encoded first level that the next commit of a session claims beside those of its fields.
@@ -301,12 +332,11 @@ impl Writer {
         }
         // A place is one in the files of one log; the next log has others.
         self.shared = Shared::default();
-        let sources = self.sources.alive();
-        let side = |id| sources.iter().flat_map(|source| source.lost(id)).collect();
         let mut robbed = Vec::new();
         for (&id, other) in &mut self.sessions {
             if what.session() != Some(id) && other.batch.is_bound() {
-                robbed.push((id, other.lose(id, false, false, None, side(id), &error)));
+                robbed.push((id, other.lose(id, false, false, None, &error)));
+                *self.losses.entry(id).or_default() += 1;
             }
         }
         robbed.retain(|(_, loss)| !loss.is_empty());
@@ -314,8 +344,8 @@ impl Writer {
         let error = match what.session() {
             Some(session) => {
                 let (all, taking) = (!matches!(what, Failed::Flush(_)), what.key().map(key_text));
-                let side = side(session);
-                self.session(session).lose(session, all, true, taking, side, &error).told_by(error, &robbed)
+                *self.losses.entry(session).or_default() += 1;
+                self.session(session).lose(session, all, true, taking, &error).told_by(error, &robbed)
             }
             None => Loss::by(&error).told_by(error, &robbed),
         };

@@ -16,7 +16,6 @@ use std::thread::{self, ThreadId};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
 
 use super::batch::Batch;
 use super::data_log::DataLog;
@@ -34,6 +33,8 @@ struct Waiting {
 pub struct Session {
     /// What waits for the next flush.
     pub batch: Batch,
+    /// Attributes that others keep for it, for now.
+    pub kept: u64,
     /// Threads that put something into the batch, and which of them did last.
     threads: HashSet<ThreadId>,
     last: Option<ThreadId>,
@@ -50,6 +51,7 @@ impl Session {
     pub fn new(number: u64) -> Session {
         Session {
             batch: Batch::new(number),
+            kept: 0,
             threads: HashSet::new(),
             last: None,
             flight: None,
@@ -108,13 +110,14 @@ impl Session {
 
     /// Whether there is nothing to remember of it.
     pub fn is_idle(&self) -> bool {
-        let waiting = !self.batch.is_empty() || !self.threads.is_empty();
+        let waiting = !self.batch.is_empty() || !self.threads.is_empty() || self.kept > 0;
         !waiting && self.flight.is_none() && self.untold.is_empty() && self.robbed.is_none()
     }
 
     /// Forgets the batch.
     fn empty(&mut self) {
         self.batch = Batch::new(self.batch.number);
+        self.kept = 0;
         self.threads.clear();
         self.last = None;
     }
@@ -146,15 +149,14 @@ impl Session {
 
     /// Drops what is in flight for a failure, and the batch where that cannot be flushed any more or `all` is
     /// to go, and leaves word for those who put something in. `told`: the call that failed is one of this
-    /// session, and tells its thread; `taking`: the key of a value that was just being taken; `side`: records
-    /// that were not in the batch yet. Returns what was lost, the keys of this thread first.
+    /// session, and tells its thread; `taking`: the key of a value that was just being taken. Attributes that
+    /// others keep for the session are lost as well. Returns what was lost, the keys of this thread first.
     pub fn lose(
         &mut self,
         id: Option<Id>,
         all: bool,
         told: bool,
         taking: Option<String>,
-        side: Vec<SideRecord>,
         why: &Error,
     ) -> Loss {
         let me = thread::current().id();
@@ -180,8 +182,7 @@ impl Session {
         }
         let mut keys = by_thread.get(&me).cloned().unwrap_or_default();
         keys.join(others);
-        records.extend(side);
-        let loss = Loss::by(why).of(keys, &records);
+        let loss = Loss::by(why).of(keys, &records).and_attributes(std::mem::take(&mut self.kept));
         if loss.is_empty() || threads.is_empty() {
             return loss;
         }

@@ -54,13 +54,18 @@ pub fn dtypes_of_every_kind(harness: &dyn Harness) -> Result<()> {
         let dtype = DType::parse(name)?;
         let data = value(i, dtype);
         let array = Value::Array { data: &data, dtype, shape: &shape };
-        archive(&store, &format!("run=a,variable=\"{name}\""), array, &ArchiveOptions::default())?;
+        archive(
+            &store,
+            &format!("run=a,variable=t,step={i},type=\"{name}\""),
+            array,
+            &ArchiveOptions::default(),
+        )?;
     }
     flush(harness, &store)?;
     let reader = open(harness, 1)?;
     for (i, name) in types.iter().enumerate() {
         let dtype = DType::parse(name)?;
-        let field = field(&reader, &format!("run=a,variable=\"{name}\""))?;
+        let field = field(&reader, &format!("run=a,variable=t,step={i},type=\"{name}\""))?;
         assert_eq!((field.dtype()?, field.shape()?), (Some(dtype), Some(shape.to_vec())));
         assert_eq!(field.dtype()?.map(|d| d.to_string()).as_deref(), Some(*name));
         let data = value(i, dtype);

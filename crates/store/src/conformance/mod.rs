@@ -7,11 +7,29 @@
 //!
 //! A behaviour that is not shown panics in an `assert`, or returns the error that the store gave.
 //!
+//! | module | an implementation shows |
+//! |---|---|
+//! | `visibility` | what a flush makes visible, to whom and when; what readers hold stays as it was |
+//! | `keys` | keys come back as they went in; types, order, axes, depths, hidden versions |
+//! | `requests` | order, ranges, strict and lenient, fields as one file |
+//! | `arrays` | element types, ranks, blocks, compression, sizes |
+//! | `generations` | pieces, what hides what, what is incomplete, what disagrees |
+//! | `transactions` | prepared, decided, aborted, late |
+//! | `activation` | kinds of content one by one; feeds, where [`Harness::joins`] gives them |
+//! | `versions` | older versions, read as they were |
+//! | `removals` | removals by request and by version |
+//! | `external` | bytes in files outside |
+//! | `refusals` | what is refused, and how; side records, where [`Harness::joins`] gives them |
+//!
+//! Every implementation shows all of them, also one that wraps another. What a store may do without is
+//! asked of the harness and nowhere else: what a catalog joins to ([`Harness::joins`]), and how texts of
+//! versions look ([`Harness::foreign_version`], [`Harness::later_version`]).
+//!
 //! ```
 //! use std::sync::Arc;
 //! use fieldstone_core::Result;
 //! use fieldstone_core::env::{Env, sim::SimWorld};
-//! use fieldstone_store::api::FieldStore;
+//! use fieldstone_store::api::{FieldStore, Joins};
 //! use fieldstone_store::conformance::{Harness, Opening, put_file, run};
 //! use fieldstone_store::local::LocalStore;
 //!
@@ -23,6 +41,10 @@
 //!         Ok(Arc::new(LocalStore::open(self.0.clone(), "/store".as_ref(), options)?))
 //!     }
 //!     fn settle(&self) {}
+//!
+//!     fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
+//!         Some(store)
+//!     }
 //!
 //!     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<std::path::PathBuf> {
 //!         put_file(&self.0, std::path::Path::new("/").join(name), content)
@@ -52,6 +74,7 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::version::Version;
 
 use crate::api::*;
 use crate::local::LocalOptions;
@@ -109,8 +132,23 @@ pub trait Harness: Sync {
     /// takes it away. Returns its path.
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf>;
 
+    /// What a catalog uses of a handle that [`open`](Self::open) gave; `None` where the store has none of it
+    /// to give.
+    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins>;
+
     /// Lets a moment pass, in which a weak system shows others some of what was flushed.
     fn pass(&self) {}
+
+    /// A version's text that is none of this store's.
+    fn foreign_version(&self) -> String {
+        Version::new(vec![(Id([7; 16]), 1)]).encode()
+    }
+
+    /// The text that a version will have when more has been flushed.
+    fn later_version(&self, version: &str) -> Result<String> {
+        let later = |(writer, sequence): &(Id, u64)| (*writer, sequence + 1);
+        Ok(Version::new(Version::decode(version)?.writers().iter().map(later).collect()).encode())
+    }
 }
 
 /// Writes, replaces or takes away a file: what most harnesses do for [`Harness::source`].
@@ -133,7 +171,7 @@ pub fn put_file(env: &Env, path: PathBuf, content: Option<&[u8]>) -> Result<Path
 /// A behaviour.
 pub type Behaviour = fn(&dyn Harness) -> Result<()>;
 
-macro_rules! behaviours {
+macro_rules! define {
     ($($module:ident: $($name:ident),+;)+) => {
         /// All behaviours by name.
         pub const BEHAVIOURS: &[(&str, Behaviour)] = &[$($((stringify!($name), $module::$name),)+)+];
@@ -141,46 +179,55 @@ macro_rules! behaviours {
     };
 }
 
-behaviours! {
-    visibility:
-        b01_flush_visibility, b02_unflushed_is_lost, b03_close_flushes, b04_overwritten_at_flush,
-        b05_last_wins_in_batch, b06_two_processes_same_keys, b07_four_processes_many_flushes,
-        b08_threads_share_a_handle, discard_forgets, opened_fields_stay_as_they_were,
-        a_list_stays_as_it_was, early_looks_do_no_harm;
-    keys:
-        simulation_keys_come_back, mars_keys_come_back, b32_odd_keys_come_back, typed_values_sort,
-        get_finds_absent_optionals, axes_hold_what_is_there, list_by_depth, list_masked;
-    requests:
-        b09_request_order, b10_strict_and_lenient, b32_one_value_is_left_out, ranges_and_everything,
-        fields_concatenate, a_reader_seeks;
-    arrays:
-        dtypes_of_every_kind, arrays_of_every_rank, opaque_ranges_across_blocks, boxes_of_chunked_arrays,
-        compression_per_call, large_flushes, empty_values;
-    generations:
-        pieces_accumulate, newer_piece_wins, pieces_of_one_commit, incomplete_is_named,
-        disagreeing_pieces_conflict, whole_field_hides_pieces, created_field_hides_pieces,
-        created_field_fills, mixed_generations_never_show;
-    transactions:
-        prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
-        late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,
-        transactions_do_not_mix, own_transaction_sees_the_newest, empty_commit_is_final;
-    activation:
-        kinds_become_visible_one_by_one, kinds_are_switched_off_and_on_again, what_is_covered_later_is_newer,
-        an_abort_after_activation_is_final, a_feed_gives_commits_in_their_order, a_feed_gives_entries;
-    versions:
-        version_reads_as_it_was, version_survives_merges, version_of_another_store,
-        version_holds_decisions;
-    removals:
-        removal_counts_at_the_flush, a_later_archive_brings_the_key_back, removal_hides_older_pieces,
-        removal_in_a_transaction, removal_within_a_batch, removal_survives_merges, removal_of_a_version,
-        removals_that_are_refused;
-    external:
-        external_fields_read_like_others, external_arrays_of_every_layout, external_bytes_and_ranges,
-        a_changed_source_is_corrupt, external_fields_in_transactions, wrong_external_places;
-    refusals:
-        b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
-        another_schema_conflicts, wrong_values, wrong_boxes, side_records_need_no_field;
+/// Hands the names of all behaviours, `module: name, …;` one after another, to a macro: the only list of
+/// them. A harness makes a test of each so.
+#[macro_export]
+macro_rules! behaviours {
+    ($macro:ident) => {
+        $macro! {
+            visibility:
+                b01_flush_visibility, b02_unflushed_is_lost, b03_close_flushes, b04_overwritten_at_flush,
+                b05_last_wins_in_batch, b06_two_processes_same_keys, b07_four_processes_many_flushes,
+                b08_threads_share_a_handle, discard_forgets, opened_fields_stay_as_they_were,
+                a_list_stays_as_it_was, early_looks_do_no_harm;
+            keys:
+                simulation_keys_come_back, mars_keys_come_back, b32_odd_keys_come_back, typed_values_sort,
+                get_finds_absent_optionals, axes_hold_what_is_there, list_by_depth, list_masked;
+            requests:
+                b09_request_order, b10_strict_and_lenient, b32_one_value_is_left_out, ranges_and_everything,
+                fields_concatenate, a_reader_seeks;
+            arrays:
+                dtypes_of_every_kind, arrays_of_every_rank, opaque_ranges_across_blocks, boxes_of_chunked_arrays,
+                compression_per_call, large_flushes, empty_values;
+            generations:
+                pieces_accumulate, newer_piece_wins, pieces_of_one_commit, incomplete_is_named,
+                disagreeing_pieces_conflict, whole_field_hides_pieces, created_field_hides_pieces,
+                created_field_fills, mixed_generations_never_show;
+            transactions:
+                prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
+                late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,
+                transactions_do_not_mix, own_transaction_sees_the_newest, empty_commit_is_final;
+            activation:
+                kinds_become_visible_one_by_one, kinds_are_switched_off_and_on_again, what_is_covered_later_is_newer,
+                an_abort_after_activation_is_final, a_feed_gives_commits_in_their_order, a_feed_gives_entries;
+            versions:
+                version_reads_as_it_was, version_survives_merges, version_of_another_store,
+                version_holds_decisions;
+            removals:
+                removal_counts_at_the_flush, a_later_archive_brings_the_key_back, removal_hides_older_pieces,
+                removal_in_a_transaction, removal_within_a_batch, removal_survives_merges, removal_of_a_version,
+                removals_that_are_refused;
+            external:
+                external_fields_read_like_others, external_arrays_of_every_layout, external_bytes_and_ranges,
+                a_changed_source_is_corrupt, external_fields_in_transactions, wrong_external_places;
+            refusals:
+                b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
+                another_schema_conflicts, wrong_values, wrong_boxes, side_records_need_no_field;
+        }
+    };
 }
+
+behaviours!(define);
 
 /// Runs all behaviours, each on a store of its own.
 pub fn run_all<H: Harness>(fresh: impl Fn() -> H) -> Result<()> {

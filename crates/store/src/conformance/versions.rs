@@ -1,7 +1,6 @@
 //! Versions of the whole store: reading it as it was.
 
 use fieldstone_core::Result;
-use fieldstone_format::version::Version;
 
 use super::*;
 
@@ -64,11 +63,9 @@ pub fn version_of_another_store(harness: &dyn Harness) -> Result<()> {
     let a = open(harness, 0)?;
     put(&a, "run=a,variable=t", b"one")?;
     flush(harness, &a)?;
-    let other = Version::new(vec![(fieldstone_format::Id([7; 16]), 1)]).encode();
-    fails("another store's version", ErrorKind::NotFound, at(harness, &other));
-    let heads = a.feed()?.heads();
-    let beyond = Version::new(heads.into_iter().map(|(writer, head)| (writer, head + 1)).collect());
-    fails("a version yet to come", ErrorKind::NotFound, at(harness, &beyond.encode()));
+    fails("another store's version", ErrorKind::NotFound, at(harness, &harness.foreign_version()));
+    let later = harness.later_version(&a.version()?)?;
+    fails("a version yet to come", ErrorKind::NotFound, at(harness, &later));
     for text in ["", "v", "nonsense", &a.version()?[..5]] {
         let invalid = fails("no version", ErrorKind::Invalid, at(harness, text));
         names(&invalid, text);

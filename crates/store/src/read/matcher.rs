@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_core::key::LEVELS;
+use fieldstone_core::key::{KeyValue, LEVELS};
 use fieldstone_core::schema::{Constraint, OneOf, Selection, ShapeMatcher};
 use fieldstone_format::keys::{decode_names, decode_value, encode_value, skip_value};
 
@@ -36,12 +36,14 @@ struct Shape {
     /// Number of values per level.
     counts: [usize; LEVELS],
     /// `None` where no key of this shape matches.
-    tests: Option<(ShapeMatcher, [Vec<Test>; LEVELS])>,
+    tests: Option<(ShapeMatcher, [Vec<Tests>; LEVELS])>,
 }
+
+/// What one value must pass: nothing, one list, or one for the request and each that it is bound to.
+type Tests = Box<[Test]>;
 
 #[derive(Debug)]
 enum Test {
-    Any,
     /// Encoded values, sorted.
     Encoded(Vec<Box<[u8]>>),
     /// Too many to encode.
@@ -76,33 +78,12 @@ impl Matcher {
                 let start = names_start(shape, key)?;
                 return Ok(Match::Seek(after(&key[..start + shape.names[LEVELS - 1].len()])));
             };
-            for (i, test) in tests[level].iter().enumerate() {
+            for (i, tests) in tests[level].iter().enumerate() {
                 let value = skip_value(&mut &key[at..])?;
-                let next = match test {
-                    Test::Any => None,
-                    Test::Encoded(values) => match values.binary_search_by(|v| (**v).cmp(value)) {
-                        Ok(_) => None,
-                        Err(next) => Some(values.get(next).map(|v| v.to_vec())),
-                    },
-                    Test::Decoded(list) => {
-                        let decoded = decode_value(&mut &value[..])?;
-                        if list.position(&decoded).is_some() {
-                            None
-                        } else {
-                            match (list.min(), list.max()) {
-                                (Some(min), Some(max)) if decoded <= *max => {
-                                    let mut next = Vec::new();
-                                    encode_value(min, &mut next);
-                                    // Between least and greatest: just go on to the next value.
-                                    Some(Some(if next.as_slice() > value { next } else { after(value) }))
-                                }
-                                _ => Some(None),
-                            }
-                        }
+                for test in tests {
+                    if let Some(next) = test.next(value)? {
+                        return Ok(Match::Seek(seek_target(shape, key, level, i, at, next)));
                     }
-                };
-                if let Some(next) = next {
-                    return Ok(Match::Seek(seek_target(shape, key, level, i, at, next)));
                 }
                 at += value.len();
             }
@@ -160,7 +141,7 @@ impl Matcher {
         }
         let counts = [names[0].len(), names[1].len(), names[2].len()];
         let tests = self.selection.for_shape([&names[0], &names[1], &names[2]]).map(|matcher| {
-            let tests = [0, 1, 2].map(|level| matcher.constraints[level].iter().map(Test::new).collect());
+            let tests = [0, 1, 2].map(|level| matcher.constraints[level].iter().map(Test::all).collect());
             (matcher, tests)
         });
         self.shapes.push(Shape { names: encoded, counts, tests });
@@ -185,21 +166,46 @@ impl Shape {
 }
 
 impl Test {
-    fn new(constraint: &Constraint) -> Test {
-        match constraint {
-            Constraint::Any => Test::Any,
-            Constraint::OneOf(list) if list.len() > ENCODED_MAX => Test::Decoded(list.clone()),
-            Constraint::OneOf(list) => {
-                let mut values: Vec<Box<[u8]>> = list
-                    .values()
-                    .map(|value| {
-                        let mut out = Vec::new();
-                        encode_value(&value, &mut out);
-                        out.into()
-                    })
-                    .collect();
-                values.sort();
-                Test::Encoded(values)
+    /// What a constraint asks of one value.
+    fn all(constraint: &Constraint) -> Tests {
+        constraint.lists().iter().map(Test::new).collect()
+    }
+
+    fn new(list: &Arc<OneOf>) -> Test {
+        if list.len() > ENCODED_MAX {
+            return Test::Decoded(list.clone());
+        }
+        let encoded = |value: KeyValue| {
+            let mut out = Vec::new();
+            encode_value(&value, &mut out);
+            out.into()
+        };
+        let mut values: Vec<Box<[u8]>> = list.values().map(encoded).collect();
+        values.sort();
+        Test::Encoded(values)
+    }
+
+    /// `None` where an encoded value passes; else the least one behind it that may (`None`: there is none).
+    fn next(&self, value: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
+        match self {
+            Test::Encoded(values) => match values.binary_search_by(|v| (**v).cmp(value)) {
+                Ok(_) => Ok(None),
+                Err(next) => Ok(Some(values.get(next).map(|v| v.to_vec()))),
+            },
+            Test::Decoded(list) => {
+                let decoded = decode_value(&mut &value[..])?;
+                if list.position(&decoded).is_some() {
+                    return Ok(None);
+                }
+                Ok(Some(match (list.min(), list.max()) {
+                    (Some(min), Some(max)) if decoded <= *max => {
+                        let mut next = Vec::new();
+                        encode_value(min, &mut next);
+                        // Between least and greatest: just go on to the next value.
+                        Some(if next.as_slice() > value { next } else { after(value) })
+                    }
+                    _ => None,
+                }))
             }
         }
     }
@@ -240,8 +246,8 @@ fn seek_target(
     let Some((_, tests)) = &shape.tests else { return target };
     // The values behind it in this level start at their least, as far as these are known. Deeper
     // levels may have other keywords there, which sort before these: nothing is known of them.
-    for test in &tests[level][i + 1..] {
-        match test.least() {
+    for tests in &tests[level][i + 1..] {
+        match tests.iter().filter_map(Test::least).max() {
             Some(least) => target.extend_from_slice(least),
             None => break,
         }

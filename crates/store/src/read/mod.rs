@@ -4,13 +4,12 @@
 //! * `scan` walks all runs of a snapshot in key order; `lookup` finds one key;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
-//! * `field` reads one field, `bulk` many at once, `blocks` reads and checks blocks,
+//! * `field` reads one field, `blocks` reads and checks blocks,
 //!   `outside` the files that the store does not own;
 //! * `list` and `axes` answer their calls.
 
 mod axes;
 mod blocks;
-mod bulk;
 mod field;
 mod list;
 mod lookup;
@@ -18,17 +17,15 @@ mod matcher;
 mod outside;
 mod plan;
 mod scan;
-mod stream;
 mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
-pub use field::{Field, Outline};
+pub use field::LocalField;
 pub use list::list;
 pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;
-pub use plan::{Fields, retrieve};
+pub use plan::retrieve;
 pub use scan::Scan;
-pub use stream::FieldsReader;
 pub use versions::Part;

@@ -11,19 +11,18 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::run::BlockCursor;
 
-use super::bulk::read_many;
-use super::field::Field;
+use super::field::LocalField;
 use super::lookup::lookup;
 use super::matcher::Matcher;
 use super::scan::Scan;
-use super::stream::FieldsReader;
 use super::versions::{Part, Versions};
+use crate::field::{Field, Fields, FieldsSource};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
 use fieldstone_format::keys::{encode_key, level_ends};
 
 /// Fields decoded together.
-pub(super) const WINDOW: usize = 1024;
+const WINDOW: usize = 1024;
 /// Requests that name at most this many keys look each of them up; others walk the index.
 const LOOKUPS_MAX: u64 = 256;
 /// Most missing combinations that a message names.
@@ -31,12 +30,6 @@ const MISSING_NAMED: usize = 5;
 
 /// An entry's place: run, block, place in the block.
 type Ref = (u32, u32, u32);
-
-/// Fields in request order, pinned to a snapshot. Cloning shares them.
-#[derive(Debug, Clone)]
-pub struct Fields {
-    parts: Vec<Arc<Plan>>,
-}
 
 #[derive(Debug)]
 struct Plan {
@@ -102,12 +95,11 @@ pub fn retrieve(
             let mut matcher = Matcher::new(selection.clone());
             for key in keys {
                 let key = encode_key(&key).bytes;
+                let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
                 if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| strict) {
                     return Err(loss.error());
                 }
-                if let Some(versions) = lookup(snapshot, &key, own)?
-                    && let Some(rank) = matcher.rank(&key, &mut positions)?
-                {
+                if let Some(versions) = lookup(snapshot, &key, own)? {
                     check(&versions)?;
                     found.push((rank, keep(&versions, &mut complex)));
                 }
@@ -140,7 +132,7 @@ pub fn retrieve(
         window: Mutex::new(None),
     };
     let missing = plan.missing_count();
-    if strict && missing > 0 && !plan.selection.is_unconstrained() {
+    if strict && missing > 0 {
         let named = plan.missing(MISSING_NAMED).join("; ");
         let more = if missing > MISSING_NAMED as u64 {
             format!("; and {} more", missing - MISSING_NAMED as u64)
@@ -150,59 +142,10 @@ pub fn retrieve(
         return Err(Error::not_found(format!("no field for {named}{more}"))
             .with_hint("see what exists with axes or list, or retrieve with strict=False"));
     }
-    Ok(Fields { parts: vec![Arc::new(plan)] })
+    Ok(Fields::new(Arc::new(plan)))
 }
 
 impl Plan {
-    fn missing_count(&self) -> u64 {
-        if self.selection.is_unconstrained() {
-            return 0;
-        }
-        self.selection.count_listed().unwrap_or(u64::MAX).saturating_sub(self.ranks.len() as u64)
-    }
-
-    fn missing(&self, limit: usize) -> Vec<String> {
-        let lengths: Vec<u64> = self.selection.listed_values().map(|(_, list)| list.len() as u64).collect();
-        let describe = |mut rank: u64| {
-            let mut positions = vec![0; lengths.len()];
-            for (position, length) in positions.iter_mut().zip(&lengths).rev() {
-                *position = (rank % length.max(&1)) as usize;
-                rank /= length.max(&1);
-            }
-            self.selection.describe(&positions)
-        };
-        let total = self.selection.count_listed().unwrap_or(u64::MAX);
-        let mut missing = Vec::new();
-        let mut next = 0;
-        if self.missing_count() == 0 {
-            return missing;
-        }
-        for &rank in self.ranks.iter().chain([&total]) {
-            while next < rank {
-                if missing.len() == limit {
-                    return missing;
-                }
-                missing.push(describe(next));
-                next += 1;
-            }
-            next = rank.saturating_add(1);
-        }
-        missing
-    }
-
-    fn get(&self, index: usize) -> Result<Field> {
-        let start = index / WINDOW * WINDOW;
-        if let Some((at, window)) = &*self.window.lock().unwrap_or_else(PoisonError::into_inner)
-            && *at == start
-        {
-            return Ok(window[index - start].clone());
-        }
-        let window = self.decode(start, (start + WINDOW).min(self.refs.len()))?;
-        let field = window[index - start].clone();
-        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Some((start, window));
-        Ok(field)
-    }
-
     /// Decodes the entries of some fields, each index block once.
     fn decode(&self, start: usize, end: usize) -> Result<Arc<[Field]>> {
         let mut wanted: Vec<(Ref, usize, usize)> = Vec::with_capacity(end - start);
@@ -258,106 +201,68 @@ impl Plan {
                 if live == 0 {
                     return Err(Error::internal("a field vanished from its snapshot"));
                 }
-                Ok(Field::new(self.files.clone(), self.snapshot.clone(), versions, self.lenient))
+                let field = LocalField::field(self.files.clone(), self.snapshot.clone(), versions);
+                Ok(if self.lenient { field.lenient() } else { field })
             })
             .collect()
     }
 }
 
-impl Fields {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.parts.iter().map(|plan| plan.refs.len()).sum()
+impl FieldsSource for Plan {
+    fn count(&self) -> usize {
+        self.refs.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The i-th field in request order.
-    pub fn get(&self, mut index: usize) -> Result<Field> {
-        for plan in &self.parts {
-            if index < plan.refs.len() {
-                return plan.get(index);
-            }
-            index -= plan.refs.len();
+    fn get(&self, index: usize) -> Result<Field> {
+        let start = index / WINDOW * WINDOW;
+        if let Some((at, window)) = &*self.window.lock().unwrap_or_else(PoisonError::into_inner)
+            && *at == start
+        {
+            return Ok(window[index - start].clone());
         }
-        Err(Error::invalid(format!("there are {} fields, none has index {index}", self.len())))
+        let window = self.decode(start, (start + WINDOW).min(self.refs.len()))?;
+        let field = window[index - start].clone();
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Some((start, window));
+        Ok(field)
     }
 
-    /// All of them, in request order.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Field>> + '_ {
-        (0..self.len()).map(|i| self.get(i))
-    }
-
-    /// The combinations of listed values that have no field, up to a number.
-    pub fn missing(&self, limit: usize) -> Vec<String> {
+    fn missing(&self, limit: usize) -> Vec<String> {
+        let lengths: Vec<u64> = self.selection.listed_values().map(|(_, list)| list.len() as u64).collect();
+        let describe = |mut rank: u64| {
+            let mut positions = vec![0; lengths.len()];
+            for (position, length) in positions.iter_mut().zip(&lengths).rev() {
+                *position = (rank % length.max(&1)) as usize;
+                rank /= length.max(&1);
+            }
+            self.selection.describe(&positions)
+        };
+        let total = self.selection.count_listed().unwrap_or(u64::MAX);
         let mut missing = Vec::new();
-        for plan in &self.parts {
-            missing.extend(plan.missing(limit - missing.len()));
+        let mut next = 0;
+        if self.missing_count() == 0 {
+            return missing;
+        }
+        for &rank in self.ranks.iter().chain([&total]) {
+            while next < rank {
+                if missing.len() == limit {
+                    return missing;
+                }
+                missing.push(describe(next));
+                next += 1;
+            }
+            next = rank.saturating_add(1);
         }
         missing
     }
 
-    /// How many combinations have no field.
-    pub fn missing_count(&self) -> u64 {
-        self.parts.iter().map(|plan| plan.missing_count()).sum()
-    }
-
-    /// The text that names the snapshot these fields belong to (the first one, of concatenated fields).
-    pub fn version(&self) -> String {
-        self.parts.first().map_or_else(String::new, |plan| plan.snapshot.version().encode())
-    }
-
-    /// These fields, then the others.
-    pub fn concat(mut self, other: Fields) -> Fields {
-        self.parts.extend(other.parts);
-        self
-    }
-
-    /// Raw bytes of all fields.
-    pub fn total_bytes(&self) -> Result<u64> {
-        self.iter().try_fold(0u64, |sum, field| Ok(sum.saturating_add(field?.nbytes()?)))
-    }
-
-    /// All fields one after another into `out`, which must be long enough; returns the bytes written.
-    pub fn read_into(&self, out: &mut [u8]) -> Result<u64> {
-        let (mut next, mut at) = (0, 0);
-        while next < self.len() {
-            let (after, bytes) = self.read_whole(next, &mut out[at..])?;
-            if after == next {
-                return Err(Error::invalid(format!(
-                    "the buffer of {} bytes ends within field {next} of {}",
-                    out.len(),
-                    self.len()
-                ))
-                .with_hint("nbytes tells how many are needed"));
-            }
-            (next, at) = (after, at + bytes);
+    fn missing_count(&self) -> u64 {
+        if self.selection.lists_nothing() {
+            return 0;
         }
-        Ok(at as u64)
+        self.selection.count_listed().unwrap_or(u64::MAX).saturating_sub(self.ranks.len() as u64)
     }
 
-    /// Reads as many whole fields from `first` on as fit into `out`, up to a window's number; returns the
-    /// index behind them and the bytes written.
-    pub(super) fn read_whole(&self, first: usize, out: &mut [u8]) -> Result<(usize, usize)> {
-        let (mut at, mut batch) = (0, Vec::new());
-        for index in first..self.len().min(first.saturating_add(WINDOW)) {
-            let field = self.get(index)?;
-            let bytes = usize::try_from(field.nbytes()?).unwrap_or(usize::MAX);
-            if bytes > out.len() - at {
-                break;
-            }
-            at += bytes;
-            batch.push((field, bytes));
-        }
-        read_many(&batch, &mut out[..at])?;
-        Ok((first + batch.len(), at))
-    }
-
-    /// All fields one after another as a file.
-    pub fn reader(&self) -> FieldsReader {
-        FieldsReader::new(self.clone())
+    fn version(&self) -> String {
+        self.snapshot.version().encode()
     }
 }

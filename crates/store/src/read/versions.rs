@@ -164,11 +164,15 @@ impl Versions {
         uncovered(shape, &boxes, limit)
     }
 
+    /// Whether it was archived whole: whatever lies upon it, every element is there.
+    pub fn is_whole(&self) -> bool {
+        let oldest = &self.live()[self.live - 1].entry;
+        oldest.generation && oldest.location != Location::None
+    }
+
     /// Whether every element is there.
     pub fn is_complete(&self) -> Result<bool> {
-        let oldest = &self.live()[self.live - 1].entry;
-        let whole = oldest.generation && oldest.location != Location::None;
-        Ok(whole || self.missing(1)?.is_complete())
+        Ok(self.is_whole() || self.missing(1)?.is_complete())
     }
 
     /// NotFound with the missing boxes' names, unless every element is there.

@@ -76,7 +76,7 @@ pub fn visible(store: &LocalStore) -> Result<State> {
 /// The side records that everybody sees, as texts.
 fn side_records(store: &LocalStore) -> Result<Vec<String>> {
     let feed = store.feed()?;
-    let decisions: BTreeMap<Id, DecisionState> =
+    let decisions: BTreeMap<Id, TransactionState> =
         feed.decisions().into_iter().map(|decision| (decision.transaction, decision)).collect();
     let mut records = Vec::new();
     for (writer, _) in feed.heads() {

@@ -4,8 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use fieldstone_core::{Error, Result};
 
-use super::field::Field;
-use super::plan::Fields;
+use super::{Field, Fields};
 
 /// Reads fields one after another; seeks without reading what lies between.
 #[derive(Debug)]

@@ -1,15 +1,12 @@
-//! Reading many fields into one buffer: neighbours on disk by one read, large batches by several
-//! threads.
+//! Reading many fields into one buffer: what comes at the same cost by one call of the source, large
+//! batches by several threads.
 
 use std::thread;
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 
-use super::field::Field;
+use super::Field;
 
-/// Bytes of neighbouring fields that are fetched by one read: they stay in the processor's cache while
-/// they are checked.
-const GROUP_MAX: usize = 512 << 10;
 /// Batches of at least this many bytes are shared between threads.
 const PARALLEL_MIN: usize = 4 << 20;
 /// Most threads of one read.
@@ -49,20 +46,15 @@ pub fn read_many(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
 
 /// The same by one thread.
 fn read_run(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
-    let (mut at, mut next) = (0, 0);
-    while let Some((first, length)) = batch.get(next) {
-        let (mut end, mut bytes) = (next + 1, *length);
-        if first.single_block().is_some() {
-            while let Some((field, length)) = batch.get(end)
-                && bytes + length <= GROUP_MAX
-                && batch[end - 1].0.is_followed_by(field)
-            {
-                bytes += length;
-                end += 1;
-            }
+    let (mut rest, mut room) = (batch, out);
+    while let Some((first, _)) = rest.first() {
+        let count = first.source().read_first(rest, room)?;
+        if count == 0 {
+            return Err(Error::internal("a store read nothing of a batch"));
         }
-        Field::read_group(&batch[next..end], &mut out[at..at + bytes])?;
-        (next, at) = (end, at + bytes);
+        let (read, behind) = rest.split_at(count);
+        let bytes = read.iter().map(|(_, length)| length).sum();
+        (rest, room) = (behind, &mut room[bytes..]);
     }
     Ok(())
 }

@@ -1,0 +1,227 @@
+//! The index as a view of the logs: what [`fieldstone_journal::follow`] needs of it.
+//!
+//! An [`IndexView`] lends an [`Index`] for one call, or owns it. From the feed it takes who owns runs, from
+//! entries which runs, steps and variables hold fields; `roles` says which keywords name those.
+//!
+//! ```
+//! use fieldstone_catalog::engine::{Index, Sqlite};
+//! use fieldstone_catalog::view::IndexView;
+//! use fieldstone_core::schema::Schema;
+//! use fieldstone_format::Id;
+//! use fieldstone_journal::view::View;
+//!
+//! let index = Index::open(Box::new(Sqlite::memory()?), Id([7; 16]))?;
+//! let schema = Schema::builtin("simulation").ok_or(fieldstone_core::Error::internal("no schema"))?;
+//! let mut view = IndexView::new(index, schema, 1000);
+//! assert!(view.marks()?.is_empty());
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+pub mod roles;
+
+use std::borrow::BorrowMut;
+use std::fmt;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::schema::Schema;
+use fieldstone_format::Id;
+use fieldstone_format::catalog::RunName;
+use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
+use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
+
+use crate::engine::{FieldRow, Index, OwnerOf};
+use roles::Place;
+
+/// Rows of fields that are given to the engine at once.
+const ROWS: usize = 4096;
+/// Places that are asked about at once.
+const PLACES: usize = 256;
+
+/// Begins a transaction that writes, as long as it takes: the engine may wait for other processes in a way
+/// that it knows nothing of.
+pub type Insist<'a> =
+    Box<dyn Fn(&mut Index, &mut dyn FnMut(&mut Index) -> Result<bool>) -> Result<bool> + 'a>;
+
+/// An index that follows the logs.
+pub struct IndexView<'a, I: BorrowMut<Index>> {
+    index: I,
+    schema: Schema,
+    /// Who looks: what he has not flushed is his.
+    user: u32,
+    insist: Insist<'a>,
+    feed: Option<Feed>,
+    /// The transaction of which something is laid over the tables; and whether anything is begun.
+    overlay: Option<Id>,
+    begun: bool,
+    attributes: u64,
+}
+
+impl<I: BorrowMut<Index>> fmt::Debug for IndexView<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexView").field("user", &self.user).field("begun", &self.begun).finish()
+    }
+}
+
+impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
+    /// A view that waits for other processes as the database does.
+    pub fn new(index: I, schema: Schema, user: u32) -> IndexView<'a, I> {
+        IndexView::with(index, schema, user, Box::new(|index, begin| begin(index)))
+    }
+
+    /// A view that begins with `insist` what needs the engine alone.
+    pub fn with(index: I, schema: Schema, user: u32, insist: Insist<'a>) -> IndexView<'a, I> {
+        IndexView { index, schema, user, insist, feed: None, overlay: None, begun: false, attributes: 0 }
+    }
+
+    /// Attributes that were applied since it was made.
+    pub fn attributes(&self) -> u64 {
+        self.attributes
+    }
+
+    fn index(&mut self) -> &mut Index {
+        self.index.borrow_mut()
+    }
+
+    /// Tells the index who owns runs, where there are several users. `own`: what this user has not flushed
+    /// is applied, too.
+    fn set_owners(&mut self, own: bool) {
+        let Some(feed) = &self.feed else { return };
+        let folder = feed.folder_owner();
+        let of = (feed.is_shared() || (own && !feed.is_of(self.user))).then(|| {
+            let (feed, schema) = (feed.clone(), self.schema.clone());
+            Arc::new(move |run: &RunName| feed.owner(&roles::owner_level(&schema, run))) as OwnerOf
+        });
+        self.index().set_owners(of, folder);
+    }
+}
+
+impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
+    fn marks(&mut self) -> Result<Marks> {
+        self.index().watermarks()
+    }
+
+    fn applied(&mut self) -> Result<Marks> {
+        self.index().applied()
+    }
+
+    fn attend(&mut self, feed: &Feed) {
+        self.feed = Some(feed.clone());
+        self.set_owners(false);
+    }
+
+    fn leave(&mut self) {
+        self.feed = None;
+        self.index().forget_owners();
+    }
+
+    fn begin(&mut self, wait: Wait) -> Result<bool> {
+        self.begun = (self.insist)(self.index.borrow_mut(), &mut |index| index.begin_apply(wait))?;
+        Ok(self.begun)
+    }
+
+    fn sound(&mut self) -> Result<bool> {
+        let contested = self.index().contested()?;
+        if contested {
+            self.index().clear_contested()?;
+        }
+        Ok(!contested)
+    }
+
+    fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
+        let decided = self.index().apply_decisions(states)?;
+        Ok(if decided.rebuild { Again::Everything } else { Again::Entries(decided.fields) })
+    }
+
+    fn entries(&mut self, log: Id, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+        let (mut rows, mut seen) = (Vec::new(), 0);
+        for entry in entries {
+            let entry = entry?;
+            seen += 1;
+            let Some(place) = roles::place_of(&self.schema, &entry.key) else { continue };
+            rows.push(FieldRow {
+                run: place.run,
+                variable: place.variable,
+                step: place.step,
+                user: entry.owner,
+                sequence: entry.sequence,
+                transaction: entry.transaction,
+                removal: entry.removal,
+                dtype: entry.dtype,
+                shape: entry.shape,
+            });
+            if rows.len() >= ROWS {
+                self.index().apply_entries(log, &rows)?;
+                rows.clear();
+            }
+        }
+        self.index().apply_entries(log, &rows)?;
+        Ok(seen)
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<()> {
+        self.index().apply_commit(commit)
+    }
+
+    fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
+        self.index().set_watermark(log, sequence)
+    }
+
+    fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()> {
+        loop {
+            // An answer may raise the next question: all is known when there is none left.
+            let places = self.index().rechecks(PLACES)?;
+            if places.is_empty() {
+                break;
+            }
+            for asked in &places {
+                let place =
+                    Place { run: asked.run.clone(), variable: asked.variable.clone(), step: asked.step };
+                let standing = roles::standing(&self.schema, fields, &place, asked.array, transaction)?;
+                self.index().set_held(asked, &standing)?;
+            }
+        }
+        if self.overlay.is_some() { self.index().overlaid() } else { Ok(()) }
+    }
+
+    fn generation(&mut self) -> Result<u64> {
+        self.index().generation()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.begun = false;
+        self.index().end_apply()?;
+        self.attributes += self.index.borrow().attributes_applied();
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        (self.begun, self.overlay) = (false, None);
+        self.index().abort()
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.index().clear()
+    }
+
+    fn overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<bool> {
+        self.set_owners(true);
+        let states = self.feed.iter().filter(|_| transaction.is_some()).flat_map(Feed::decisions);
+        if let Some(state) = states.into_iter().find(|state| Some(state.transaction) == transaction) {
+            self.index().know(state);
+        }
+        let laid = (self.insist)(self.index.borrow_mut(), &mut |index| index.overlay(transaction, own))?;
+        (self.begun, self.overlay) = (laid, transaction.filter(|_| laid));
+        Ok(laid)
+    }
+
+    fn dump(&mut self) -> Result<String> {
+        if self.begun {
+            return self.index().dump();
+        }
+        self.index().begin_read()?;
+        let lines = self.index().dump();
+        self.index().end_read()?;
+        lines
+    }
+}

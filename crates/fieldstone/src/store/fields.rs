@@ -1,0 +1,91 @@
+//! Fields in and out: the calls of the field store, as they are.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::{Schema, Selection};
+use fieldstone_format::Id;
+use fieldstone_store::api::{
+    ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
+    RemoveOptions, RetrieveOptions, Value,
+};
+use fieldstone_store::{Field, Fields};
+
+use super::Store;
+
+impl FieldAccess for Store {
+    fn url(&self) -> &str {
+        self.fields.url()
+    }
+
+    fn schema(&self) -> Schema {
+        self.fields.schema()
+    }
+
+    fn select(&self, request: &Request) -> Result<Selection> {
+        self.fields.select(request)
+    }
+
+    fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.fields.archive(key, value, options)
+    }
+
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        self.fields.archive_many(items, options)
+    }
+
+    fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.fields.create_field(key, spec, options)
+    }
+
+    fn archive_external(
+        &self,
+        key: &Pairs<'_>,
+        spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.fields.archive_external(key, spec, options)
+    }
+
+    fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
+        self.fields.remove(request, options)
+    }
+
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
+        self.fields.remove_fields(fields, options)
+    }
+
+    fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
+        self.fields.list(request, options)
+    }
+
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
+        self.fields.retrieve(request, options)
+    }
+
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        self.fields.get(key, options)
+    }
+
+    fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+        self.fields.axes(request, options)
+    }
+
+    fn version(&self) -> Result<String> {
+        self.fields.version()
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.fields.refresh()
+    }
+
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        self.fields.owner(level)
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.fields.claim(level, transaction)
+    }
+}

@@ -1,0 +1,336 @@
+//! Random histories: the logs of a few processes on a simulated machine, with side records, fields,
+//! removals and transactions, and the store as it was with any part of each log.
+//!
+//! The same seed gives the same history. What side records say is the caller's; what fields stand is found
+//! here in the plainest way, from all entries at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::request::{Item, Request, Values};
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::entry::{ArrayInfo, Entry, Location};
+use fieldstone_format::keys::encode_key;
+use fieldstone_format::log::{SideRecord, kinds};
+use fieldstone_format::version::Version;
+
+use crate::Journal;
+use crate::feed::{EntryChange, Feed, TransactionState};
+use crate::journal::JournalOptions;
+use crate::snapshot::Order;
+use crate::view::{HeldField, Holds};
+use crate::writer::Encoded;
+
+/// Where the store is on the simulated machine.
+const ROOT: &str = "/store";
+/// Processes, each with the user it runs as.
+const PROCESSES: [(&str, u32); 4] = [("a", 1), ("b", 1), ("c", 1), ("d", 2)];
+
+/// Random numbers that come again: SplitMix64.
+#[derive(Debug, Clone)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides.max(1)
+    }
+
+    /// Whether a die of so many sides falls on its first.
+    pub fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.roll(from.len() as u64) as usize]
+    }
+}
+
+/// A store with one transaction and its decision.
+#[derive(Debug)]
+pub struct OneTransaction {
+    /// The store.
+    pub history: History,
+    /// The transaction.
+    pub transaction: Id,
+    /// The logs before it was decided.
+    pub prepared: Vec<(Id, u64)>,
+    /// Whether it was committed, not aborted.
+    pub committed: bool,
+}
+
+/// Gives side records for a commit. `heads`: the logs, each with the last commit made so far.
+pub type Side<'a> = &'a mut dyn FnMut(&mut Dice, &[(Id, u64)]) -> Vec<SideRecord>;
+
+/// A store that was written at random.
+#[derive(Debug)]
+pub struct History {
+    journals: Vec<Journal>,
+    schema: Schema,
+    env: Env,
+    /// Transactions that were begun; some are decided.
+    transactions: Vec<Id>,
+    heads: Vec<(Id, u64)>,
+}
+
+impl History {
+    /// Some ten to forty commits of up to four processes; `shared`: of two users.
+    pub fn random(dice: &mut Dice, shared: bool, side: Side<'_>) -> Result<History> {
+        let (world, mut history) = History::new(dice, shared)?;
+        for _ in 0..10 + dice.roll(30) {
+            world.advance(2_000_000_000);
+            let clock = dice.roll(7_200) as i64 - 3_600;
+            world.set_clock_offset(PROCESSES[dice.roll(4) as usize].0, clock * 1_000_000_000);
+            history.step(dice, side)?;
+            history.heads = history.journals[0].snapshot()?.heads();
+        }
+        for journal in &history.journals {
+            journal.discard(None)?;
+        }
+        history.look()?;
+        Ok(history)
+    }
+
+    /// One transaction that two processes joined, with a field at least, and its decision.
+    pub fn of_one_transaction(dice: &mut Dice, side: Side<'_>) -> Result<OneTransaction> {
+        let (_, mut history) = History::new(dice, false)?;
+        let [opener, joined, ..] = &history.journals[..] else {
+            return Err(Error::internal("there are not two processes"));
+        };
+        let (transaction, committed) = (opener.begin()?, !dice.one_in(4));
+        for _ in 0..1 + dice.roll(4) {
+            let journal = if dice.one_in(2) { opener } else { joined };
+            journal.take_side(side(dice, &history.heads), Some(transaction))?;
+            for _ in 0..dice.roll(3) {
+                journal.take(value(dice, &history.schema)?, Some(transaction))?;
+            }
+            journal.flush(Some(transaction))?;
+            history.heads = opener.snapshot()?.heads();
+        }
+        // Nothing removes the last one.
+        joined.take(field(dice, &history.schema)?, Some(transaction))?;
+        joined.flush(Some(transaction))?;
+        let prepared = opener.snapshot()?.heads();
+        opener.decide(transaction, committed)?;
+        history.transactions.push(transaction);
+        history.look()?;
+        Ok(OneTransaction { history, transaction, prepared, committed })
+    }
+
+    /// Looks at all logs.
+    fn look(&mut self) -> Result<()> {
+        self.journals[0].refresh()?;
+        self.heads = self.journals[0].snapshot()?.heads();
+        Ok(())
+    }
+
+    /// An empty store, and a handle of each process.
+    fn new(dice: &mut Dice, shared: bool) -> Result<(SimWorld, History)> {
+        let world = SimWorld::new(dice.roll(u64::MAX));
+        for (host, user) in PROCESSES {
+            world.set_uid(host, if shared { user } else { 1 });
+        }
+        world.set_uid("admin", 0);
+        let admin = world.process("admin");
+        for folder in ["", "logs", "data", "boards"] {
+            let path = Path::new(ROOT).join(folder);
+            let failed = |e| Error::io("make", &path, e);
+            admin.disk.create_dir_all(&path).map_err(failed)?;
+            world.set_mode(&path, 0o1777).map_err(failed)?;
+        }
+        let schema = Schema::builtin("simulation").ok_or_else(|| Error::internal("no schema"))?;
+        let env = world.process("reader");
+        let open = |env: Env| {
+            let options = JournalOptions {
+                url: ROOT.into(),
+                writable: true,
+                schema: Some(schema.clone()),
+                ..JournalOptions::default()
+            };
+            Journal::open(env, Path::new(ROOT), options)
+        };
+        let journals: Vec<Journal> =
+            PROCESSES.iter().map(|(host, _)| open(world.process(host))).collect::<Result<_>>()?;
+        let history = History { journals, schema, env, transactions: Vec::new(), heads: Vec::new() };
+        Ok((world, history))
+    }
+
+    /// One call of one process. What is refused, because it is another user's or ended, does not count.
+    fn step(&mut self, dice: &mut Dice, side: Side<'_>) -> Result<()> {
+        let journal = &self.journals[dice.roll(self.journals.len() as u64) as usize];
+        let known = self.transactions.len() as u64;
+        let refused = match dice.roll(10) {
+            0 if known < 4 => {
+                self.transactions.push(journal.begin()?);
+                return Ok(());
+            }
+            1 | 2 if known > 0 => {
+                let id = *dice.pick(&self.transactions);
+                match dice.roll(5) {
+                    0 => journal.decide(id, false),
+                    1 => journal.decide(id, true),
+                    2 => journal.decide_kinds(id, 0, dice.roll(256) as u32),
+                    _ => journal.decide_kinds(id, dice.roll(256) as u32, 0),
+                }
+            }
+            _ => {
+                let session = (known > 0 && dice.one_in(3)).then(|| *dice.pick(&self.transactions));
+                journal.take_side(side(dice, &self.heads), session)?;
+                for _ in 0..dice.roll(4) {
+                    journal.take(value(dice, &self.schema)?, session)?;
+                }
+                journal.flush(session).inspect_err(|_| drop(journal.discard(session)))
+            }
+        };
+        match refused {
+            Err(e) if !matches!(e.kind(), ErrorKind::Denied | ErrorKind::Conflict) => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// The store's schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The world of whoever reads it.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The logs, each with its last commit.
+    pub fn heads(&self) -> &[(Id, u64)] {
+        &self.heads
+    }
+
+    /// Transactions that were begun.
+    pub fn transactions(&self) -> &[Id] {
+        &self.transactions
+    }
+
+    /// The store with these commits of each log, and with what stands there.
+    pub fn at(&self, heads: &[(Id, u64)]) -> Result<(Feed, Standing)> {
+        let journal = &self.journals[0];
+        let newest = journal.snapshot()?;
+        let heads = heads.iter().filter(|(_, sequence)| *sequence > 0).copied().collect();
+        let snapshot = {
+            let refresher = journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
+            newest.at(&Version::new(heads), &refresher)?
+        };
+        let feed = Feed::new(Arc::new(snapshot), journal.files().clone());
+        Ok((feed.clone(), Standing(feed)))
+    }
+}
+
+/// A field or a removal under one of a few keys.
+fn value(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
+    let mut value = field(dice, schema)?;
+    if dice.one_in(4) {
+        (value.entry.location, value.entry.array) = (Location::Removed { only: None }, None);
+        value.entry.length = 0;
+    }
+    Ok(value)
+}
+
+/// A field under one of a few keys.
+fn field(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
+    let key = schema.resolve(&[
+        ("run", *dice.pick(&["a", "b"])),
+        ("variable", *dice.pick(&["t", "u"])),
+        ("step", *dice.pick(&["0", "1", "2"])),
+        ("level", *dice.pick(&["1", "2"])),
+    ])?;
+    let array = (!dice.one_in(3)).then(|| {
+        let dtype = *dice.pick(&[DType::F8, DType::F4]);
+        let shape = vec![1 + dice.roll(2)];
+        let fill = Some(dtype.default_fill());
+        ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None }
+    });
+    let length = array.as_ref().map_or(0, |array| array.shape[0] * array.dtype.size() as u64);
+    Ok(Encoded {
+        key: encode_key(&key),
+        entry: Entry { commit: 0, ordinal: 0, generation: true, length, array, location: Location::None },
+        size: 0,
+        blocks: Vec::new(),
+        payload: (&[]).into(),
+        table: Vec::new(),
+        digest: None,
+    })
+}
+
+/// Where an entry stands among all of its key: by its commit or decision, its own stamp, its log, its commit.
+type Place = (Order, u64, Id, u64);
+
+/// What stands at the moment of a feed: of each key the newest entry that is visible, if it is a field.
+#[derive(Debug)]
+pub struct Standing(Feed);
+
+impl Standing {
+    fn newest(&self, own: Option<Id>) -> Result<BTreeMap<Vec<u8>, EntryChange>> {
+        let states: BTreeMap<Id, TransactionState> =
+            self.0.decisions().into_iter().map(|state| (state.transaction, state)).collect();
+        let order = |writer: Id, entry: &EntryChange| -> Option<Order> {
+            let Some(id) = entry.transaction else { return Some((entry.stamp, writer)) };
+            let prepared = (own == Some(id)).then_some((u64::MAX, Id::NONE));
+            let Some(state) = states.get(&id) else { return prepared };
+            let open = state.is_open_for(writer, entry.sequence);
+            state.visible(kinds::FIELDS, writer, entry.sequence).or(prepared.filter(|_| open))
+        };
+        let mut newest: BTreeMap<Vec<u8>, (Place, EntryChange)> = BTreeMap::new();
+        for (writer, _) in self.0.heads() {
+            for entry in self.0.entries(writer, 0) {
+                let entry = entry?;
+                let Some(order) = order(writer, &entry) else { continue };
+                let place = (order, entry.stamp, writer, entry.sequence);
+                let known = newest.entry(encode_key(&entry.key).bytes);
+                let known = known.or_insert_with(|| (place, entry.clone()));
+                if place >= known.0 {
+                    *known = (place, entry);
+                }
+            }
+        }
+        Ok(newest.into_iter().map(|(key, (_, entry))| (key, entry)).collect())
+    }
+}
+
+impl Holds for Standing {
+    fn fields(
+        &self,
+        request: &Request,
+        transaction: Option<Id>,
+        field: &mut dyn FnMut(&HeldField) -> Result<bool>,
+    ) -> Result<()> {
+        for entry in self.newest(transaction)?.into_values().filter(|entry| !entry.removal) {
+            let array = entry.dtype.zip(entry.shape);
+            if asked(request, &entry.key) && !field(&HeldField { key: entry.key, array })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a request, which lists values as they are written, selects a key.
+fn asked(request: &Request, key: &FieldKey) -> bool {
+    request.iter().all(|(keyword, values)| {
+        let text = key.get(keyword).map(|value| value.text().into_owned());
+        match values {
+            Values::Any => true,
+            Values::List(items) => {
+                items.iter().any(|item| matches!(item, Item::One(one) if Some(one) == text.as_ref()))
+            }
+        }
+    })
+}

@@ -1,0 +1,498 @@
+//! The behaviours that every view of the logs must show: whatever the way to the last commit, it says the
+//! same in the end.
+//!
+//! A view implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at a
+//! time. Each behaviour makes random histories ([`History`]) and compares what a view that got there in one way
+//! says with one that was made anew. What side records say is the harness's: records that contradict each
+//! other, that delete what others said and that come in transactions find most.
+//!
+//! A behaviour that is not shown panics in an `assert`, or returns the error that the view gave.
+//!
+//! ```text
+//! struct Tables(Vec<Database>);
+//! impl Harness for Tables {
+//!     fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>> { … }
+//!     fn side(&mut self, dice: &mut Dice, heads: &[(Id, u64)]) -> Vec<SideRecord> { … }
+//! }
+//! run_all(Tables::default, 0..20)?;
+//! ```
+
+use std::ops::Range;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::SideRecord;
+
+use super::history::{Dice, History, Standing};
+use crate::feed::{Commit, EntryChange, Feed, TransactionState};
+use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, lay_over, rebuild};
+use crate::view::{Again, Holds, Marks, View, Wait};
+
+/// How often one tries to go on where others went on.
+const ROUNDS: usize = 100;
+
+/// One kind of view.
+pub trait Harness {
+    /// A view on an engine: an empty one when the number is given first, later another view on the same rows,
+    /// as a second process has it.
+    fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>>;
+
+    /// Whether several views can be open on one engine.
+    fn shares(&self) -> bool {
+        true
+    }
+
+    /// Side records of a commit. `heads`: the logs, each with the last commit made so far.
+    fn side(&mut self, dice: &mut Dice, heads: &[(Id, u64)]) -> Vec<SideRecord>;
+}
+
+/// A behaviour, of the history that follows from a die.
+pub type Behaviour = fn(&mut dyn Harness, &mut Dice) -> Result<()>;
+
+macro_rules! behaviours {
+    ($($name:ident),+ $(,)?) => {
+        /// All behaviours by name.
+        pub const BEHAVIOURS: &[(&str, Behaviour)] = &[$((stringify!($name), $name)),+];
+    };
+}
+
+behaviours! {
+    any_order_of_logs, portions, each_commit_alone, applied_twice, made_anew, marks_stand_for_rows,
+    given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
+}
+
+/// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
+/// names the behaviour and the seed.
+pub fn run_all<H: Harness>(fresh: impl Fn() -> H, seeds: Range<u64>) -> Result<()> {
+    for (name, _) in BEHAVIOURS {
+        for seed in seeds.clone() {
+            run(name, &mut fresh(), seed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs one behaviour by name.
+pub fn run(name: &str, harness: &mut dyn Harness, seed: u64) -> Result<()> {
+    let Some((_, behaviour)) = BEHAVIOURS.iter().find(|(known, _)| *known == name) else {
+        return Err(Error::invalid(format!("there is no behaviour {name}")));
+    };
+    let named = Named(name, seed);
+    let outcome = behaviour(harness, &mut Dice(seed)).map_err(|e| e.context(format!("{name}, seed {seed}")));
+    std::mem::forget(named);
+    outcome
+}
+
+/// Says which behaviour it was where an assertion fails.
+struct Named<'a>(&'a str, u64);
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        eprintln!("behaviour {}, seed {}", self.0, self.1);
+    }
+}
+
+/// A history, and what a view says that was made from it in one go.
+struct World {
+    history: History,
+    feed: Feed,
+    fields: Standing,
+    dump: String,
+}
+
+impl World {
+    fn new(harness: &mut dyn Harness, dice: &mut Dice) -> Result<World> {
+        let shared = dice.one_in(2);
+        let history = History::random(dice, shared, &mut |dice, heads| harness.side(dice, heads))?;
+        let (feed, fields) = history.at(history.heads())?;
+        let mut world = World { history, feed, fields, dump: String::new() };
+        let mut view = harness.open(usize::MAX, &world.history)?;
+        let (followed, _) = rebuild(&mut *view, &world.feed, &world.fields, &world.how())?;
+        assert_eq!(followed, Followed::Done);
+        world.dump = view.dump()?;
+        Ok(world)
+    }
+
+    fn how(&self) -> Following<'_> {
+        let pace = Pace::usual(&*self.history.env().clock);
+        Following { wait: Wait::Yes, newest: false, pace }
+    }
+
+    fn heads(&self) -> &[(Id, u64)] {
+        self.history.heads()
+    }
+
+    /// Follows the store with these commits of each log.
+    fn follow(&self, view: &mut dyn View, heads: &[(Id, u64)]) -> Result<Followed> {
+        let (feed, fields) = self.history.at(heads)?;
+        follow(view, &feed, &fields, &self.how())
+    }
+
+    /// Follows all of it, and compares.
+    fn finish(&self, view: &mut dyn View) -> Result<()> {
+        assert_eq!(follow(view, &self.feed, &self.fields, &self.how())?, Followed::Done);
+        self.check(view)
+    }
+
+    fn check(&self, view: &mut dyn View) -> Result<()> {
+        let dump = view.dump()?;
+        let lacks: Vec<&str> = self.dump.lines().filter(|line| !dump.lines().any(|l| l == *line)).collect();
+        let more: Vec<&str> = dump.lines().filter(|line| !self.dump.lines().any(|l| l == *line)).collect();
+        assert!(dump == self.dump, "it lacks {lacks:#?}\nand says {more:#?}");
+        assert!(covers(&view.marks()?, self.heads()), "its marks do not reach the heads");
+        Ok(())
+    }
+
+    /// Some commits of each log, at least those of `from`.
+    fn part(&self, dice: &mut Dice, from: &[(Id, u64)]) -> Vec<(Id, u64)> {
+        let least = |writer: Id| from.iter().find(|(of, _)| *of == writer).map_or(0, |(_, at)| *at);
+        let more = |(writer, head): &(Id, u64)| {
+            let at = least(*writer);
+            (*writer, if dice.one_in(2) { at } else { at + dice.roll(head - at + 1) })
+        };
+        self.heads().iter().map(more).collect()
+    }
+}
+
+fn shuffled<T>(mut all: Vec<T>, dice: &mut Dice) -> Vec<T> {
+    for i in (1..all.len()).rev() {
+        all.swap(i, dice.roll(i as u64 + 1) as usize);
+    }
+    all
+}
+
+/// One log after the other, in any order: decisions come long before what they cover, and long after.
+fn any_order_of_logs(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let mut heads = Vec::new();
+    for head in shuffled(world.heads().to_vec(), dice) {
+        heads.push(head);
+        heads.sort_unstable();
+        assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
+    }
+    world.finish(&mut *view)
+}
+
+/// Some of each log, then some more.
+fn portions(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let mut heads = Vec::new();
+    for _ in 0..1 + dice.roll(6) {
+        heads = world.part(dice, &heads);
+        assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
+    }
+    world.finish(&mut *view)
+}
+
+/// A transaction of the view for each commit.
+fn each_commit_alone(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let how = world.how();
+    let how = Following { pace: Pace { time: 0, ..how.pace }, ..how };
+    assert_eq!(follow(&mut *view, &world.feed, &world.fields, &how)?, Followed::Done);
+    world.check(&mut *view)
+}
+
+/// Everything once more, after it was applied.
+fn applied_twice(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    world.finish(&mut *view)?;
+    view.attend(&world.feed);
+    assert!(view.begin(Wait::Yes)?);
+    assert!(view.sound()?);
+    assert_eq!(view.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
+    for (writer, _) in shuffled(world.heads().to_vec(), dice) {
+        if view.wants_entries() {
+            view.entries(writer, &mut world.feed.entries(writer, 0))?;
+        }
+        for commit in world.feed.commits(writer, 0)? {
+            view.commit(&commit?)?;
+        }
+    }
+    view.ask(&world.fields, None)?;
+    assert!(view.sound()?);
+    view.end()?;
+    view.leave();
+    world.check(&mut *view)
+}
+
+/// Made anew by a view that has something already.
+fn made_anew(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let part = world.part(dice, &[]);
+    world.follow(&mut *view, &part)?;
+    let (followed, applied) = rebuild(&mut *view, &world.feed, &world.fields, &world.how())?;
+    assert_eq!((followed, applied.logs), (Followed::Done, world.heads().len() as u64));
+    world.check(&mut *view)
+}
+
+/// Marks reach as far as the rows, not less and not more.
+fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let mut heads = Vec::new();
+    for round in 0..3 {
+        heads = world.part(dice, &heads);
+        world.follow(&mut *view, &heads)?;
+        let known: Vec<(Id, u64)> = heads.iter().copied().filter(|(_, head)| *head > 0).collect();
+        let marks = view.marks()?;
+        assert!(covers(&marks, &known), "marks lag behind what was followed");
+        assert!(!is_ahead(&marks, &known), "marks are ahead of what was followed");
+        let (feed, fields) = world.history.at(&heads)?;
+        let mut other = harness.open(1 + round, &world.history)?;
+        rebuild(&mut *other, &feed, &fields, &world.how())?;
+        assert_eq!(view.dump()?, other.dump()?, "rows of other commits than the marks say");
+    }
+    Ok(())
+}
+
+/// What is given up leaves nothing.
+fn given_up(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let part = world.part(dice, &[]);
+    world.follow(&mut *view, &part)?;
+    let (dump, marks) = (view.dump()?, view.marks()?);
+    let clear = dice.one_in(2);
+    view.attend(&world.feed);
+    assert!(view.begin(Wait::Yes)?);
+    if clear || view.decide(&world.feed.decisions())? == Again::Everything {
+        view.clear()?;
+        view.decide(&world.feed.decisions())?;
+    }
+    for (writer, head) in world.heads() {
+        let after = if clear { 0 } else { marks.get(writer).copied().unwrap_or(0) };
+        view.entries(*writer, &mut world.feed.entries(*writer, after))?;
+        for commit in world.feed.commits(*writer, after)? {
+            view.commit(&commit?)?;
+        }
+        view.mark(*writer, *head)?;
+    }
+    view.abort()?;
+    view.leave();
+    assert_eq!((view.dump()?, view.marks()?), (dump, marks));
+    world.finish(&mut *view)
+}
+
+/// Between two transactions of one process others go on, make everything anew or look at less.
+fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    if !harness.shares() {
+        return Ok(());
+    }
+    let inner = harness.open(0, &world.history)?;
+    let other = harness.open(0, &world.history)?;
+    let mut view = Interrupted { inner, other, world: &world, dice: dice.clone(), left: 12 };
+    let how = world.how();
+    let how = Following { pace: Pace { time: 0, ..how.pace }, ..how };
+    // A feed that is behind what others did comes to an end; the newest one is never behind.
+    assert_eq!(follow(&mut view, &world.feed, &world.fields, &how)?, Followed::Done);
+    for _ in 0..ROUNDS {
+        if covers(&view.marks()?, world.heads()) {
+            break;
+        }
+        world.follow(&mut view, world.heads())?;
+    }
+    world.check(&mut view)
+}
+
+/// Who has an older feed neither takes back what is decided, nor asks what stood then.
+fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    for _ in 0..4 {
+        let (one, two) = (world.part(dice, &[]), world.part(dice, &[]));
+        world.follow(&mut *view, &one)?;
+        let (before, marks) = (view.dump()?, view.marks()?);
+        let ahead = is_ahead(&marks, &two);
+        let known: Vec<(Id, u64)> = two.iter().copied().filter(|(_, head)| *head > 0).collect();
+        let expected = match (covers(&marks, &known), ahead) {
+            (false, true) => Followed::Behind,
+            _ => Followed::Done,
+        };
+        assert_eq!(world.follow(&mut *view, &two)?, expected);
+        if ahead {
+            assert_eq!(view.dump()?, before);
+            assert_eq!(view.marks()?, marks);
+        }
+    }
+    world.finish(&mut *view)
+}
+
+/// What a transaction has prepared is shown to who names it, the same in any order of logs, and is gone then.
+fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let world = World::new(harness, dice)?;
+    let mut view = harness.open(0, &world.history)?;
+    let part = world.part(dice, &[]);
+    world.follow(&mut *view, &part)?;
+    world.finish(&mut *view)?;
+    let mut other = harness.open(1, &world.history)?;
+    rebuild(&mut *other, &world.feed, &world.fields, &world.how())?;
+    let own = Commit {
+        writer: Id::NONE,
+        owner: 1,
+        sequence: 1,
+        stamp: u64::MAX,
+        time: 0,
+        transaction: None,
+        side: harness.side(dice, world.heads()),
+    };
+    assert!(!lay_over(&mut *view, &world.feed, &world.fields, None, &[])?, "there is nothing to lay over");
+    let sessions = world.history.transactions().iter().map(|id| Some(*id)).chain([None]);
+    for session in sessions {
+        let mut shown = Vec::new();
+        for view in [&mut view, &mut other] {
+            let own = std::slice::from_ref(&own);
+            assert!(lay_over(&mut **view, &world.feed, &world.fields, session, own)?);
+            shown.push(view.dump()?);
+            view.abort()?;
+            view.leave();
+            world.check(&mut **view)?;
+        }
+        assert_eq!(shown[0], shown[1], "laid over in another order");
+    }
+    Ok(())
+}
+
+/// What is prepared shows to nobody, but to who names its transaction; what is committed to everybody, and
+/// looks the same then; what is aborted never does.
+fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let told = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
+    let mut view = harness.open(0, &told.history)?;
+    let mut empty = harness.open(1, &told.history)?;
+    let pace = Pace::usual(&*told.history.env().clock);
+    let how = Following { wait: Wait::Yes, newest: false, pace };
+    let nothing = empty.dump()?;
+    let (feed, fields) = told.history.at(&told.prepared)?;
+    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
+    assert_eq!(view.dump()?, nothing, "what is prepared shows");
+    assert!(lay_over(&mut *view, &feed, &fields, Some(told.transaction), &[])?);
+    let laid = view.dump()?;
+    view.abort()?;
+    view.leave();
+    let (feed, fields) = told.history.at(told.history.heads())?;
+    assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
+    if told.committed {
+        assert!(
+            !view.wants_entries() || laid != nothing,
+            "a field does not show to who names its transaction"
+        );
+        assert_eq!(view.dump()?, laid, "what is committed is not what was prepared");
+    } else {
+        assert_eq!(view.dump()?, nothing, "what is aborted shows");
+    }
+    Ok(())
+}
+
+/// A view that another process comes upon whenever it has ended a transaction.
+struct Interrupted<'a> {
+    inner: Box<dyn View>,
+    other: Box<dyn View>,
+    world: &'a World,
+    dice: Dice,
+    /// How often others still come: for ever would be too long for anybody.
+    left: usize,
+}
+
+impl Interrupted<'_> {
+    fn interrupt(&mut self) -> Result<()> {
+        if self.left == 0 || self.dice.one_in(2) {
+            return Ok(());
+        }
+        self.left -= 1;
+        let part = match self.dice.roll(3) {
+            0 => self.world.heads().to_vec(),
+            _ => self.world.part(&mut self.dice, &[]),
+        };
+        let (feed, fields) = self.world.history.at(&part)?;
+        let how = self.world.how();
+        let pace = Pace { time: if self.dice.one_in(2) { 0 } else { how.pace.time }, ..how.pace };
+        let how = Following { pace, ..how };
+        if self.dice.one_in(4) {
+            rebuild(&mut *self.other, &feed, &fields, &how)?;
+        } else {
+            follow(&mut *self.other, &feed, &fields, &how)?;
+        }
+        Ok(())
+    }
+}
+
+impl View for Interrupted<'_> {
+    fn wants_entries(&self) -> bool {
+        self.inner.wants_entries()
+    }
+
+    fn marks(&mut self) -> Result<Marks> {
+        self.inner.marks()
+    }
+
+    fn applied(&mut self) -> Result<Marks> {
+        self.inner.applied()
+    }
+
+    fn attend(&mut self, feed: &Feed) {
+        self.inner.attend(feed);
+    }
+
+    fn leave(&mut self) {
+        self.inner.leave();
+    }
+
+    fn begin(&mut self, wait: Wait) -> Result<bool> {
+        self.inner.begin(wait)
+    }
+
+    fn sound(&mut self) -> Result<bool> {
+        self.inner.sound()
+    }
+
+    fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
+        self.inner.decide(states)
+    }
+
+    fn entries(&mut self, log: Id, entries: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+        self.inner.entries(log, entries)
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<()> {
+        self.inner.commit(commit)
+    }
+
+    fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
+        self.inner.mark(log, sequence)
+    }
+
+    fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()> {
+        self.inner.ask(fields, transaction)
+    }
+
+    fn generation(&mut self) -> Result<u64> {
+        self.inner.generation()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.inner.end()?;
+        self.interrupt()
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        self.inner.abort()
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.inner.clear()
+    }
+
+    fn overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<bool> {
+        self.inner.overlay(transaction, own)
+    }
+
+    fn dump(&mut self) -> Result<String> {
+        self.inner.dump()
+    }
+}

@@ -1,0 +1,134 @@
+//! The calls of a field store, whatever keeps its bytes.
+//!
+//! | trait | what for |
+//! |---|---|
+//! | [`FieldAccess`] | fields in by key, out by request |
+//! | [`Transactions`] | what becomes visible, when, together |
+//! | [`Admin`] | what a store says of itself, its checkpoint and its end |
+//! | [`Joins`] | what a catalog beside the fields uses, until it is given a journal |
+//! | [`FieldStore`] | all of them: what everybody holds, as `Arc<dyn FieldStore>` |
+//!
+//! (The first is not called `Fields`: these are what a [retrieve](FieldAccess::retrieve) gives.)
+//!
+//! Every option of a call stands in a struct with a default, and no call has a body here, so that a
+//! wrapper forwards a call whole and decides on each of them. What a call gives back, any implementation
+//! can make: lists and reports are plain data, a [`Field`](crate::Field) and [`Fields`](crate::Fields)
+//! hold what somebody implements. What a caller does most is in [`FieldStoreExt`].
+//!
+//! What holds for every implementation (checked by [`conformance`](crate::conformance)):
+//! * [`archive`](FieldAccess::archive) returns when the store has its own copy of the data;
+//!   [`flush`](Transactions::flush) when everything this handle archived (outside transactions) is
+//!   durable, indexed and visible; nothing is visible before;
+//! * a key archived again is a new version; readers see the old one until the new one is flushed;
+//! * reads pin a snapshot at the call and never mix in newer data;
+//! * errors name the key, keyword or file at fault.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fieldstone_core::env::sim::SimWorld;
+//! use fieldstone_store::LocalStore;
+//! use fieldstone_store::api::{ArchiveOptions, FieldStore, ReadOptions, Value};
+//! use fieldstone_store::local::LocalOptions;
+//!
+//! let options = LocalOptions { writable: true, ..LocalOptions::default() };
+//! let store = LocalStore::open(SimWorld::memory(), "/store".as_ref(), options)?;
+//! let store: Arc<dyn FieldStore> = Arc::new(store);
+//! let key = [("run", "a"), ("variable", "t"), ("step", "6")];
+//! store.archive(&key, Value::Bytes(b"hello"), &ArchiveOptions::default())?;
+//! store.flush(None)?;
+//! assert_eq!(store.get(&key, &ReadOptions::default())?.read()?, b"hello");
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod admin;
+mod fields;
+mod joins;
+mod listing;
+mod options;
+mod reports;
+mod transactions;
+mod values;
+
+use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::request::{Request, Values};
+use fieldstone_core::{Error, Result};
+
+pub use fieldstone_core::compression::Compression;
+pub use fieldstone_format::Id;
+pub use fieldstone_format::entry::EntryId;
+pub use fieldstone_format::log::SideRecord;
+
+pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
+pub use crate::feed::{Commit, EntryChange, Feed, TransactionState};
+pub use crate::home::Home;
+pub use crate::snapshot::Problem;
+pub use admin::Admin;
+pub use fields::FieldAccess;
+pub use joins::Joins;
+pub use listing::{ListEntry, Listing, Place, PlaceFile};
+pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
+pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
+pub use transactions::Transactions;
+pub use values::{ExternalContent, ExternalSpec, FieldSpec, Pairs, Seen, Value};
+
+use crate::field::Field;
+
+/// A store of fields: all calls together. Whatever has them is one.
+pub trait FieldStore: FieldAccess + Transactions + Admin + Joins {}
+
+impl<S: FieldAccess + Transactions + Admin + Joins + ?Sized> FieldStore for S {}
+
+/// What callers do most, in terms of [`FieldAccess`].
+pub trait FieldStoreExt: FieldAccess {
+    /// The one field a request names; Invalid where it names several.
+    fn get_one(&self, request: &Request, options: &ReadOptions) -> Result<Field> {
+        only_one(self, request, options)
+    }
+
+    /// A box of an array, or all of it.
+    fn get_box(&self, key: &Pairs<'_>, region: Option<&IndexBox>, options: &ReadOptions) -> Result<Vec<u8>> {
+        self.get(key, options)?.read_box(region)
+    }
+}
+
+impl<S: FieldAccess + ?Sized> FieldStoreExt for S {}
+
+/// The one field that a key names as a request: what a [`get`](FieldAccess::get) falls back to where no
+/// field has this very key.
+pub fn get_by_request<S: FieldAccess + ?Sized>(
+    store: &S,
+    key: &Pairs<'_>,
+    options: &ReadOptions,
+) -> Result<Field> {
+    only_one(store, &key_request(key), options)
+}
+
+/// The request that a key is: each keyword with its one value.
+pub fn key_request(key: &Pairs<'_>) -> Request {
+    let mut request = Request::new();
+    for (keyword, value) in key {
+        request.set(*keyword, Values::list([*value]));
+    }
+    request
+}
+
+fn only_one<S: FieldAccess + ?Sized>(store: &S, request: &Request, options: &ReadOptions) -> Result<Field> {
+    // Lenient, because another field that the request names may be incomplete; the one is checked when
+    // it is read.
+    let lenient = RetrieveOptions { strict: false, transaction: options.transaction };
+    let fields = store.retrieve(request, &lenient)?;
+    let mut fields = fields.iter();
+    match (fields.next().transpose()?, fields.next().transpose()?) {
+        (Some(field), None) => Ok(field.strict()),
+        (None, _) => {
+            Err(Error::not_found(format!("no field {request}"))
+                .with_hint("see what exists with axes or list"))
+        }
+        (Some(a), Some(b)) => Err(Error::invalid(format!(
+            "{request} names more than one field: {} and {} among them",
+            a.key()?,
+            b.key()?
+        ))
+        .with_hint("give every keyword, or use retrieve")),
+    }
+}

@@ -1,0 +1,75 @@
+//! The options of each call, with defaults, so that a wrapper forwards a call whole and a new option
+//! breaks nobody.
+//!
+//! ```
+//! use fieldstone_store::api::{ListOptions, RetrieveOptions};
+//! let all_versions = ListOptions { masked: true, ..ListOptions::default() };
+//! assert_eq!(all_versions.depth, 3);
+//! assert!(RetrieveOptions::default().strict);
+//! ```
+
+use fieldstone_core::compression::Compression;
+use fieldstone_format::Id;
+
+#[cfg(doc)]
+use super::FieldAccess;
+
+/// Options of [`FieldAccess::archive`] and [`FieldAccess::create_field`].
+#[derive(Debug, Clone, Default)]
+pub struct ArchiveOptions {
+    /// The transaction this belongs to.
+    pub transaction: Option<Id>,
+    /// zstd level for the blocks; `None` takes the store's setting.
+    pub compression: Option<Compression>,
+    /// Extents of the chunks of an array; chosen by size where absent.
+    pub chunks: Option<Vec<u64>>,
+    /// Whether values of equal bytes that this handle flushed share their place in the store. Each stays a
+    /// field of its own.
+    pub share: bool,
+}
+
+/// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RemoveOptions {
+    /// The transaction this belongs to.
+    pub transaction: Option<Id>,
+}
+
+/// Options of reading calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions {
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+/// Options of [`FieldAccess::list`].
+#[derive(Debug, Clone, Copy)]
+pub struct ListOptions {
+    /// 1: datasets, 2: indexes, 3: fields.
+    pub depth: u8,
+    /// List versions that newer ones hide, too.
+    pub masked: bool,
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+impl Default for ListOptions {
+    fn default() -> Self {
+        ListOptions { depth: 3, masked: false, transaction: None }
+    }
+}
+
+/// Options of [`FieldAccess::retrieve`].
+#[derive(Debug, Clone, Copy)]
+pub struct RetrieveOptions {
+    /// Whether a listed value or combination without a field is an error.
+    pub strict: bool,
+    /// See also what is prepared under this transaction.
+    pub transaction: Option<Id>,
+}
+
+impl Default for RetrieveOptions {
+    fn default() -> Self {
+        RetrieveOptions { strict: true, transaction: None }
+    }
+}

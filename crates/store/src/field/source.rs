@@ -1,0 +1,113 @@
+//! What a store implements so that it can give fields out.
+//!
+//! A store in a folder reads blocks of files, a client asks its server, a mirror asks whichever store
+//! answers. What they have in common is here and no more: who holds a [`Field`] or
+//! [`Fields`](super::Fields) sees no difference.
+//!
+//! Invariant: a source never changes. It is of one moment, and what it says of itself stays true while it
+//! lives, whatever is flushed, removed or compacted meanwhile.
+
+use std::any::Any;
+use std::ffi::OsStr;
+use std::fmt;
+
+use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
+use fieldstone_format::entry::EntryId;
+
+use super::Field;
+
+/// Which version of which field of which store. Two that are equal have the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FieldId<'a> {
+    /// The store, by a text that all its handles have: a folder, a server's URL.
+    pub store: &'a OsStr,
+    /// The encoded key.
+    pub key: &'a [u8],
+    /// The name of its newest part within the store.
+    pub entry: EntryId,
+}
+
+/// How an array field was declared and is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// The value of what nobody wrote, where it is not the element type's own.
+    pub fill: Option<Vec<u8>>,
+    /// Extents of the chunks, where anybody chose them.
+    pub chunks: Option<Vec<u64>>,
+}
+
+/// One field, as whoever keeps it gives it out.
+///
+/// [`Field`] asks only for what is there: see the invariants of [the module](super).
+pub trait FieldSource: Any + Send + Sync + fmt::Debug {
+    /// Which version of which field it is: what a removal of this very version needs.
+    fn id(&self) -> FieldId<'_>;
+
+    /// The text that names the moment it belongs to.
+    fn version(&self) -> String;
+
+    /// When its newest part was flushed, nanoseconds since 1970, by the writer's clock.
+    fn time(&self) -> i64;
+
+    /// Raw bytes of the field when whole. Conflict where its pieces disagree.
+    fn nbytes(&self) -> Result<u64>;
+
+    /// Element type and shape of an array; `None` for opaque bytes. Conflict where its pieces disagree.
+    fn array(&self) -> Result<Option<(DType, &[u64])>>;
+
+    /// Boxes that nobody wrote, at most `limit` of them; none for opaque bytes.
+    fn missing(&self, limit: usize) -> Result<Uncovered>;
+
+    /// Extents of the chunks in which its newest part is stored; `None` for opaque bytes.
+    fn chunks(&self) -> Option<Vec<u64>>;
+
+    /// How an array was declared and is stored; `None` for opaque bytes.
+    fn outline(&self) -> Result<Option<Outline>>;
+
+    /// Whether any part is stored compressed.
+    fn is_compressed(&self) -> Result<bool>;
+
+    /// Extremes and missing elements over all parts, where each has them.
+    fn summary(&self) -> Option<Summary>;
+
+    /// The raw bytes of a region of an array in C order, or of the whole field, into a buffer of their
+    /// length. What nobody wrote is filled where `lenient`, else NotFound that names it. Every byte has been
+    /// compared with its checksum; Corrupt names key and file.
+    fn read(&self, region: Option<&IndexBox>, lenient: bool, out: &mut [u8]) -> Result<()>;
+
+    /// Raw bytes from `start` on of an opaque field.
+    fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Reads the first field of a batch, which is this one, and with it as many of those behind it as come at
+    /// the same cost, one behind the other; returns how many in all. Each field stands with its length, and
+    /// `out` has room for all of them. A store whose fields are each a read of their own leaves this as it is.
+    fn read_first(&self, batch: &[(Field, usize)], out: &mut [u8]) -> Result<usize> {
+        let Some((first, length)) = batch.first() else { return Ok(0) };
+        self.read(None, first.is_lenient(), &mut out[..*length])?;
+        Ok(1)
+    }
+}
+
+/// The fields of one retrieve, as whoever keeps them gives them out: found, and not read.
+pub trait FieldsSource: Send + Sync + fmt::Debug {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The field at a place below [`count`](Self::count), in request order.
+    fn get(&self, index: usize) -> Result<Field>;
+
+    /// The combinations of listed values that have no field, up to a number.
+    fn missing(&self, limit: usize) -> Vec<String>;
+
+    /// How many combinations have no field.
+    fn missing_count(&self) -> u64;
+
+    /// The text that names the moment these fields belong to.
+    fn version(&self) -> String;
+}

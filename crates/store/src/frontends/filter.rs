@@ -1,0 +1,316 @@
+//! A store that shows and takes only what a request selects.
+//!
+//! What lies outside the filter is not listed, retrieved, got, counted, removed, verified or dumped, and
+//! not taken. Owners, transactions, status and versions are those of the store beneath.
+//!
+//! A call's request is bound to the filter ([`Request::within`]), so that keys are compared with both where
+//! they are compared anyway: order, strictness and what is missing stay what the caller's own request says,
+//! and a field outside is simply not there. Calls that name a key compare it here.
+//!
+//! It is a view and no lock: what a process can open through a filter it can open without. Figures of the
+//! whole store (writers, files, commits, unflushed fields of the handle beneath) are shown as they are.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fieldstone_core::env::sim::SimWorld;
+//! use fieldstone_core::request::Request;
+//! use fieldstone_core::ErrorKind;
+//! use fieldstone_store::api::*;
+//! use fieldstone_store::local::{LocalOptions, LocalStore};
+//! use fieldstone_store::frontends::FilterStore;
+//!
+//! let options = LocalOptions { writable: true, ..LocalOptions::default() };
+//! let all = Arc::new(LocalStore::open(SimWorld::memory(), "/store".as_ref(), options)?);
+//! let winds = FilterStore::new(all.clone(), Request::parse("variable=u/v")?)?;
+//! let put = |store: &dyn FieldStore, variable| {
+//!     store.archive(&[("run", "a"), ("variable", variable)], Value::Bytes(b"x"), &ArchiveOptions::default())
+//! };
+//! put(&*all, "t")?;
+//! put(&winds, "u")?;
+//! winds.flush(None)?;
+//! let keys: Vec<String> = winds
+//!     .list(&Request::parse("run=a")?, &ListOptions::default())?
+//!     .map(|entry| Ok(entry?.key.to_string()))
+//!     .collect::<fieldstone_core::Result<_>>()?;
+//! assert_eq!(keys, ["{run=a}{variable=u}{}"]);
+//! assert_eq!(put(&winds, "t").map_err(|e| e.kind()), Err(ErrorKind::Denied));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+#![deny(clippy::missing_trait_methods)]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::{Schema, Selection};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::keys::{encode_key, key_text};
+use fieldstone_format::log::SideRecord;
+
+use crate::api::*;
+use crate::field::{Field, Fields};
+use crate::read::{Match, Matcher};
+
+/// A store that shows and takes only what a request selects.
+#[derive(Debug)]
+pub struct FilterStore {
+    beneath: Arc<dyn FieldStore>,
+    filter: Request,
+    schema: Schema,
+    /// The filter, ready to be compared with keys.
+    matcher: Mutex<Matcher>,
+}
+
+impl FilterStore {
+    /// What `filter` selects of a store.
+    ///
+    /// Invalid for a filter that the schema does not take, and for one with days relative to today: what it
+    /// shows would change overnight.
+    pub fn new(beneath: Arc<dyn FieldStore>, filter: Request) -> Result<FilterStore> {
+        let schema = beneath.schema();
+        let selection = schema.select(&filter).map_err(|e| e.context(format!("the filter {filter}")))?;
+        Ok(FilterStore { beneath, filter, schema, matcher: Mutex::new(Matcher::new(selection)) })
+    }
+
+    /// A caller's request, of what is shown alone.
+    fn shown(&self, request: &Request) -> Request {
+        request.clone().within(self.filter.clone())
+    }
+
+    /// Whether an encoded key is shown.
+    fn shows(&self, key: &[u8]) -> Result<bool> {
+        // A panic of one caller must not lock all others out: the matcher only remembers kinds of keys.
+        let mut matcher = self.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(matcher.test(key)? == Match::Yes)
+    }
+
+    /// The key that pairs name, which must be one that is shown.
+    fn check(&self, pairs: &Pairs<'_>) -> Result<()> {
+        let key = self.schema.resolve(pairs)?;
+        match self.shows(&encode_key(&key).bytes)? {
+            true => Ok(()),
+            false => Err(self.outside(&key.to_string())),
+        }
+    }
+
+    fn outside(&self, key: &str) -> Error {
+        Error::denied(format!("{key} is outside the filter {} on {}", self.filter, self.url()))
+            .with_hint("give it to the store itself, opened without the filter")
+    }
+
+    fn refused(&self, what: &str) -> Error {
+        Error::denied(format!(
+            "{what} is of the whole store at {}, of which {} is shown",
+            self.url(),
+            self.filter
+        ))
+        .with_hint("open the store itself, without the filter")
+    }
+
+    /// The only field that a key names as a request, among those that are shown.
+    fn get_shown(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        match get_by_request(self, key, options) {
+            // By its own key again: that read says also whether a newer version may have been lost.
+            Ok(field) => match self.get_exactly(&field.key()?, options) {
+                Ok(same) if same.id().key == field.id().key => Ok(same),
+                Err(e) if e.kind() == ErrorKind::Corrupt => Err(e),
+                _ => Ok(field),
+            },
+            // It may have been there: a list says so at its end, where commits were lost.
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let request = key_request(key);
+                let all = ListOptions { transaction: options.transaction, ..ListOptions::default() };
+                self.list(&request, &all)?.try_for_each(|entry| entry.map(drop))?;
+                Err(e)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn get_exactly(&self, key: &FieldKey, options: &ReadOptions) -> Result<Field> {
+        let pairs: Vec<(&str, String)> =
+            key.iter().map(|(name, value)| (&**name, value.text().into_owned())).collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.beneath.get(&pairs, options)
+    }
+}
+
+impl FieldAccess for FilterStore {
+    fn url(&self) -> &str {
+        self.beneath.url()
+    }
+
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    fn select(&self, request: &Request) -> Result<Selection> {
+        self.beneath.select(&self.shown(request))
+    }
+
+    fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.check(key)?;
+        self.beneath.archive(key, value, options)
+    }
+
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        for (i, (key, _)) in items.iter().enumerate() {
+            self.check(key).map_err(|e| e.context(format!("field {i}")))?;
+        }
+        self.beneath.archive_many(items, options)
+    }
+
+    fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.check(key)?;
+        self.beneath.create_field(key, spec, options)
+    }
+
+    fn archive_external(
+        &self,
+        key: &Pairs<'_>,
+        spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.check(key)?;
+        self.beneath.archive_external(key, spec, options)
+    }
+
+    fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
+        self.beneath.remove(&self.shown(request), options)
+    }
+
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
+        for field in fields {
+            if !self.shows(field.id().key)? {
+                return Err(self.outside(&key_text(field.id().key)));
+            }
+        }
+        self.beneath.remove_fields(fields, options)
+    }
+
+    fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
+        self.beneath.list(&self.shown(request), options)
+    }
+
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
+        self.beneath.retrieve(&self.shown(request), options)
+    }
+
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        if let Ok(exact) = self.schema.resolve(key)
+            && !self.shows(&encode_key(&exact).bytes)?
+        {
+            return self.get_shown(key, options);
+        }
+        match self.beneath.get(key, options) {
+            // Where it is the only one beneath it is the only one here, too.
+            Ok(field) if self.shows(field.id().key)? => Ok(field),
+            Ok(_) => self.get_shown(key, options),
+            // Several beneath may be one here.
+            Err(e) if e.kind() == ErrorKind::Invalid => self.get_shown(key, options),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+        self.beneath.axes(&self.shown(request), options)
+    }
+
+    fn version(&self) -> Result<String> {
+        self.beneath.version()
+    }
+
+    fn refresh(&self) -> Result<()> {
+        self.beneath.refresh()
+    }
+
+    fn owner(&self, level: &[u8]) -> Result<Option<u32>> {
+        self.beneath.owner(level)
+    }
+
+    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+        self.beneath.claim(level, transaction)
+    }
+}
+
+impl Transactions for FilterStore {
+    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.beneath.flush(transaction)
+    }
+
+    fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.beneath.discard(transaction)
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        self.beneath.check_lost(transaction)
+    }
+
+    fn unflushed(&self) -> u64 {
+        self.beneath.unflushed()
+    }
+
+    fn begin(&self) -> Result<Id> {
+        self.beneath.begin()
+    }
+
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.beneath.decide(transaction, commit)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.beneath.abandon(transaction)
+    }
+
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        self.beneath.decide_kinds(transaction, on, off)
+    }
+}
+
+impl Admin for FilterStore {
+    fn stats(&self, request: &Request) -> Result<Stats> {
+        self.beneath.stats(&self.shown(request))
+    }
+
+    fn status(&self) -> Result<Status> {
+        self.beneath.status()
+    }
+
+    fn verify(&self, request: &Request) -> Result<VerifyReport> {
+        self.beneath.verify(&self.shown(request))
+    }
+
+    fn dump(&self, request: &Request) -> Result<Vec<String>> {
+        self.beneath.dump(&self.shown(request))
+    }
+
+    fn checkpoint(&self, _folder: &Path, _options: &CheckpointOptions) -> Result<CheckpointReport> {
+        Err(self.refused("a checkpoint"))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.beneath.close()
+    }
+}
+
+/// A catalog describes the whole store: none is joined to a part.
+impl Joins for FilterStore {
+    fn archive_side(&self, _records: Vec<SideRecord>, _transaction: Option<Id>) -> Result<()> {
+        Err(self.refused("a catalog"))
+    }
+
+    fn pending_side(&self, _transaction: Option<Id>) -> Result<Vec<SideRecord>> {
+        Ok(Vec::new())
+    }
+
+    fn feed(&self) -> Result<Feed> {
+        Err(self.refused("a catalog"))
+    }
+
+    fn home(&self) -> Home {
+        self.beneath.home()
+    }
+}

@@ -1,0 +1,14 @@
+//! Frontends: stores over other stores.
+//!
+//! A frontend holds one or more `Arc<dyn FieldStore>` and is one itself, so that frontends nest freely. It
+//! knows nothing of what is beneath: not its files, its snapshots or its journal. What it must show is the
+//! [conformance suite](crate::conformance), like any store.
+//!
+//! * [`filter`]: shows and takes only what a request selects.
+//!
+//! Invariant: every call of every trait is written out in each frontend (`clippy::missing_trait_methods`): a
+//! call that is new is a decision, never a default.
+
+pub mod filter;
+
+pub use filter::FilterStore;

@@ -1,0 +1,54 @@
+//! What stands in the store at the moment of a feed: the answer to what views of the logs ask.
+
+use std::sync::Arc;
+
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_journal::feed::Feed;
+use fieldstone_journal::view::{HeldField, Holds};
+
+use crate::api::ListOptions;
+use crate::read;
+use crate::snapshot::Snapshot;
+
+/// The fields of one snapshot. Nothing newer is ever seen through it.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    snapshot: Arc<Snapshot>,
+    schema: Schema,
+    /// What relative dates in requests count from.
+    now: i64,
+}
+
+impl Standing {
+    /// What stands at the moment of a feed.
+    pub fn at(feed: &Feed, schema: Schema, now: i64) -> Standing {
+        Standing { snapshot: feed.snapshot().clone(), schema, now }
+    }
+}
+
+impl Holds for Standing {
+    fn fields(
+        &self,
+        request: &Request,
+        transaction: Option<Id>,
+        field: &mut dyn FnMut(&HeldField) -> Result<bool>,
+    ) -> Result<()> {
+        let selection = self.schema.select_at(request, self.now)?;
+        let options = ListOptions { transaction, ..ListOptions::default() };
+        for entry in read::list(&self.snapshot, selection, &options)? {
+            let entry = match entry {
+                // What is damaged is passed over here as it is where the logs are followed.
+                Err(e) if e.kind() == ErrorKind::Corrupt => break,
+                entry => entry?,
+            };
+            let array = entry.dtype.zip(entry.shape).map(|(dtype, shape)| (dtype, shape.to_vec()));
+            if !field(&HeldField { key: entry.key, array })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
