@@ -6,13 +6,14 @@
 mod common;
 
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
-use fieldstone_core::ErrorKind::{Invalid, NotFound};
+use fieldstone_core::ErrorKind::{Corrupt, Invalid, NotFound};
 use fieldstone_core::dtype::DType;
-use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered, copy_box, uncovered};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
@@ -216,4 +217,35 @@ fn fields_of_any_source_mix() {
     let foreign = Field::new(Held::new(&store, 1, None, Vec::new(), 0));
     error(store.remove_fields(&[foreign], &RemoveOptions::default()), Invalid);
     assert_eq!(own.get(3).unwrap().id().store, ROOT);
+}
+
+/// One read for many fields, and no byte of any that was not compared with its checksum.
+#[test]
+fn neighbours_are_read_together_and_each_is_checked() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    for step in 0..64 {
+        put(&store, &format!("run=a,variable=t,step={step}"), &pattern(3_000, step)).unwrap();
+    }
+    store.flush(None).unwrap();
+    let all = Request::parse("run=a").unwrap();
+    let fields = store.retrieve(&all, &RetrieveOptions::default()).unwrap();
+    let mut out = vec![0; 64 * 3_000];
+    fields.read_into(&mut out).unwrap();
+    world.clear_trace();
+    fields.read_into(&mut out).unwrap();
+    assert_eq!(calls(&world, OpKind::Read, "/store/").len(), 1);
+    let places: Vec<Place> = store
+        .list(&all, &ListOptions::default())
+        .unwrap()
+        .map(|entry| entry.unwrap().place.unwrap())
+        .collect();
+    let path = Path::new(ROOT).join(places[10].file.to_string());
+    world.flip(&path, places[10].offset + 1_234, 0x10).unwrap();
+    let corrupt = error(fields.read_into(&mut out), Corrupt);
+    assert!(corrupt.message().contains("step=10"), "{corrupt}");
+    let mut reader = fields.reader();
+    let mut sound = vec![0; 10 * 3_000];
+    reader.read_exact(&mut sound).unwrap();
+    assert!((0..10).all(|i| sound[i * 3_000..][..3_000] == pattern(3_000, i as u64)));
 }
