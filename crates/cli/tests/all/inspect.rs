@@ -135,3 +135,14 @@ fn a_helper_that_cannot_start_is_told() {
     plot("/bin/false").code(7).tells(&["/bin/false"]);
     assert!(!t.file("a.png").exists());
 }
+
+#[test]
+fn a_log_that_is_passed_over_is_told_beside_the_output() {
+    let t = TestStore::with(&[KEY]);
+    assert_eq!(t.run(["list", "store"]).ok().err(), "");
+    let name = format!("{}.log", "ab".repeat(16));
+    std::os::unix::fs::symlink("/dev/null", t.file("store/logs").join(&name)).unwrap();
+    let done = t.run(["list", "store"]).ok();
+    assert_eq!(done.out().lines().count(), 1);
+    assert!(done.err().contains(&format!("note: logs/{name}: it is not read")), "{}", done.err());
+}
