@@ -38,6 +38,7 @@ pub use fieldstone_core::schema::{
 pub use fieldstone_core::{Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
+pub use fieldstone_store::frontends::FilterStore;
 pub use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};

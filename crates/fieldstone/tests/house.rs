@@ -41,6 +41,9 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const LONG: usize = 800;
 const TOO_LONG: usize = 1_200;
 
+/// Most methods of a public trait: one that implements or wraps it has to understand all of them.
+const METHODS_MAX: usize = 20;
+
 /// Where `unsafe` may stand, each with the reason; a name that ends in `/` is a folder.
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("capi/", "a C ABI takes raw pointers from its caller"),
@@ -196,6 +199,43 @@ fn outside_world(code: &str) -> Vec<&'static str> {
     ["fs", "time"].into_iter().filter(named).collect()
 }
 
+/// The public traits of a file with the number of their own methods, provided ones too.
+fn public_traits(code: &str) -> Vec<(String, usize)> {
+    let (mut traits, mut lines) = (Vec::new(), code.lines());
+    while let Some(line) = lines.next() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let head = line.trim_start().trim_start_matches("pub ").trim_start_matches("unsafe ");
+        let Some(head) = head.strip_prefix("trait ").filter(|_| line.trim_start().starts_with("pub ")) else {
+            continue;
+        };
+        let name: String = head.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if line.ends_with("{}") {
+            traits.push((name, 0));
+            continue;
+        }
+        let end = format!("{indent}}}"); // rustfmt puts the closing brace under the trait
+        let own = format!("{indent}    "); // and its items one step further in
+        let is_method = |line: &str| {
+            let item = line.strip_prefix(&own).filter(|item| !item.starts_with(' ')).unwrap_or("");
+            let words = item.split(' ').take_while(|word| ["unsafe", "async", "const", "fn"].contains(word));
+            words.last() == Some("fn")
+        };
+        let methods = lines.by_ref().take_while(|line| *line != end).filter(|line| is_method(line)).count();
+        traits.push((name, methods));
+    }
+    traits
+}
+
+fn trait_complaints(path: &str, code: &str) -> Vec<String> {
+    let traits = public_traits(code).into_iter().filter(|(_, methods)| *methods > METHODS_MAX);
+    let complaint = |(name, methods)| {
+        format!(
+            "{path}: `{name}` has {methods} methods, more than {METHODS_MAX}: split it by what its users need"
+        )
+    };
+    traits.map(complaint).collect()
+}
+
 fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/")
 }
@@ -278,6 +318,15 @@ fn the_outside_world_is_reached_through_env_alone() {
         modules.map(move |module| format!("{path} uses std::{module}: go through core::env"))
     };
     none(files.flat_map(named).collect());
+}
+
+#[test]
+fn public_traits_can_be_implemented() {
+    let files: Vec<_> = files(&["rs"]).into_iter().filter(|(path, _)| !is_test(path)).collect();
+    let named = files.iter().flat_map(|(_, text)| public_traits(&shipped(text)));
+    let fields = named.filter(|(name, _)| name == "FieldAccess").map(|(_, methods)| methods);
+    assert_eq!(fields.collect::<Vec<_>>().len(), 1, "the check does not find the trait of fields");
+    none(files.iter().flat_map(|(path, text)| trait_complaints(path, &shipped(text))).collect());
 }
 
 #[test]
@@ -383,6 +432,37 @@ mod checks_can_fail {
         let tested = "use std::io;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\nfn f() {} // std::time\n";
         assert!(outside_world(&shipped(tested)).is_empty());
         assert_eq!(outside_world(&shipped("#[cfg(test)]\nmod tests;\nuse std::fs;\n")), ["fs"]);
+    }
+
+    #[test]
+    fn traits() {
+        let with = |methods: usize, rest: &str| {
+            let methods: String = (0..methods).map(|i| format!("    fn f{i}(&self) -> u8;\n\n")).collect();
+            format!("pub trait Wide: Send {{\n{methods}{rest}}}\n")
+        };
+        assert!(trait_complaints("a.rs", &with(20, "")).is_empty());
+        let expected = "a.rs: `Wide` has 21 methods, more than 20: split it by what its users need";
+        for rest in [
+            "    fn last(&self);\n",
+            "    unsafe fn last(&self);\n",
+            "    fn last(&self) -> u8 {\n        self.f0()\n    }\n",
+            "    fn last<\n        A,\n    >(\n        &self,\n        f: fn(A),\n    );\n",
+        ] {
+            assert_eq!(trait_complaints("a.rs", &with(20, rest)), [expected]);
+            let inside = with(20, rest).replace('\n', "\n    ");
+            assert_eq!(trait_complaints("a.rs", &format!("mod m {{\n    {inside}\n}}\n")), [expected]);
+        }
+        // What is not public, what a body holds, and what stands behind the trait do not count.
+        let body = "    fn last(&self) -> u8 {\n        fn g() {}\n        g()\n    }\n    const N: u8;\n";
+        for good in [
+            with(21, "").replace("pub trait", "trait"),
+            with(21, "").replace("pub trait", "pub(crate) trait"),
+            with(19, body),
+            format!("{}impl A {{\n    fn f() {{}}\n}}\n", with(20, "")),
+            format!("pub trait Empty: A + B {{}}\nimpl A {{\n{}", "    fn f() {}\n".repeat(30)),
+        ] {
+            assert_eq!(trait_complaints("a.rs", &good), [""; 0], "{good}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
 //!   keeps.
-//! * `field`: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
+//! * [`field`]: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`frontends`]: stores over other stores.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.
@@ -20,7 +20,7 @@
 pub mod api;
 pub mod conformance;
 mod encode;
-mod field;
+pub mod field;
 pub mod frontends;
 pub mod local;
 mod read;

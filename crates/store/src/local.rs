@@ -227,7 +227,7 @@ impl FieldAccess for LocalStore {
         let selection = self.select(request)?;
         if selection.lists_nothing() {
             return Err(Error::invalid("a removal of everything was asked for")
-                .with_hint("name what is to go, such as run=a; step=* names all that have a step"));
+                .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));
         }
         let keys = self.selected_keys(selection, options.transaction)?;
         let removed = keys.len() as u64;

@@ -12,7 +12,7 @@
 //!
 //! Every option of a call stands in a struct with a default, and no call has a body here, so that a
 //! wrapper forwards a call whole and decides on each of them. What a call gives back, any implementation
-//! can make: lists and reports are plain data, a [`Field`](crate::Field) and [`Fields`](crate::Fields)
+//! can make: lists and reports are plain data, a [`Field`] and [`Fields`](crate::Fields)
 //! hold what somebody implements. What a caller does most is in [`FieldStoreExt`].
 //!
 //! What holds for every implementation (checked by [`conformance`](crate::conformance)):

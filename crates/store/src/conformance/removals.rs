@@ -242,6 +242,7 @@ pub fn removals_that_are_refused(harness: &dyn Harness) -> Result<()> {
     put(&a, KEY, b"one")?;
     flush(harness, &a)?;
     fails("removing everything", ErrorKind::Invalid, a.remove(&Request::new(), &RemoveOptions::default()));
+    fails("whatever step", ErrorKind::Invalid, remove(&a, "step=*"));
     fails("a wrong value", ErrorKind::Invalid, remove(&a, "step=x"));
     let reader = harness.open(1, &Opening { access: Access::Read, ..Opening::default() })?;
     fails("removing by a reader", ErrorKind::Denied, remove(&reader, "run=a"));
