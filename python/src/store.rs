@@ -1,6 +1,7 @@
 //! The class `Store`: each method converts its arguments, releases the interpreter's lock, calls the
 //! facade and converts what comes back.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use fieldstone::catalog::Catalog;
 use fieldstone::{
     ArchiveOptions, Compression, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
@@ -36,9 +38,19 @@ pub struct Store {
     opening: Arc<Opening>,
 }
 
+/// Warns of logs that are missing from every answer; Python shows each text once.
+fn warn_of_passed_over(py: Python<'_>, handle: &Arc<fieldstone::Store>) -> PyResult<()> {
+    for note in py.detach(|| handle.passed_over()).or_raise()? {
+        let text = CString::new(note).map_err(|_| invalid("a file's name holds a zero byte", ""))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(())
+}
+
 impl Store {
     pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
         let handle = opening.connect(py)?;
+        warn_of_passed_over(py, &handle)?;
         let autoflush = opening.autoflush.filter(|_| opening.writes()).map(Autoflush::new).transpose();
         let mut store = Store::new(handle, Arc::new(opening));
         store.autoflush = autoflush.or_raise()?;
@@ -362,7 +374,8 @@ impl Store {
     /// Looks for newer commits now. Every read does so by itself.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
-        py.detach(|| handle.refresh()).or_raise()
+        py.detach(|| handle.refresh()).or_raise()?;
+        warn_of_passed_over(py, &handle)
     }
 
     /// Exactly one field: bytes for opaque data, a numpy array otherwise. With `start` and `count` (in

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+import warnings
+from pathlib import Path
 
 import fieldstone as fst
 import numpy as np
@@ -462,3 +464,19 @@ def test_reprs_are_bounded_and_html_is_escaped():
         page = thing._repr_html_() if hasattr(thing, "_repr_html_") else ""
         assert len(page) < 5000 and "<b>&" not in page
     assert "&lt;b&gt;&amp;" in fields._repr_html_()
+
+
+def test_a_log_that_is_passed_over_is_a_warning(tmp_path: Path) -> None:
+    store = fst.open(str(tmp_path / "s"))
+    store.archive({"run": "a", "variable": "t"}, b"x")
+    store.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fst.open(str(tmp_path / "s"), mode="r").refresh()
+    name = "ab" * 16 + ".log"
+    (tmp_path / "s" / "logs" / name).symlink_to("/dev/null")
+    with pytest.warns(UserWarning, match=f"logs/{name}: it is not read"):
+        reader = fst.open(str(tmp_path / "s"), mode="r")
+    assert reader.get({"run": "a", "variable": "t"}) == b"x"
+    with pytest.warns(UserWarning, match=name):
+        store.refresh()

@@ -29,11 +29,19 @@ impl Reading {
     /// Opens it for reading; NotFound where no store is.
     pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
         let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
-        fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
+        let store = fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
             _ => error,
-        })
+        })?;
+        note_passed_over(&store)?;
+        Ok(store)
     }
+}
+
+/// Tells the user, beside the output, of logs that are missing from it.
+fn note_passed_over(store: &fieldstone::Store) -> Result<()> {
+    store.passed_over()?.iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(())
 }
 
 /// What to try where no store is.
@@ -71,7 +79,10 @@ impl Writing {
     pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
         let compression = self.compression.as_deref().map(fieldstone::Compression::parse).transpose()?;
         let schema = self.schema.clone();
-        fieldstone::open(&self.store, &OpenOptions { mode: Mode::Append, schema, at: None, compression })
+        let options = OpenOptions { mode: Mode::Append, schema, at: None, compression };
+        let store = fieldstone::open(&self.store, &options)?;
+        note_passed_over(&store)?;
+        Ok(store)
     }
 }
 

@@ -300,6 +300,7 @@ impl Feed {
             file: self.files.layout().shown(writer, file),
             why: error.message().to_owned(),
             damage: true,
+            passed_over: false,
         };
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         if !passed.contains(&problem) {

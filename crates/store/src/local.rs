@@ -380,6 +380,12 @@ impl Admin for LocalStore {
         Ok(status)
     }
 
+    fn passed_over(&self) -> Result<Vec<String>> {
+        let snapshot = self.journal.snapshot()?;
+        let passed = snapshot.problems.iter().filter(|problem| problem.passed_over);
+        Ok(passed.map(|problem| format!("{}: {}", problem.file, problem.why)).collect())
+    }
+
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         let snapshot = self.journal.snapshot()?;
         report::verify(

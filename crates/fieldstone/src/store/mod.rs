@@ -166,6 +166,10 @@ impl Admin for Store {
         self.fields.status()
     }
 
+    fn passed_over(&self) -> Result<Vec<String>> {
+        self.fields.passed_over()
+    }
+
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         self.fields.verify(request)
     }

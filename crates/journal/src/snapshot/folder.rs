@@ -36,6 +36,7 @@ impl Listing {
             file: format!("{folder}/{name}"),
             why: "it is not read: it is a link or a pipe, which no writer makes".to_owned(),
             damage: false,
+            passed_over: folder == "logs",
         })
         .collect()
     }

@@ -44,6 +44,9 @@ pub struct Problem {
     pub why: String,
     /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
     pub damage: bool,
+    /// Whether what the file holds is missing from reads: it is a log that this user may not read, or none of
+    /// this store's.
+    pub passed_over: bool,
 }
 
 /// A log that lost commits: it is missing, or shorter than what is known of it.

@@ -262,7 +262,12 @@ impl Refresher {
         };
         let whole = all || slot.is_none();
         let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), whole, &mut self.sealed);
-        let problem = |file: String, why: &str, damage| Problem { file, why: why.to_owned(), damage };
+        let problem = |file: String, why: &str, damage| Problem {
+            file,
+            why: why.to_owned(),
+            damage,
+            passed_over: !damage,
+        };
         let file = self.files.layout().shown(writer, 0);
         self.foreign.remove(&writer);
         let mut passed = None;
@@ -354,7 +359,7 @@ impl Refresher {
         for (writer, version) in &self.foreign {
             let file = self.files.layout().shown(*writer, 0);
             let why = unknown_version("the log", version).message().to_owned();
-            problems.push(Problem { file: file.clone(), why, damage: true });
+            problems.push(Problem { file: file.clone(), why, damage: true, passed_over: false });
             foreign.push(format!("{file} of format version {version}"));
         }
         for writer in writers {
@@ -382,8 +387,9 @@ impl Refresher {
     fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
         let view = self.views.get(&writer);
         let file = || self.files.layout().shown(writer, 0);
-        let mut note =
-            |why: &str, damage| problems.push(Problem { file: file(), why: why.to_owned(), damage });
+        let mut note = |why: &str, damage| {
+            problems.push(Problem { file: file(), why: why.to_owned(), damage, passed_over: false })
+        };
         if let Some(why) = view.and_then(|view| view.header_damage.as_deref()) {
             // The header is written with the first commit: before its sync has returned, a power cut may
             // keep the commit and not the header.

@@ -279,6 +279,10 @@ impl Admin for FilterStore {
         self.beneath.status()
     }
 
+    fn passed_over(&self) -> Result<Vec<String>> {
+        self.beneath.passed_over()
+    }
+
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         self.beneath.verify(&self.shown(request))
     }

@@ -2,12 +2,10 @@
 //! same values, the same range errors, and the few differences that `values` states.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::require;
+use crate::common::require;
 use fieldstone_format::netcdf::fill::default_fill;
 use fieldstone_format::netcdf::values::{Conversion, turn};
 use fieldstone_format::netcdf::{NcType, Version};

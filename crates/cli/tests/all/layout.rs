@@ -1,9 +1,7 @@
 //! What the program prints for people and for programs: tables for a width, bare lines, JSON, JSON lines.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
-use harness::{TestStore, require};
+use crate::harness::{TestStore, require};
 use serde_json::{Value, json};
 
 fn store() -> TestStore {
@@ -92,7 +90,7 @@ fn other_verbs_fit_as_well() {
 
 #[test]
 fn a_real_terminal_tells_its_width() {
-    if !require("python3", harness::has("python3"), "no python3 makes a terminal") {
+    if !require("python3", crate::harness::has("python3"), "no python3 makes a terminal") {
         return;
     }
     let t = store();
@@ -147,7 +145,7 @@ fn without_a_terminal_lines_are_whole_and_stable() {
     // A terminal's width is of no account where there is no terminal.
     let mut command = t.command(["list", "store"]);
     command.env("COLUMNS", "10");
-    assert_eq!(harness::finish(command, b"").ok().out(), t.run(["list", "store"]).ok().out());
+    assert_eq!(crate::harness::finish(command, b"").ok().out(), t.run(["list", "store"]).ok().out());
 }
 
 #[test]

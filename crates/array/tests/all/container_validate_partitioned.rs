@@ -2,10 +2,6 @@
 //! checksums that match, and ones whose writer was stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../../fuzz/checks.rs"]
-#[allow(dead_code)]
-mod checks;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -86,7 +82,7 @@ fn sound_files_have_no_finding() {
         assert_eq!(report.counts, [2 + 2 * ranks as u64, 1, 1 + 4 * ranks as u64]);
         assert_eq!(report.numrecs, 2);
     }
-    let kept = include_bytes!("../../../tests/compat/partitioned/v0.fsp");
+    let kept = include_bytes!("../../../../tests/compat/partitioned/v0.fsp");
     let report = check(kept);
     assert!(report.ok && report.findings.is_empty(), "{}", said(&report));
 }
@@ -182,7 +178,7 @@ fn doubled_names_cost_one_more_pass() {
         bytes.windows(6).enumerate().filter(|(_, at)| *at == b"_RANK1").map(|(at, _)| at).collect();
     assert_eq!(places.len(), 2 * count, "the dimensions and variables of rank 1");
     places.into_iter().for_each(|at| bytes[at + 5] = b'0');
-    checks::mend(&mut bytes);
+    crate::checks::mend(&mut bytes);
 
     let source = Counted(&bytes, Default::default());
     let report = validate(&source).unwrap();
@@ -431,7 +427,7 @@ fn each_rule_is_named_where_it_is_broken() {
     for (i, (rule, spoil)) in cases.into_iter().enumerate() {
         let mut bytes = sound.clone();
         spoil(&mut bytes);
-        checks::mend(&mut bytes);
+        crate::checks::mend(&mut bytes);
         let report = check(&bytes);
         // Of one case the rule's own words say the same from another side.
         let rule =
@@ -470,7 +466,7 @@ fn what_a_wrong_list_says_is_not_told() {
     for (i, spoil) in spoils.into_iter().enumerate() {
         let mut bytes = sound.clone();
         spoil(&mut bytes);
-        checks::mend(&mut bytes);
+        crate::checks::mend(&mut bytes);
         assert!(bytes != sound && !check(&bytes).ok, "case {i}");
         assert_eq!(totals(&bytes), wanted, "case {i}");
     }

@@ -2,9 +2,6 @@
 //! `fuzz/run.sh` does under coverage guidance.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../../../fuzz/checks.rs"]
-mod checks;
-
 use std::path::{Path, PathBuf};
 
 use fieldstone_array::container::{Container, CreateOptions, Format};
@@ -155,7 +152,7 @@ fn seeds_are_kept_and_pass() {
         assert_eq!(kept, bytes, "{name}: run with UPDATE_SEEDS=1");
     }
     for entry in std::fs::read_dir(folder()).unwrap() {
-        checks::check(&std::fs::read(entry.unwrap().path()).unwrap());
+        crate::checks::check(&std::fs::read(entry.unwrap().path()).unwrap());
     }
 }
 
@@ -189,6 +186,6 @@ fn random_changes_of_seeds_pass() {
                 }
             }
         }
-        checks::check(&bytes);
+        crate::checks::check(&bytes);
     }
 }

@@ -1,10 +1,8 @@
 //! stats, status, verify, dump, doctor: what the program says about a store and a disk.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
+use crate::harness::TestStore;
 use fieldstone::{ArchiveOptions, OpenOptions, Value};
-use harness::TestStore;
 use serde_json::json;
 
 const KEY: &str = "run=a variable=t step=6";
@@ -131,9 +129,20 @@ fn a_helper_that_cannot_start_is_told() {
     let plot = |python: &str| {
         let mut command = t.command(["plot", "store", "run=a", "-o", "a.png"]);
         command.env("FIELDSTONE_PYTHON", python);
-        harness::finish(command, b"")
+        crate::harness::finish(command, b"")
     };
     plot("/no/such/python").code(7).tells(&["/no/such/python", "FIELDSTONE_PYTHON"]);
     plot("/bin/false").code(7).tells(&["/bin/false"]);
     assert!(!t.file("a.png").exists());
+}
+
+#[test]
+fn a_log_that_is_passed_over_is_told_beside_the_output() {
+    let t = TestStore::with(&[KEY]);
+    assert_eq!(t.run(["list", "store"]).ok().err(), "");
+    let name = format!("{}.log", "ab".repeat(16));
+    std::os::unix::fs::symlink("/dev/null", t.file("store/logs").join(&name)).unwrap();
+    let done = t.run(["list", "store"]).ok();
+    assert_eq!(done.out().lines().count(), 1);
+    assert!(done.err().contains(&format!("note: logs/{name}: it is not read")), "{}", done.err());
 }

@@ -1,9 +1,7 @@
 //! Every structure comes back as it was written, and damage to its bytes is seen.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fieldstone_core::{Error, ErrorKind};
 use fieldstone_format::block::{Block, check_raw_len, pack, put_blocks, read_blocks, unpack};
 use fieldstone_format::board::{SLOT, Slot};

@@ -1,12 +1,10 @@
 //! Keys sort as bytes as they sort as keys; runs find what was put into them, merged or not, and show damage.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::crc;

@@ -1,9 +1,7 @@
 //! init, schema and show: stores before their first field, what a schema says, what a field is.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
-use harness::TestStore;
+use crate::harness::TestStore;
 use serde_json::json;
 
 const KEY: &str = "run=a variable=t step=6";

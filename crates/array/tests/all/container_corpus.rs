@@ -2,13 +2,11 @@
 //! as doubles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{require, sample};
+use crate::common::{require, sample};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::file::{Container, Mode};
 use fieldstone_core::env::Env;

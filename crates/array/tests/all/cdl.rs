@@ -1,8 +1,6 @@
 //! CDL beside ncdump, byte for byte, on real files.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -59,8 +57,8 @@ fn first_difference(ours: &[u8], theirs: &[u8]) -> String {
 
 /// Every netCDF classic file of a folder that ncdump takes is printed alike, header alone and whole.
 fn folder_is_printed_alike(folder: &str, least: usize) {
-    let Some(folder) = common::sample(folder) else { return };
-    if !common::program("ncdump") {
+    let Some(folder) = crate::common::sample(folder) else { return };
+    if !crate::common::program("ncdump") {
         return;
     }
     let mut seen = 0;

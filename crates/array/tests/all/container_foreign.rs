@@ -2,13 +2,11 @@
 //! gives attributes and appends records; nccopy copies. Answers stay right.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{program, require};
+use crate::common::{program, require};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, CreateOptions, Mode};
 use fieldstone_core::env::Env;

@@ -89,7 +89,7 @@ fn killed(format: Format) {
             child.env(FORMAT, "1");
         }
         let mut child = child
-            .args(["writes_until_it_is_killed", "--exact", "--test-threads=1"])
+            .args(["container_kill::writes_until_it_is_killed", "--exact", "--test-threads=1"])
             .env(PLACE, &path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

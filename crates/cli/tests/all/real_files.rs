@@ -2,12 +2,10 @@
 //! `fieldstone` or the data are absent, unless `FIELDSTONE_REQUIRE` asks for them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{Run, TestStore, finish, require};
+use crate::harness::{Run, TestStore, finish, require};
 use serde_json::json;
 
 const NETCDF: &str = "netcdf-classic/eraint_uvz.nc";

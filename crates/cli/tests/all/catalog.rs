@@ -1,11 +1,9 @@
 //! The verbs of the catalog: annotate (one, CSV, Parquet), find, runs, steps, variables, tags, sql, delete, rebuild.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
 use std::path::Path;
 
-use harness::{TestStore, finish, has, require};
+use crate::harness::{TestStore, finish, has, require};
 
 /// A run `a` with the fields t and u at steps 0 and 6, 20 by 40, and some attributes.
 fn tagged() -> TestStore {

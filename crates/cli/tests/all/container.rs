@@ -1,9 +1,7 @@
 //! `fieldstone container`: text, counts, offsets, exit codes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
-use harness::TestStore;
+use crate::harness::TestStore;
 
 /// A CDF-1 file: dimensions t (record, 2) and x (3), global attribute, int f(x), short a(t, x), byte b(t).
 fn small() -> Vec<u8> {

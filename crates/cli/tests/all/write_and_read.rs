@@ -1,9 +1,7 @@
 //! archive, get, list, axes, where, version: what goes in comes out.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
-use harness::TestStore;
+use crate::harness::TestStore;
 use serde_json::json;
 
 const KEY: &str = "run=a variable=t step=6";

@@ -2,13 +2,11 @@
 //! changed, each compared with that validator.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{program, sample};
+use crate::common::{program, sample};
 use fieldstone_array::container::Format;
 use fieldstone_array::container::validate::{Report, Severity, validate};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};

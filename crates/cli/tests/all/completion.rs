@@ -1,11 +1,9 @@
 //! Completion as shells call it: the scripts in a real bash, and the program's answers to each of them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
 use std::process::Command;
 
-use harness::{TestStore, require};
+use crate::harness::{TestStore, require};
 
 const KEYS: [&str; 6] = [
     "run=a variable=t step=0",
@@ -60,7 +58,7 @@ fn bash(t: &TestStore, line: &str) -> Vec<String> {
 
 #[test]
 fn bash_completes_verbs_stores_keywords_and_values() {
-    if !require("bash", harness::has("bash"), "bash is not installed") {
+    if !require("bash", crate::harness::has("bash"), "bash is not installed") {
         return;
     }
     let t = store();
@@ -141,7 +139,11 @@ fn nobody_waits_long_for_a_store() {
     let t = store();
     let mut command = t.command(["__complete", "zsh", "list", "store", "run=a", "step="]);
     command.env("FIELDSTONE_PATIENCE", "0");
-    assert_eq!(harness::finish(command, b"").ok().out(), "", "what is not known in time is not offered");
+    assert_eq!(
+        crate::harness::finish(command, b"").ok().out(),
+        "",
+        "what is not known in time is not offered"
+    );
 }
 
 #[test]

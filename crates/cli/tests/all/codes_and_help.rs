@@ -1,13 +1,11 @@
 //! Exit codes, errors with hints, help, completions, pipes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod harness;
-
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use harness::TestStore;
+use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
 const VERBS: [&str; 29] = [

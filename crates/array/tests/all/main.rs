@@ -1,0 +1,31 @@
+//! Tests of containers.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-array cdl::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cdl;
+#[path = "../../../../fuzz/checks.rs"]
+mod checks;
+mod common;
+mod container_access;
+mod container_append;
+mod container_conversions;
+mod container_corpus;
+mod container_crash;
+mod container_data;
+mod container_define;
+mod container_enddef;
+mod container_failed;
+mod container_file;
+mod container_foreign;
+mod container_index;
+mod container_kill;
+mod container_length;
+mod container_names;
+mod container_options;
+mod container_overlap;
+mod container_parsers;
+mod container_partitioned;
+mod container_validate;
+mod container_validate_partitioned;

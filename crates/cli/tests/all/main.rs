@@ -1,0 +1,16 @@
+//! Tests of the program as its users run it.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-cli catalog::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod catalog;
+mod codes_and_help;
+mod completion;
+mod container;
+mod harness;
+mod inspect;
+mod layout;
+mod real_files;
+mod schema_and_show;
+mod write_and_read;

@@ -1,0 +1,14 @@
+//! Tests of the bytes of a store, of containers and of pipes.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-format catalog::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod catalog;
+mod catalog_spec;
+mod common;
+mod grib;
+mod helper_frames;
+mod keys_and_runs;
+mod spec_example;
+mod structures;
