@@ -565,3 +565,44 @@ fn many_open_one_new_file_at_once() {
     let mut index = Index::open(Box::new(Sqlite::open(&path).unwrap()), STORE).unwrap();
     assert_eq!(read(&mut index).len(), 12);
 }
+
+/// Who follows a newer feed has told the tables of a decision, and not come to its end, when another one, who
+/// does not know of it, applies what it covers.
+#[test]
+fn a_decision_that_the_tables_were_told_too_early_is_told_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Index::open(Box::new(Sqlite::open(&folder.path().join("x")).unwrap()), STORE).unwrap();
+    let (mut knows, mut other) = (open(), open());
+    let decided = [state(20, kinds::VARIABLE_ATTRIBUTE, Id([11; 16]))];
+    assert!(knows.begin_apply(Wait::Yes).unwrap());
+    assert!(!knows.apply_decisions(&decided).unwrap().rebuild);
+    knows.end_apply().unwrap();
+    apply_of(&mut other, 11, 3, Some(TRANSACTION), &attributes(0, &[10.0]));
+    assert!(knows.begin_apply(Wait::Yes).unwrap());
+    assert_eq!(knows.apply_decisions(&decided).unwrap().fields, [TRANSACTION]);
+    knows.end_apply().unwrap();
+    assert_eq!(read(&mut knows), [10.0]);
+}
+
+#[test]
+fn what_a_transaction_does_not_cover_is_not_laid_over_after_its_end() {
+    let mut index = index();
+    for writer in [11, 12] {
+        apply_of(&mut index, writer, 3, Some(TRANSACTION), &attributes(0, &[f64::from(writer)]));
+    }
+    // The end covers one of the logs; then its attributes are hidden again.
+    let decision = |kinds| Decision {
+        transaction: TRANSACTION,
+        committed: true,
+        kinds,
+        covers: vec![(Id([11; 16]), u64::MAX)],
+    };
+    let decisions = [((20, WRITER), decision(u32::MAX)), ((30, WRITER), decision(kinds::RUN))];
+    assert!(index.begin_apply(Wait::Yes).unwrap());
+    let states = [TransactionState::of_one_user(TRANSACTION, &decisions)];
+    assert!(!index.apply_decisions(&states).unwrap().rebuild);
+    index.end_apply().unwrap();
+    assert!(index.overlay(Some(TRANSACTION), &[]).unwrap());
+    assert_eq!(values(&mut index), [11.0]);
+    index.end_read().unwrap();
+}

@@ -84,14 +84,3 @@ fn tables_in_a_file_are_shared_by_those_who_follow() {
         run(name, &mut in_files(), 200).unwrap();
     }
 }
-
-/// Histories that the tables were wrong about once: a decision that comes late and is older than the one in
-/// force; who follows an older feed, while another process, which knows more, has not come to its end; what
-/// a transaction that has ended does not cover.
-#[test]
-fn decisions_that_are_known_late_or_not_to_all_change_nothing_in_the_end() {
-    run("portions", &mut Engines::default(), 1037).unwrap();
-    run("overlays_go", &mut Engines::default(), 1011).unwrap();
-    run("an_older_feed_changes_nothing", &mut Engines::default(), 1051).unwrap();
-    run("others_in_pauses", &mut in_files(), 1141).unwrap();
-}

@@ -83,12 +83,15 @@ pub struct History {
     /// Transactions that were begun; some are decided.
     transactions: Vec<Id>,
     heads: Vec<(Id, u64)>,
+    /// Whether much is decided about little.
+    decisive: bool,
 }
 
 impl History {
     /// Some ten to forty commits of up to four processes; `shared`: of two users.
     pub fn random(dice: &mut Dice, shared: bool, side: Side<'_>) -> Result<History> {
         let (world, mut history) = History::new(dice, shared)?;
+        history.decisive = dice.one_in(3);
         for _ in 0..10 + dice.roll(30) {
             world.advance(2_000_000_000);
             let clock = dice.roll(7_200) as i64 - 3_600;
@@ -163,7 +166,8 @@ impl History {
         };
         let journals: Vec<Journal> =
             PROCESSES.iter().map(|(host, _)| open(world.process(host))).collect::<Result<_>>()?;
-        let history = History { journals, schema, env, transactions: Vec::new(), heads: Vec::new() };
+        let history =
+            History { journals, schema, env, transactions: Vec::new(), heads: Vec::new(), decisive: false };
         Ok((world, history))
     }
 
@@ -171,7 +175,7 @@ impl History {
     fn step(&mut self, dice: &mut Dice, side: Side<'_>) -> Result<()> {
         let journal = &self.journals[dice.roll(self.journals.len() as u64) as usize];
         let known = self.transactions.len() as u64;
-        let refused = match dice.roll(10) {
+        let refused = match dice.roll(if self.decisive { 4 } else { 10 }) {
             0 if known < 4 => {
                 self.transactions.push(journal.begin()?);
                 return Ok(());

@@ -59,6 +59,7 @@ macro_rules! behaviours {
 behaviours! {
     any_order_of_logs, portions, each_commit_alone, applied_twice, made_anew, marks_stand_for_rows,
     given_up, others_in_pauses, an_older_feed_changes_nothing, overlays_go, what_is_decided_shows,
+    side_records_show,
 }
 
 /// Runs all behaviours, each with a harness of its own, on the histories of these seeds. An error or a panic
@@ -386,6 +387,28 @@ fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<(
     } else {
         assert_eq!(view.dump()?, nothing, "what is aborted shows");
     }
+    Ok(())
+}
+
+/// Of some stores that differ in their side records alone, one at least differs in what the view says.
+fn side_records_show(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+    let mut differ = false;
+    for round in 0..8 {
+        let (seed, mut own) = (Dice(dice.roll(u64::MAX)), Dice(dice.roll(u64::MAX)));
+        let mut side = |_: &mut Dice, heads: &[(Id, u64)]| harness.side(&mut own, heads);
+        let with = History::random(&mut seed.clone(), false, &mut side)?;
+        let without = History::random(&mut seed.clone(), false, &mut |_, _| Vec::new())?;
+        let mut dumps = Vec::new();
+        for (history, engine) in [(with, 2 * round), (without, 2 * round + 1)] {
+            let mut view = harness.open(engine, &history)?;
+            let (feed, fields) = history.at(history.heads())?;
+            let pace = Pace::usual(&*history.env().clock);
+            follow(&mut *view, &feed, &fields, &Following { wait: Wait::Yes, newest: false, pace })?;
+            dumps.push(view.dump()?);
+        }
+        differ |= dumps[0] != dumps[1];
+    }
+    assert!(differ, "no side record shows");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What a catalog beside the fields uses: side records that go with their commits, and the commits.
 //!
-//! These calls are the journal's, of which a store in a folder is made; they stand here until the catalog
-//! is given the journal itself. Nothing but that store has them to give and nothing but the catalog uses
+//! These calls are the journal's, of which a store in a folder is made; the composed store of the facade has
+//! them for its catalogs. Nothing but that store has them to give and nothing but the catalog uses
 //! them: no frontend does its own work by them, and one that shows only a part refuses them.
 
 use fieldstone_core::Result;
