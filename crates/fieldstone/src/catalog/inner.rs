@@ -197,7 +197,8 @@ impl Keeps for Inner {
     }
 
     fn flushed(&self, session: Option<Id>) {
-        self.known().flushed(session);
+        let all = !self.store.journal().has_pending(session);
+        self.known().flushed(session, all);
         let unapplied = {
             let mut rows = lock(&self.state().rows);
             let flushed = rows.sessions.remove(&session).unwrap_or(0);

@@ -218,11 +218,12 @@ impl Known {
         *self.names(session) = Names { deleted: true, ..Names::default() };
     }
 
-    /// What a session declared is in the log now.
-    pub fn flushed(&mut self, session: Option<Id>) {
+    /// What a session declared is in the log now; `all`: nothing of it waits for the next flush.
+    pub fn flushed(&mut self, session: Option<Id>, all: bool) {
         let until = self.until(false);
         let Some(names) = self.sessions.get_mut(&session) else { return };
-        names.deleted = false;
+        // What another thread deleted meanwhile is not flushed yet.
+        names.deleted &= !all;
         names.steps.clear();
         names.mine.values_mut().for_each(|end| *end = end.or(until));
         names.runs.values_mut().for_each(|seen| seen.until = seen.until.or(until));

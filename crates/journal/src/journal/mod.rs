@@ -319,6 +319,11 @@ impl Journal {
         Ok(lock(&self.state().writer).side(transaction))
     }
 
+    /// Whether anything that a session took waits for a flush, or for the end of one.
+    pub fn has_pending(&self, transaction: Option<Id>) -> bool {
+        lock(&self.state().writer).waits_for(transaction).is_some()
+    }
+
     /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
     pub fn feed(&self) -> Result<Feed> {
         Ok(Feed::new(self.snapshot()?, self.state().files.clone()))
@@ -340,6 +345,7 @@ impl Journal {
         lock(&self.state().writer).discard(transaction);
         Ok(())
     }
+
     /// Raises what a flush would raise of earlier failures that took what this thread gave, and nothing
     /// else; it counts as told then.
     pub fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
@@ -391,6 +397,7 @@ impl Journal {
         known.insert(folder, checkpoint.durable);
         Ok(report)
     }
+
     /// Flushes and says that this handle writes no more.
     pub fn close(&self) -> Result<()> {
         // What was lost before does not keep the rest from being flushed: there is no later call.
@@ -402,6 +409,7 @@ impl Journal {
             (lost, flushed) => lost.and(flushed),
         }
     }
+
     /// Where and what the store is.
     pub fn home(&self) -> Home {
         let folder = self.options.native.then(|| self.layout.root().to_owned());
