@@ -92,7 +92,10 @@ impl Journal {
             } else if writer.is_ready() {
                 break;
             } else {
-                writer = match self.make_ready(state, writer) {
+                drop(writer);
+                // Where the store's place cannot even be looked at, what was archived is kept.
+                self.snapshot()?;
+                writer = match self.make_ready(state, lock(&state.writer)) {
                     Ok(writer) => writer,
                     Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Store(session), e)),
                 };
