@@ -13,6 +13,7 @@ use std::error::Error;
 use std::fs::{File, OpenOptions as FileOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,8 @@ struct Instant(u64);
 
 impl Instant {
     fn now() -> Instant {
-        Instant(Env::real().clock.monotonic())
+        static WORLD: LazyLock<Env> = LazyLock::new(Env::real);
+        Instant(WORLD.clock.monotonic())
     }
 
     fn elapsed(self) -> Duration {
