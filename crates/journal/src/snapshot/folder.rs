@@ -8,7 +8,7 @@ use super::Problem;
 /// A folder that changed less than this long ago, nanoseconds, may change again without a new time: where the
 /// file system's clock counts seconds, and where it counts finer.
 const FRESH: u64 = 2_000_000_000;
-const FRESH_FINE: u64 = 100_000_000;
+const FRESH_FINE: u64 = 20_000_000;
 /// How long a host may be shown the old names of a folder whose new time it sees already.
 const STALE: u64 = 60_000_000_000;
 /// How often a folder is listed again in the meantime.
