@@ -18,6 +18,7 @@ SHARING = (
             Row("p95", "95 of 100 within, ms", 1e-3, 3),
             Row("floor", "floor, median, ms", 1e-3, 3),
             Row("frame", "bytes of a frame"),
+            Row("of_allowed", "archive + flush, share of what is aimed at", 1, 2),
         ),
         (Target("at most 1.6 times the floor, or the floor and 0.12 ms (share of that)", "of_allowed", 1.0),),
         group="sharing",
@@ -35,6 +36,8 @@ SHARING = (
             Row("get", "warm get beside two that flush, median, µs", 1e-6, 1),
             Row("get_p99", "99 of 100 within, µs", 1e-6, 1),
             Row("sync", "overwrite + fdatasync, median, µs", 1e-6, 1),
+            Row("speedup", "eight threads over one", 1, 2),
+            Row("of_sync", "99 of 100 gets, share of the sync", 1, 2),
         ),
         (
             Target("eight threads: at least 4 times the flushes/s of one", "speedup", 4.0, least=True),
@@ -52,6 +55,10 @@ SHARING = (
             Row(f"{how}_{n}", f"fields/s, {n} thread{'s' if n > 1 else ''}, {text}")
             for how, text in (("none", "as they are"), ("zstd", "zstd 1"))
             for n in (1, 8)
+        )
+        + (
+            Row("none_speedup", "eight threads over one, as they are", 1, 2),
+            Row("zstd_speedup", "eight threads over one, zstd 1", 1, 2),
         ),
         (
             Target(
