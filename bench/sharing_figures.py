@@ -51,12 +51,12 @@ SHARING = (
         "4,000 arrays of 64 KiB, from one thread and from eight, into one handle; without the flush.",
         (OURS,),
         sharing.archive,
-        tuple(
-            Row(f"{how}_{n}", f"fields/s, {n} thread{'s' if n > 1 else ''}, {text}")
-            for how, text in (("none", "as they are"), ("zstd", "zstd 1"))
-            for n in (1, 8)
-        )
-        + (
+        (
+            *(
+                Row(f"{how}_{n}", f"fields/s, {n} thread{'s' if n > 1 else ''}, {text}")
+                for how, text in (("none", "as they are"), ("zstd", "zstd 1"))
+                for n in (1, 8)
+            ),
             Row("none_speedup", "eight threads over one, as they are", 1, 2),
             Row("zstd_speedup", "eight threads over one, zstd 1", 1, 2),
         ),
