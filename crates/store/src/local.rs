@@ -382,7 +382,10 @@ impl Admin for LocalStore {
 
     fn passed_over(&self) -> Result<Vec<String>> {
         let snapshot = self.journal.snapshot()?;
-        let passed = snapshot.problems.iter().filter(|problem| problem.passed_over);
+        // A link in place of a log is found by the listing and by the look at it: it is named once.
+        let mut named = BTreeSet::new();
+        let problems = snapshot.problems.iter();
+        let passed = problems.filter(|problem| problem.passed_over && named.insert(&problem.file));
         Ok(passed.map(|problem| format!("{}: {}", problem.file, problem.why)).collect())
     }
 

@@ -145,4 +145,5 @@ fn a_log_that_is_passed_over_is_told_beside_the_output() {
     let done = t.run(["list", "store"]).ok();
     assert_eq!(done.out().lines().count(), 1);
     assert!(done.err().contains(&format!("note: logs/{name}: it is not read")), "{}", done.err());
+    assert_eq!(done.err().lines().count(), 1, "{}", done.err());
 }
