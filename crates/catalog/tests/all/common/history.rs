@@ -1,0 +1,793 @@
+//! Random histories of several writers, and what must hold after them, said in the plainest way.
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fieldstone_catalog::engine::{Database, Index, NO_STEP, NO_VARIABLE, RunSelect, Tables, Wait, stored};
+use fieldstone_catalog::engine::{Flow, Probe};
+use fieldstone_core::value::{Value, ValueType};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{
+    Annotate, AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, StepDecl,
+    TagDecl, Values, VariableDecl, VariableName,
+};
+use fieldstone_format::log::{Decision, SideRecord};
+use fieldstone_journal::feed::{self, TransactionState};
+
+/// A source of random numbers that is the same everywhere.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.roll(n) == 0
+    }
+}
+
+type Order = (u64, Id);
+
+#[derive(Clone, Debug)]
+pub struct Commit {
+    pub writer: Id,
+    pub user: u32,
+    pub sequence: u64,
+    pub stamp: u64,
+    pub transaction: Option<Id>,
+    pub records: Vec<Record>,
+    pub side: Vec<SideRecord>,
+    pub fields: fields::Changes,
+}
+
+#[derive(Clone, Debug)]
+pub struct Turn {
+    order: Order,
+    /// `None`: an abort.
+    kinds: Option<u32>,
+    covers: BTreeMap<Id, u64>,
+}
+
+/// Logs of writers, and the decisions on each transaction, oldest first.
+#[derive(Debug)]
+pub struct History {
+    pub logs: Vec<Vec<Commit>>,
+    pub turns: BTreeMap<Id, Vec<Turn>>,
+    /// Who owns a run by what the store says; nobody may have written.
+    pub claims: BTreeMap<RunName, u32>,
+    /// Who owns the folder of logs, if that is known.
+    pub folder: Option<u32>,
+}
+
+fn id(n: u64) -> Id {
+    let n = n + 1;
+    let mut bytes = [0; 16];
+    // Spread, so that the order of ids is not that of numbers.
+    bytes[0] = (n.wrapping_mul(151) % 251) as u8;
+    bytes[8..].copy_from_slice(&n.to_be_bytes());
+    Id(bytes)
+}
+
+fn run_name(dice: &mut Dice) -> RunName {
+    let project = if dice.one_in(3) { "p" } else { "" };
+    RunName { project: project.into(), name: ["a", "b"][dice.roll(2) as usize].into() }
+}
+
+fn tag(dice: &mut Dice) -> TagDecl {
+    let (name, version, kind, unit) = match dice.roll(5) {
+        0 => ("max", 1, ValueType::Float, "K"),
+        1 => ("max", 1, ValueType::Float, "degC"),
+        2 => ("max", 2, ValueType::Int, ""),
+        3 => ("note", 1, ValueType::Text, ""),
+        _ => ("any", 1, ValueType::Json, ""),
+    };
+    TagDecl { name: name.into(), version, kind, unit: unit.into() }
+}
+
+fn variable(dice: &mut Dice) -> VariableName {
+    VariableName { name: ["t", "u"][dice.roll(2) as usize].into(), version: 1 }
+}
+
+fn values(dice: &mut Dice, kind: ValueType, n: usize) -> Values {
+    let floats = [1.5, -2.0, f64::NAN, f64::INFINITY, 0.0, -0.0];
+    match kind {
+        ValueType::Float => Values::Float((0..n).map(|_| floats[dice.roll(6) as usize]).collect()),
+        ValueType::Int => Values::Int((0..n).map(|_| dice.roll(9) as i64 - 4).collect()),
+        ValueType::Text => Values::Text((0..n).map(|_| format!("x{}", dice.roll(4))).collect()),
+        _ => Values::Any((0..n).map(|_| Value::List(vec![Value::Int(dice.roll(4) as i64)])).collect()),
+    }
+}
+
+fn attributes(dice: &mut Dice) -> AttributeBatch {
+    let (run, tag) = (run_name(dice), tag(dice));
+    let rows = 1 + dice.roll(4) as usize;
+    let scope = dice.roll(4);
+    let step = (scope > 0).then(|| match dice.one_in(2) {
+        true => Column::One(dice.roll(3) as i64),
+        false => Column::Each((0..rows).map(|_| dice.roll(3) as i64).collect()),
+    });
+    let variables = if scope > 1 { vec![variable(dice)] } else { Vec::new() };
+    let boxes = (scope > 2).then(|| {
+        let shared = dice.one_in(3);
+        let n = if shared { 1 } else { rows };
+        let start = (0..n * 2).map(|_| dice.roll(2) as i64 * 10).collect();
+        Boxes { rank: 2, start, count: (0..n * 2).map(|_| 1 + dice.roll(2) as i64 * 40).collect() }
+    });
+    let one_value = dice.one_in(4);
+    let values = values(dice, tag.kind, if one_value { 1 } else { rows });
+    AttributeBatch {
+        run,
+        tag,
+        rows,
+        step,
+        variables,
+        variable: Column::One(0),
+        boxes,
+        values,
+        one_value,
+        continues: false,
+        singles: dice.one_in(3),
+    }
+}
+
+pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
+    match dice.roll(16) {
+        0 => Record::Runs(vec![RunDecl {
+            run: run_name(dice),
+            job: None,
+            params: vec![("nx".into(), Value::Int(dice.roll(2) as i64))],
+            created: dice.roll(1000) as i64,
+            grid: None,
+            notes: None,
+            outside: None,
+            annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
+        }]),
+        1 => {
+            let time = [None, Some(1.0), Some(2.0)][dice.roll(3) as usize];
+            Record::Steps(run_name(dice), vec![StepDecl { number: dice.roll(3) as i64, time }])
+        }
+        2 => Record::Variables(
+            run_name(dice),
+            vec![VariableDecl {
+                variable: variable(dice),
+                dtype: None,
+                shape: Some(vec![100 + dice.roll(2)]),
+                dims: Vec::new(),
+                attrs: Vec::new(),
+                coords: Vec::new(),
+                decomposition: None,
+                finders: None,
+            }],
+        ),
+        3 => Record::Tags(vec![tag(dice)]),
+        4 => Record::Remove(vec![match dice.roll(4) {
+            0 => Removal::Run(run_name(dice)),
+            1 => Removal::Step(run_name(dice), dice.roll(3) as i64),
+            2 => Removal::Variable(run_name(dice), variable(dice)),
+            _ => Removal::Tag(tag(dice)),
+        }]),
+        5 | 6 => {
+            // Of no log: an attribute of the commit that deletes it.
+            let one = |dice: &mut Dice| AttributeId {
+                writer: if dice.one_in(4) { Id::NONE } else { id(dice.roll(writers)) },
+                sequence: 1 + dice.roll(8),
+                record: dice.roll(3) as u32,
+                row: dice.roll(3) as u32,
+            };
+            Record::Remove(vec![Removal::Attributes((0..3).map(|_| one(dice)).collect())])
+        }
+        _ => match before {
+            Some(Record::Attributes(before)) if dice.one_in(3) => {
+                let mut more = before.clone();
+                more.continues = true;
+                Record::Attributes(more)
+            }
+            _ => Record::Attributes(attributes(dice)),
+        },
+    }
+}
+
+impl History {
+    pub fn random(dice: &mut Dice, users: u64) -> History {
+        let writers = 1 + dice.roll(3);
+        let transactions: Vec<Id> = (100..103).map(id).collect();
+        let mut logs = Vec::new();
+        for writer in 0..writers {
+            let (mut sequence, mut stamp) = (0, dice.roll(20));
+            let user = dice.roll(users) as u32;
+            let mut log = Vec::new();
+            for _ in 0..1 + dice.roll(8) {
+                sequence += 1 + dice.roll(2);
+                stamp += 1 + dice.roll(20);
+                let mut records: Vec<Record> = Vec::new();
+                for _ in 0..1 + dice.roll(3) {
+                    let next = record(dice, records.last(), writers);
+                    records.push(next);
+                }
+                let transaction = dice.one_in(3).then(|| transactions[dice.roll(3) as usize]);
+                let side = records.iter().map(Record::encode).collect();
+                let mut changes = fields::Changes::new();
+                for _ in 0..dice.roll(3) {
+                    fields::change(dice, &log, &mut changes);
+                }
+                let writer = id(writer);
+                let fields = changes;
+                log.push(Commit { writer, user, sequence, stamp, transaction, records, side, fields });
+            }
+            logs.push(log);
+        }
+        let mut turns = BTreeMap::new();
+        for transaction in transactions {
+            let (mut made, mut stamp) = (Vec::<Turn>::new(), dice.roll(40));
+            let (mut closed, decider) = (false, id(200 + dice.roll(2)));
+            for _ in 0..dice.roll(4) {
+                stamp += 1 + dice.roll(60);
+                let covers: BTreeMap<Id, u64> =
+                    (logs.iter()).map(|log: &Vec<Commit>| (log[0].writer, dice.roll(14))).collect();
+                let mut merged = made.last().map(|turn| turn.covers.clone()).unwrap_or_default();
+                if !closed {
+                    for (writer, upto) in covers {
+                        let entry = merged.entry(writer).or_default();
+                        *entry = upto.max(*entry);
+                    }
+                }
+                let kinds = match dice.roll(6) {
+                    0 if !closed => None,
+                    1 | 2 => Some(u32::MAX),
+                    _ => Some(dice.roll(256) as u32),
+                };
+                closed |= kinds == Some(u32::MAX);
+                made.push(Turn { order: (stamp, decider), kinds, covers: merged });
+                if kinds.is_none() {
+                    break;
+                }
+            }
+            turns.insert(transaction, made);
+        }
+        let mut claims = BTreeMap::new();
+        for _ in 0..if users > 1 { dice.roll(4) } else { 0 } {
+            // One more than there are: who owns it may not have written.
+            claims.insert(run_name(dice), dice.roll(users + 1) as u32);
+        }
+        // Fields make an owner, and entries of others do not come.
+        if users > 1 {
+            for commit in logs.iter_mut().flatten() {
+                let user = commit.user;
+                commit.fields.retain(|key, _| *claims.entry(key.run.clone()).or_insert(user) == user);
+            }
+        }
+        let folder = dice.one_in(2).then(|| dice.roll(users) as u32);
+        History { logs, turns, claims, folder }
+    }
+
+    /// The user of the oldest declaration of a run that is visible, living or deleted, those of who owns the
+    /// folder before all others; whether it is of another.
+    fn oldest(&self, run: &RunName) -> Option<(bool, u32)> {
+        let declared = self.logs.iter().flatten().filter_map(|commit| {
+            let of = |record: &Record| matches!(record, Record::Runs(all) if all[0].run == *run);
+            let i = commit.records.iter().position(of)?;
+            let (stamp, decider) = self.seen(commit, commit.records[i].kind_bit())?;
+            let guest = self.folder != Some(commit.user);
+            Some((guest, stamp, decider, commit.stamp, commit.writer, commit.sequence, commit.user))
+        });
+        declared.min().map(|(guest, .., user)| (guest, user))
+    }
+
+    /// Who owns a run.
+    fn owner(&self, run: &RunName) -> Option<u32> {
+        match self.oldest(run) {
+            Some((false, user)) => Some(user),
+            oldest => self.claims.get(run).copied().or(oldest.map(|(_, user)| user)),
+        }
+    }
+
+    fn state(&self, transaction: Id, known: usize) -> Option<TransactionState> {
+        let decision = |turn: &Turn| Decision {
+            transaction,
+            committed: turn.kinds.is_some(),
+            kinds: turn.kinds.unwrap_or(0),
+            covers: turn.covers.iter().map(|(writer, upto)| (*writer, *upto)).collect(),
+        };
+        let turns = &self.turns[&transaction][..known];
+        let decisions: Vec<_> = turns.iter().map(|turn| (turn.order, decision(turn))).collect();
+        (known > 0).then(|| TransactionState::of_one_user(transaction, &decisions))
+    }
+
+    /// Applies everything in a random order of logs, in random portions, some of it again and again.
+    pub fn apply(&self, index: &mut Index, dice: &mut Dice) {
+        let mut at = vec![0; self.logs.len()];
+        let mut known: BTreeMap<Id, usize> = self.turns.keys().map(|id| (*id, 0)).collect();
+        let mut claims: BTreeMap<RunName, u32> = BTreeMap::new();
+        let mut many = dice.one_in(2);
+        loop {
+            let last = dice.one_in(6);
+            let mut upto = Vec::new();
+            for (at, log) in at.iter().zip(&self.logs) {
+                upto.push(if last { log.len() } else { (*at + dice.roll(3) as usize).min(log.len()) });
+            }
+            claims.extend(self.claims.clone().into_iter().filter(|_| last || dice.one_in(3)));
+            // Users are looked at when there is a second one, at the latest.
+            let there = self.logs.iter().zip(&upto).flat_map(|(log, upto)| &log[..*upto]).map(|c| c.user);
+            many |= there.chain(claims.values().copied()).collect::<BTreeSet<u32>>().len() > 1;
+            let owners = claims.clone();
+            let of = move |run: &RunName| owners.get(run).copied();
+            let of = many.then(|| Arc::new(of) as fieldstone_catalog::engine::OwnerOf);
+            index.set_owners(of, self.folder);
+            assert!(index.begin_apply(Wait::Yes).unwrap());
+            for (id, known) in &mut known {
+                let all = self.turns[id].len();
+                *known = if last { all } else { (*known + dice.roll(2) as usize).min(all) };
+            }
+            let states: Vec<TransactionState> =
+                known.iter().filter_map(|(id, known)| self.state(*id, *known)).collect();
+            let mut decided = index.apply_decisions(&states).unwrap();
+            let mut from = at.clone();
+            at = upto;
+            if decided.rebuild {
+                index.clear().unwrap();
+                decided = index.apply_decisions(&states).unwrap();
+                assert!(!decided.rebuild);
+                from = vec![0; self.logs.len()];
+            } else if dice.one_in(2) {
+                from.iter_mut().for_each(|from| *from = dice.roll(*from as u64 + 1) as usize);
+            }
+            for (log, at) in self.logs.iter().zip(&at) {
+                let again =
+                    |commit: &&Commit| commit.transaction.is_some_and(|id| decided.fields.contains(&id));
+                let rows = log[..*at].iter().filter(again).flat_map(fields::rows);
+                index.apply_entries(log[0].writer, &shuffled(rows.collect(), dice)).unwrap();
+            }
+            self.apply_logs(index, dice, &from, &at);
+            // The store that is asked may be ahead of what is applied.
+            let ahead = dice.one_in(3);
+            let upto: Vec<usize> = if ahead { self.logs.iter().map(Vec::len).collect() } else { at.clone() };
+            let all = self.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
+            let standing = fields::standing(self, &upto, if ahead { &all } else { &known });
+            fields::recheck(index, &standing, dice);
+            let mut rounds = 0;
+            while index.contested().unwrap() {
+                rounds += 1;
+                assert!(rounds < 3, "tables that are contested again and again");
+                index.clear_contested().unwrap();
+                assert!(!index.apply_decisions(&states).unwrap().rebuild);
+                self.apply_logs(index, dice, &vec![0; self.logs.len()], &at);
+                fields::recheck(index, &standing, dice);
+            }
+            index.end_apply().unwrap();
+            if last {
+                return;
+            }
+        }
+    }
+
+    fn apply_logs(&self, index: &mut Index, dice: &mut Dice, from: &[usize], to: &[usize]) {
+        let mut order: Vec<usize> = (0..self.logs.len()).collect();
+        order.rotate_left(dice.roll(self.logs.len() as u64) as usize);
+        for i in order {
+            let rows = self.logs[i][from[i]..to[i]].iter().flat_map(fields::rows);
+            index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
+            for commit in &self.logs[i][from[i]..to[i]] {
+                let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
+                let commit = feed::Commit {
+                    writer: *writer,
+                    owner: *user,
+                    sequence: *sequence,
+                    stamp: *stamp,
+                    time: 0,
+                    transaction: *transaction,
+                    side: side.clone(),
+                };
+                index.apply_commit(&commit).unwrap();
+                if dice.one_in(2) {
+                    index.set_watermark(*writer, *sequence).unwrap();
+                }
+            }
+            if let Some(commit) = self.logs[i][..to[i]].last() {
+                index.set_watermark(commit.writer, commit.sequence).unwrap();
+            }
+        }
+    }
+
+    /// Since when a record is visible to all.
+    fn seen(&self, commit: &Commit, bit: u32) -> Option<Order> {
+        match commit.transaction {
+            None => Some((commit.stamp, commit.writer)),
+            Some(id) => visible(&self.turns[&id], bit, commit.writer, commit.sequence),
+        }
+    }
+}
+
+fn shuffled<T>(mut all: Vec<T>, dice: &mut Dice) -> Vec<T> {
+    for i in (1..all.len()).rev() {
+        all.swap(i, dice.roll(i as u64 + 1) as usize);
+    }
+    all
+}
+
+fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order> {
+    if turns.iter().any(|turn| turn.kinds.is_none()) {
+        return None;
+    }
+    let mut since = None;
+    for turn in turns.iter().rev() {
+        let covered = turn.covers.get(&writer).is_some_and(|upto| sequence <= *upto);
+        if !covered || turn.kinds.unwrap_or(0) & bits != bits {
+            break;
+        }
+        since = Some(turn.order);
+    }
+    since
+}
+
+// ---- what must hold
+
+/// (stamp, decider, own stamp, writer, sequence, call, row).
+type Place = (u64, Id, u64, Id, u64, usize, usize);
+
+struct Attribute {
+    run: RunName,
+    tag: TagDecl,
+    step: Option<i64>,
+    variable: Option<VariableName>,
+    region: Option<(Vec<i64>, Vec<i64>)>,
+    value: Value,
+    place: Place,
+    id: AttributeId,
+    user: u32,
+}
+
+/// What the plain model says there is, as lines.
+pub fn expected(history: &History) -> BTreeSet<String> {
+    let mut attributes: Vec<Attribute> = Vec::new();
+    let mut removals: Vec<(Removal, Place, u32)> = Vec::new();
+    let mut gone: BTreeSet<(AttributeId, u32)> = BTreeSet::new();
+    // Names of what is declared, what it says, and since when.
+    let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for commit in history.logs.iter().flatten() {
+        let (mut call, user) = (0, commit.user);
+        for (i, record) in commit.records.iter().enumerate() {
+            if matches!(record, Record::Attributes(batch) if !batch.continues) {
+                call = i;
+            }
+            let Some((stamp, decider)) = history.seen(commit, record.kind_bit()) else { continue };
+            let place = |call, row| (stamp, decider, commit.stamp, commit.writer, commit.sequence, call, row);
+            match record {
+                Record::Runs(all) => runs.extend(all.iter().map(|run| (run.clone(), user, place(i, 0)))),
+                Record::Steps(run, all) => {
+                    steps.extend(all.iter().map(|step| (run.clone(), *step, user, place(i, 0))));
+                }
+                Record::Variables(run, all) => {
+                    variables.extend(all.iter().map(|one| (run.clone(), one.clone(), user, place(i, 0))));
+                }
+                Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), user, place(i, 0)))),
+                Record::Remove(all) => {
+                    for removal in all {
+                        if let Removal::Attributes(ids) = removal {
+                            gone.extend(ids.iter().map(|id| match id.writer {
+                                Id::NONE => {
+                                    let (writer, sequence) = (commit.writer, commit.sequence);
+                                    (AttributeId { writer, sequence, ..*id }, user)
+                                }
+                                _ => (*id, user),
+                            }));
+                        }
+                        removals.push((removal.clone(), place(i, 0), user));
+                    }
+                }
+                Record::Attributes(batch) => {
+                    for row in 0..batch.rows {
+                        let (call, at) = if batch.singles { (i, row) } else { (call, 0) };
+                        attributes.push(Attribute {
+                            run: batch.run.clone(),
+                            tag: batch.tag.clone(),
+                            step: batch.step_of(row),
+                            variable: batch.variable_of(row).cloned(),
+                            region: batch.box_of(row).map(|(a, b)| (a.to_vec(), b.to_vec())),
+                            value: batch.value_of(row),
+                            place: place(call, at),
+                            id: AttributeId {
+                                writer: commit.writer,
+                                sequence: commit.sequence,
+                                record: i as u32,
+                                row: row as u32,
+                            },
+                            user,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    let owner = |run: &RunName| history.owner(run);
+    // What `by` deletes takes what `of` wrote, if they are one or the run is his.
+    let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
+    let removed = |run: Option<&RunName>, user: u32, place: &Place, covers: &dyn Fn(&Removal) -> bool| {
+        removals.iter().any(|(removal, at, by)| at > place && covers(removal) && takes(run, *by, user))
+    };
+    runs.retain(|(run, user, at)| {
+        !removed(Some(&run.run), *user, at, &|r| *r == Removal::Run(run.run.clone()))
+    });
+    steps.retain(|(run, step, user, at)| {
+        let covers =
+            |r: &Removal| *r == Removal::Run(run.clone()) || *r == Removal::Step(run.clone(), step.number);
+        !removed(Some(run), *user, at, &covers)
+    });
+    variables.retain(|(run, one, user, at)| {
+        let whole = Removal::Run(run.clone());
+        let covers = |r: &Removal| *r == whole || *r == Removal::Variable(run.clone(), one.variable.clone());
+        !removed(Some(run), *user, at, &covers)
+    });
+    tags.retain(|(tag, user, at)| !removed(None, *user, at, &|r| *r == Removal::Tag(tag.clone())));
+    // What others than the owner declare does not count.
+    let counts = |run: &RunName, user: u32| owner(run).is_none_or(|owner| owner == user);
+    let mut conflicts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut note = |what: String, counted: bool| {
+        if !counted {
+            *conflicts.entry(what).or_default() += 1;
+        }
+        counted
+    };
+    runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
+    steps.retain(|(run, step, user, _)| {
+        note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
+    });
+    variables.retain(|(run, one, user, _)| {
+        note(format!("variable '{}' of {}", one.variable.name, text(run)), counts(run, *user))
+    });
+    let closed = |run: &RunName| {
+        let oldest = runs.iter().filter(|(decl, ..)| decl.run == *run).min_by_key(|(.., at)| *at);
+        oldest.is_some_and(|(decl, ..)| decl.annotate == Annotate::Owner)
+    };
+    attributes.retain(|a| !closed(&a.run) || owner(&a.run) == Some(a.user));
+    let living: Vec<&Attribute> = (attributes.iter())
+        .filter(|a| {
+            !gone.iter().any(|(id, by)| *id == a.id && takes(Some(&a.run), *by, a.user))
+                && !removed(Some(&a.run), a.user, &a.place, &|removal| match removal {
+                    Removal::Run(run) => *run == a.run,
+                    Removal::Step(run, step) => *run == a.run && Some(*step) == a.step,
+                    Removal::Variable(run, name) => *run == a.run && Some(name) == a.variable.as_ref(),
+                    Removal::Tag(tag) => *tag == a.tag,
+                    Removal::Attributes(_) => false,
+                })
+                && !attributes.iter().any(|b| {
+                    b.place > a.place
+                        && b.user == a.user
+                        && b.run == a.run
+                        && b.tag == a.tag
+                        && b.step == a.step
+                        && b.variable == a.variable
+                        && b.region == a.region
+                })
+        })
+        .collect();
+    runs.sort_by_key(|(.., at)| *at);
+    steps.sort_by_key(|(.., at)| *at);
+    variables.sort_by_key(|(.., at)| *at);
+    tags.sort_by_key(|(.., at)| *at);
+
+    let mut lines = BTreeSet::new();
+    for a in &living {
+        let AttributeId { writer, sequence, record, row } = a.id;
+        lines.insert(format!(
+            "attribute {:?} {:?} {:?} {:?} {:?} {:?} {} {writer} {sequence} {record} {row}",
+            a.run, a.tag, a.step, a.variable, a.region, a.value, a.user
+        ));
+    }
+    let mut sums: BTreeMap<String, (u64, f64, f64)> = BTreeMap::new();
+    for a in &living {
+        let num = match a.value {
+            Value::Float(v) if !v.is_nan() => Some(v + 0.0),
+            Value::Int(v) => Some(v as f64),
+            _ => None,
+        };
+        let names = [
+            format!("span {:?} {:?}", a.run, a.tag),
+            format!("series {:?} {:?} {:?} {:?}", a.run, a.tag, a.step, a.variable),
+        ];
+        for name in names {
+            let sum = sums.entry(name).or_insert((0, f64::INFINITY, f64::NEG_INFINITY));
+            sum.0 += 1;
+            if let Some(num) = num {
+                (sum.1, sum.2) = (sum.1.min(num), sum.2.max(num));
+            }
+        }
+    }
+    lines.extend(sums.into_iter().map(|(name, (n, a, b))| {
+        let numbers = (a <= b).then_some((a, b));
+        format!("{name} {n} {numbers:?}")
+    }));
+    // Runs, steps and variables: the oldest declaration, or what stands on them.
+    let mut run_names: BTreeSet<RunName> = runs.iter().map(|(run, ..)| run.run.clone()).collect();
+    let mut step_names: BTreeSet<(RunName, i64)> = BTreeSet::new();
+    let mut variable_names: BTreeSet<(RunName, VariableName)> = BTreeSet::new();
+    step_names.extend(steps.iter().map(|(run, step, ..)| (run.clone(), step.number)));
+    variable_names.extend(variables.iter().map(|(run, one, ..)| (run.clone(), one.variable.clone())));
+    let upto: Vec<usize> = history.logs.iter().map(Vec::len).collect();
+    let decided = history.turns.iter().map(|(id, turns)| (*id, turns.len())).collect();
+    let standing = fields::standing(history, &upto, &decided);
+    for (run, variable, step) in fields::places(&standing) {
+        step_names.extend(step.map(|step| (run.clone(), step)));
+        variable_names.extend(variable.clone().map(|variable| (run.clone(), variable)));
+        run_names.insert(run.clone());
+        lines.extend(step.map(|step| format!("held {run:?} {variable:?} {step}")));
+    }
+    for a in &living {
+        step_names.extend(a.step.map(|step| (a.run.clone(), step)));
+        variable_names.extend(a.variable.clone().map(|variable| (a.run.clone(), variable)));
+        run_names.insert(a.run.clone());
+    }
+    run_names.extend(step_names.iter().map(|(run, _)| run.clone()));
+    run_names.extend(variable_names.iter().map(|(run, _)| run.clone()));
+    for run in run_names {
+        let all: Vec<&RunDecl> =
+            runs.iter().filter(|(decl, ..)| decl.run == run).map(|(decl, ..)| decl).collect();
+        let differ = all.iter().filter(|decl| said(decl) != said(all[0]));
+        let shown = all.first().map(|decl| (&decl.params, decl.created, decl.annotate));
+        lines.insert(format!("run {run:?} {shown:?}"));
+        *conflicts.entry(text(&run)).or_default() += differ.count();
+    }
+    for (run, number) in step_names {
+        let times: Vec<f64> = (steps.iter())
+            .filter(|(r, step, ..)| *r == run && step.number == number)
+            .filter_map(|(_, step, ..)| step.time)
+            .collect();
+        lines.insert(format!("step {run:?} {number} {:?}", times.first()));
+        let differ = times.iter().filter(|time| **time != times[0]);
+        *conflicts.entry(format!("step {number} of {}", text(&run))).or_default() += differ.count();
+    }
+    for (run, name) in variable_names {
+        let shapes: Vec<_> = (variables.iter())
+            .filter(|(r, one, ..)| *r == run && one.variable == name)
+            .map(|(_, one, ..)| one.shape.clone())
+            .collect();
+        let (dtype, shape) = fields::says(&standing, &run, &name).unzip();
+        let shape = shapes.first().cloned().flatten().or(shape);
+        let declared = !shapes.is_empty();
+        lines.insert(format!("variable {run:?} {name:?} declared {declared} {dtype:?} {shape:?}"));
+        let differ = shapes.iter().filter(|shape| **shape != shapes[0]);
+        let what = format!("variable '{}' of {}", name.name, text(&run));
+        *conflicts.entry(what).or_default() += differ.count();
+    }
+    for (what, n) in conflicts {
+        lines.extend((0..n).map(|i| format!("conflict {what} {i}")));
+    }
+    // Tags: declared ones by age, then others; who asks first for a version has it.
+    let mut order: Vec<TagDecl> = Vec::new();
+    for (tag, ..) in &tags {
+        if !order.contains(tag) {
+            order.push(tag.clone());
+        }
+    }
+    let rest: BTreeSet<TagDecl> =
+        living.iter().map(|a| a.tag.clone()).filter(|t| !order.contains(t)).collect();
+    order.extend(rest);
+    let mut shown: BTreeMap<(String, i64), TagDecl> = BTreeMap::new();
+    for tag in &order {
+        shown.entry((tag.name.clone(), tag.version)).or_insert(tag.clone());
+    }
+    for tag in &order {
+        if shown[&(tag.name.clone(), tag.version)] == *tag {
+            continue;
+        }
+        let mut version = tag.version + 1;
+        while shown.contains_key(&(tag.name.clone(), version)) {
+            version += 1;
+        }
+        shown.insert((tag.name.clone(), version), tag.clone());
+    }
+    lines.extend(shown.into_iter().map(|((_, version), tag)| format!("tag {tag:?} {version}")));
+    lines
+}
+
+/// What two declarations of a run may contradict each other in.
+fn said(decl: &RunDecl) -> String {
+    format!("{:?} {:?}", decl.params, decl.annotate)
+}
+
+fn text(run: &RunName) -> String {
+    match run.project.as_str() {
+        "" => format!("run '{}'", run.name),
+        project => format!("run '{}' of project '{project}'", run.name),
+    }
+}
+
+/// What the index says there is, as the same lines.
+pub fn found(index: &mut Index) -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    index.begin_read().unwrap();
+    let runs = index.runs(&RunSelect::All).unwrap();
+    let names: BTreeMap<i64, VariableName> = index.variable_names().unwrap().into_iter().collect();
+    let name = |variable: i64| (variable != NO_VARIABLE).then(|| names[&variable].clone());
+    let step_of = |step: i64| (step != NO_STEP).then_some(step);
+    let tags = index.tags().unwrap();
+    for tag in &tags {
+        assert!(lines.insert(format!("tag {:?} {}", tag.decl, tag.version)));
+    }
+    for row in &runs {
+        let run = &row.decl.run;
+        let shown = row.declared.then_some((&row.decl.params, row.decl.created, row.decl.annotate));
+        lines.insert(format!("run {run:?} {shown:?}"));
+        for step in index.steps(row.id, i64::MIN..=i64::MAX).unwrap() {
+            lines.insert(format!("step {run:?} {} {:?}", step.step, step.time.as_ref()));
+        }
+        for variable in index.variables(row.id).unwrap() {
+            let VariableDecl { variable: name, dtype, shape, .. } = &variable.decl;
+            let declared = variable.declared;
+            lines.insert(format!("variable {run:?} {name:?} declared {declared} {dtype:?} {shape:?}"));
+        }
+        for variable in names.keys().copied().chain([NO_VARIABLE]) {
+            for step in index.held(row.id, variable).unwrap() {
+                lines.insert(format!("held {run:?} {:?} {step}", name(variable)));
+            }
+        }
+        let spans = index.spans_of_run(row.id).unwrap();
+        for span in spans {
+            let tag = &tags.iter().find(|tag| tag.id == span.tag).unwrap().decl;
+            assert_eq!(index.spans(span.tag, Some(row.id)).unwrap(), std::slice::from_ref(&span));
+            lines.insert(format!("span {run:?} {tag:?} {} {:?}", span.n, span.numbers));
+            let all = index.series(row.id, span.tag, i64::MIN..=i64::MAX).unwrap();
+            assert_eq!(span.steps, (all[0].step, all.last().unwrap().step));
+            for one in all {
+                let (step, variable) = (step_of(one.step), name(one.variable));
+                lines.insert(format!(
+                    "series {run:?} {tag:?} {step:?} {variable:?} {} {:?}",
+                    one.n, one.numbers
+                ));
+            }
+            let mut rows = Vec::new();
+            let steps = i64::MIN..=i64::MAX;
+            let probe = Probe::Key { run: row.id, tag: span.tag, steps, variable: None, curve: None };
+            let scanned = index.scan(&[probe], &mut |row| {
+                let region = stored::decode_region(row.region)?;
+                let (step, variable) = (step_of(row.step), name(row.variable));
+                let value = row.value()?;
+                let text = format!("{run:?} {tag:?} {step:?} {variable:?} {region:?} {value:?}");
+                rows.push((row.batch, row.row, text));
+                Ok(Flow::More)
+            });
+            assert_eq!(scanned.unwrap(), span.n);
+            for (batch, row, text) in rows {
+                let (AttributeId { writer, sequence, record, .. }, user) = index.source(batch).unwrap();
+                lines.insert(format!("attribute {text} {user} {writer} {sequence} {record} {row}"));
+            }
+        }
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for conflict in index.conflicts().unwrap() {
+        let what = conflict.split(" is declared").next().unwrap().to_owned();
+        let n = seen.entry(what.clone()).or_default();
+        lines.insert(format!("conflict {what} {n}"));
+        *n += 1;
+    }
+    index.end_read().unwrap();
+    lines
+}
+
+/// One history, applied in two ways to databases that `open` makes: equal dumps, and equal to the model.
+pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
+    let mut dice = Dice(seed);
+    let history = History::random(&mut dice, users);
+    let mut dumps = Vec::new();
+    for _ in 0..2 {
+        let mut index = Index::open(open(), id(7)).unwrap();
+        history.apply(&mut index, &mut dice);
+        let (found, expected) = (found(&mut index), expected(&history));
+        let missing: Vec<&String> = expected.difference(&found).collect();
+        let surplus: Vec<&String> = found.difference(&expected).collect();
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "seed {seed}, {users} users\nmissing {missing:#?}\nsurplus {surplus:#?}"
+        );
+        index.begin_read().unwrap();
+        dumps.push(index.dump().unwrap());
+        index.end_read().unwrap();
+        assert!(index.take_problems().is_empty());
+    }
+    assert_eq!(dumps[0], dumps[1], "seed {seed}, {users} users");
+}

@@ -1,0 +1,17 @@
+//! Tests of the catalog: its tables, its engines and its query language.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-catalog query::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod apply;
+mod common;
+mod engine;
+mod paper;
+mod postgres;
+mod postgres_index;
+mod postgres_query;
+mod query;
+mod query_text;
+mod rot;
+mod view;

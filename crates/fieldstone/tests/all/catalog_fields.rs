@@ -1,0 +1,267 @@
+//! Fields make runs, steps and variables of their own, and what the catalog says of them never
+//! contradicts what the store lists.
+
+use std::path::{Path, PathBuf};
+
+use crate::shared::*;
+use fieldstone::catalog::records::*;
+use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::{Deletion, Query};
+use fieldstone::{ErrorKind, ListOptions, OpenOptions, Request};
+
+const T1: &[(&str, &str)] = &[("run", "a"), ("variable", "t"), ("step", "1")];
+
+#[test]
+fn fields_can_be_tagged() {
+    let both = Both::memory();
+    both.archive(T1, &[8, 8], None);
+    assert!(both.catalog.runs(&Query::all()).unwrap().is_empty(), "not flushed");
+    both.flush();
+    let runs = both.catalog.runs(&Query::all()).unwrap();
+    assert_eq!((runs.len(), runs[0].declared), (1, false));
+    assert_eq!(both.variables(), ["a t Some([8, 8]) [1]"]);
+    both.annotate("a", "max", 1, [6, 6], 1.0);
+    assert_eq!(both.try_annotate("a", "max", 1, [7, 6], 1.0, None).unwrap_err().kind(), ErrorKind::Invalid);
+    both.flush();
+    let key = both.catalog.key_of(&run("a"), Some("t"), Some(1)).unwrap();
+    let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(key, T1);
+    both.store.get(&key, &Default::default()).unwrap();
+    // Declared now: in agreement with its fields, or not at all.
+    both.create_run("a");
+    let declare = |shape: &[u64]| both.catalog.create_variables(&run("a"), vec![variable("t", shape)], None);
+    assert_eq!(declare(&[8, 9]).unwrap_err().kind(), ErrorKind::Conflict);
+    declare(&[8, 8]).unwrap();
+    assert!(both.catalog.runs(&Query::all()).unwrap()[0].declared);
+}
+
+#[test]
+fn removed_fields_are_held_no_more() {
+    let both = Both::memory();
+    let member = |member| [("run", "a"), ("variable", "t"), ("step", "1"), ("member", member)];
+    both.archive(&member("1"), &[4], None);
+    both.archive(&member("2"), &[4], None);
+    both.archive(&[("run", "a"), ("variable", "t"), ("step", "2")], &[4], None);
+    both.archive(&[("run", "b"), ("variable", "u"), ("step", "2")], &[4], None);
+    both.flush();
+    assert_eq!(both.variables(), ["a t Some([4]) [1, 2]", "b u Some([4]) [2]"]);
+    assert_eq!(both.remove("run=a,member=1"), 1);
+    both.flush();
+    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "another member stands there");
+    assert_eq!(both.remove("run=a,member=2"), 1);
+    both.flush();
+    assert_eq!(both.variables()[0], "a t Some([4]) [2]");
+    both.archive(&member("2"), &[4], None);
+    both.flush();
+    assert_eq!(both.variables()[0], "a t Some([4]) [1, 2]", "archived again");
+    both.remove("run=a");
+    both.flush();
+    assert_eq!(both.variables(), ["b u Some([4]) [2]"]);
+    assert_eq!(both.catalog.runs(&Query::all()).unwrap().len(), 1);
+    let check = both.catalog.verify().unwrap();
+    assert!(check.ok(), "{check:#?}");
+}
+
+#[test]
+fn logs_may_be_read_in_any_order() {
+    // The removal stands in another log than the field, and is applied before or after it.
+    for first in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (Both::at(folder.path()), Both::at(folder.path()));
+        one.archive(T1, &[4], None);
+        one.flush();
+        if first {
+            assert_eq!(one.variables().len(), 1);
+        }
+        assert_eq!(other.remove("run=a"), 1);
+        other.flush();
+        assert_eq!(Both::at(folder.path()).variables().len(), 0);
+        std::fs::remove_dir_all(folder.path().join("catalog")).unwrap();
+        assert_eq!(Both::at(folder.path()).variables().len(), 0, "from the newest entry to the oldest");
+        one.archive(T1, &[4], None);
+        one.flush();
+        assert_eq!(other.variables(), ["a t Some([4]) [1]"]);
+    }
+}
+
+#[test]
+fn opaque_fields_have_no_shape() {
+    let both = Both::memory();
+    let value = fieldstone::Value::Bytes(b"bytes");
+    both.store.archive(T1, value, &Default::default()).unwrap();
+    both.flush();
+    assert_eq!(both.variables(), ["a t None [1]"]);
+    both.annotate("a", "max", 1, [100, 100], 1.0);
+}
+
+#[test]
+fn fields_go_with_their_run() {
+    let both = Both::memory();
+    both.prepare("a");
+    both.archive(T1, &[8, 8], None);
+    both.annotate("a", "max", 1, [0, 0], 1.0);
+    both.archive(&[("run", "b"), ("variable", "t"), ("step", "1")], &[8, 8], None);
+    both.flush();
+    let runs = Deletion::Runs(all_of(vec![run_is("a")]));
+    assert_eq!(both.catalog.delete(&runs, true, false, None).unwrap().fields, 1);
+    let report = both.catalog.delete(&runs, true, true, None).unwrap();
+    assert_eq!((report.fields, report.attributes), (1, 1));
+    both.flush();
+    let listed = both.store.list(&Request::new(), &ListOptions::default()).unwrap();
+    assert_eq!(listed.count(), 1);
+    assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
+    // Without its fields, a run is still there: they name it.
+    let runs = Deletion::Runs(all_of(vec![run_is("b")]));
+    both.catalog.delete(&runs, false, true, None).unwrap();
+    both.flush();
+    assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
+    let tags = Deletion::Tags(Query::all());
+    assert_eq!(both.catalog.delete(&tags, true, true, None).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn what_the_catalog_holds_is_what_the_store_lists() {
+    // Random archiving and removing by two writers, with and without transactions.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    };
+    for _ in 0..6 {
+        let folder = tempfile::tempdir().unwrap();
+        let writers = [Both::at(folder.path()), Both::at(folder.path())];
+        for _ in 0..40 {
+            let both = &writers[random(2) as usize];
+            let (step, member) = (random(3).to_string(), random(3).to_string());
+            let key = [("run", "a"), ("variable", "t"), ("step", &*step), ("member", &*member)];
+            match random(6) {
+                0 => drop(both.remove(&format!("run=a,step={step},member={member}"))),
+                1 => drop(both.remove(&format!("run=a,step={step}"))),
+                2 => {
+                    let transaction = both.store.begin().unwrap();
+                    both.archive(&key, &[4], Some(transaction));
+                    both.store.flush(Some(transaction)).unwrap();
+                    drop(both.variables());
+                    both.store.decide(transaction, random(2) == 0).unwrap();
+                }
+                _ => both.archive(&key, &[4], None),
+            }
+            both.flush();
+            let reader = &writers[random(2) as usize];
+            let listed = reader.store.axes(&Request::new(), &Default::default()).unwrap();
+            let steps = listed.iter().find(|(keyword, _)| &**keyword == "step");
+            let steps: Vec<String> = steps
+                .map(|(_, values)| values.iter().map(|v| v.text().into_owned()).collect())
+                .unwrap_or_default();
+            let held: Vec<String> =
+                reader.catalog.steps(&Query::all()).unwrap().iter().map(|s| s.step.to_string()).collect();
+            assert_eq!(held, steps);
+        }
+        let check = writers[0].catalog.verify().unwrap();
+        assert!(check.ok(), "{check:#?}");
+    }
+}
+
+#[test]
+fn a_forecast_is_a_run() {
+    let options = OpenOptions { schema: Some("mars".into()), ..OpenOptions::default() };
+    let both = Both::open("memory:", &options);
+    let key = |step| {
+        [
+            ("class", "od"),
+            ("expver", "0001"),
+            ("stream", "oper"),
+            ("date", "20240229"),
+            ("time", "1200"),
+            ("type", "fc"),
+            ("levtype", "sfc"),
+            ("step", step),
+            ("param", "167"),
+        ]
+    };
+    for step in ["0", "6"] {
+        both.store.archive(&key(step), fieldstone::Value::Bytes(b"GRIB"), &Default::default()).unwrap();
+    }
+    both.flush();
+    let name = run("od/0001/oper/20240229/1200");
+    assert_eq!(both.variables(), [format!("{} 167 None [0, 6]", name.name)]);
+    let tag = both.catalog.tag_for("storm", None, ValueType::Bool).unwrap();
+    let batch = AttributeBatch {
+        run: name.clone(),
+        tag,
+        step: Some(Column::One(6)),
+        variables: vec![variable_name("167")],
+        values: Values::Bool(vec![true]),
+        ..on_run("", "", 0.0)
+    };
+    both.catalog.annotate(batch, None).unwrap();
+    both.flush();
+    let hit = both.catalog.attributes(&Query::all()).unwrap().hit(0).unwrap();
+    let pairs = both.catalog.key_of(&name, hit.variable.as_deref(), hit.step).unwrap();
+    let request: String = pairs.iter().map(|(k, v)| format!("{k}={v},")).collect();
+    let request = Request::parse(request.trim_end_matches(',')).unwrap();
+    let found = both.store.retrieve(&request, &Default::default()).unwrap();
+    assert_eq!(found.iter().count(), 1);
+}
+
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
+fn have(name: &str, condition: bool) -> bool {
+    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
+    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
+    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE)");
+    if !condition {
+        eprintln!("skipped: {name} is not there");
+    }
+    condition
+}
+
+/// A sample of the folder that `FIELDSTONE_DATA` names, else of `../shared/data` beside the checkout.
+fn sample(name: &str) -> Option<PathBuf> {
+    let data = std::env::var_os("FIELDSTONE_DATA").map_or(checkout().join("../shared/data"), PathBuf::from);
+    let path = data.join(name);
+    have("data", path.exists()).then_some(path)
+}
+
+#[test]
+fn an_imported_grib_forecast_can_be_tagged() {
+    let Some(path) = sample("grib/O32_global.grib1") else { return };
+    let options = OpenOptions { schema: Some("mars".into()), ..OpenOptions::default() };
+    let both = Both::open("memory:", &options);
+    let source = fieldstone::GribSource::Path(&path);
+    let python =
+        std::env::var_os("FIELDSTONE_PYTHON").map_or(checkout().join(".venv/bin/python"), PathBuf::from);
+    let works =
+        std::process::Command::new(&python).args(["-P", "-c", "import fieldstone._helper.grib"]).output();
+    if !have("python", works.is_ok_and(|output| output.status.success())) {
+        return;
+    }
+    let helper = fieldstone::helper::HelperOptions { python: Some(python), ..Default::default() };
+    let options = fieldstone::GribOptions { helper, ..Default::default() };
+    let n = fieldstone::archive_grib(&*both.store, source, &options, &Default::default()).unwrap();
+    both.flush();
+    assert!(n > 0);
+    let runs = both.catalog.runs(&Query::all()).unwrap();
+    let variables = both.catalog.variables(&Query::all()).unwrap();
+    assert!(!runs.is_empty() && !variables.is_empty());
+    for variable in &variables {
+        let name = &variable.decl.variable;
+        let batch = AttributeBatch {
+            run: variable.run.clone(),
+            variables: vec![name.clone()],
+            ..on_run("", "score", 0.5)
+        };
+        both.catalog.annotate(batch, None).unwrap();
+        let pairs = both.catalog.key_of(&variable.run, Some(&name.name), None).unwrap();
+        let request: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let request = Request::parse(&request.join(",")).unwrap();
+        assert!(both.store.list(&request, &ListOptions::default()).unwrap().next().is_some(), "{request}");
+    }
+    both.flush();
+    assert_eq!(both.catalog.count(&Query::all()).unwrap(), variables.len() as u64);
+}

@@ -1,0 +1,385 @@
+//! Random calls of several handles on one store, held to a plain model that is computed from the calls
+//! alone: an engine that followed them one by one, one that is asked now and then, one that is built anew
+//! and one in memory all say what the model says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::shared::*;
+use fieldstone::catalog::records::*;
+use fieldstone::catalog::value::Value;
+use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
+use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.roll(all.len() as u64) as usize].clone()
+    }
+}
+
+/// Run, variable, step, member.
+type Key = (String, String, String, String);
+/// Run, tag, step, variable.
+type Spot = (String, String, Option<i64>, Option<String>);
+
+/// One call.
+#[derive(Debug, Clone)]
+enum Call {
+    Opaque(Key),
+    Array(Key, DType, Vec<u64>),
+    /// Run, and variable, step and member where they are named.
+    Remove(String, [Option<String>; 3]),
+    Annotate(Spot, f64),
+    CreateRun(String),
+    CreateVariable(String, String, Vec<u64>),
+    CreateStep(String, i64),
+    DeleteRun(String, bool),
+    DeleteStep(String, i64, bool),
+    DeleteVariable(String, String, bool),
+    DeleteTag(String, String),
+}
+
+fn call(dice: &mut Dice) -> Call {
+    let (run, tag) = (dice.of(&["a", "b"]).to_owned(), dice.of(&["max", "min"]).to_owned());
+    let (variable, step) = (dice.of(&["t", "u"]).to_owned(), dice.roll(4));
+    let (text, member) = (step.to_string(), dice.roll(2).to_string());
+    let key = (run.clone(), variable.clone(), text.clone(), member.clone());
+    let fields = dice.roll(2) == 0;
+    match dice.roll(24) {
+        0..=4 => Call::Opaque(key),
+        5..=9 => Call::Array(key, dice.of(&[DType::F8, DType::F4]), vec![1 + dice.roll(2)]),
+        10..=13 => {
+            let mut some = |value: String| (dice.roll(2) == 0).then_some(value);
+            Call::Remove(run, [some(variable), some(text), some(member)])
+        }
+        14..=16 => {
+            let step = (dice.roll(3) > 0).then_some(step as i64);
+            let variable = (dice.roll(2) == 0).then_some(variable);
+            Call::Annotate((run, tag, step, variable), dice.roll(9) as f64 / 4.0)
+        }
+        17 => Call::CreateRun(run),
+        18 => Call::CreateVariable(run, variable, vec![7]),
+        19 => Call::CreateStep(run, step as i64),
+        20 => Call::DeleteRun(run, fields),
+        21 => Call::DeleteStep(run, step as i64, fields),
+        22 => Call::DeleteVariable(run, variable, fields),
+        _ => Call::DeleteTag(run, tag),
+    }
+}
+
+/// What there is.
+#[derive(Debug, Default, Clone)]
+struct Model {
+    fields: BTreeMap<Key, Option<(DType, Vec<u64>)>>,
+    attributes: BTreeMap<Spot, f64>,
+    runs: BTreeSet<String>,
+    variables: BTreeMap<(String, String), Vec<u64>>,
+    steps: BTreeSet<(String, i64)>,
+}
+
+fn number(step: &str) -> Option<i64> {
+    step.parse().ok()
+}
+
+impl Model {
+    fn all_steps(&self) -> BTreeSet<(String, i64)> {
+        let fields = self.fields.keys().filter_map(|key| Some((key.0.clone(), number(&key.2)?)));
+        let spots = self.attributes.keys().filter_map(|spot| Some((spot.0.clone(), spot.2?)));
+        self.steps.iter().cloned().chain(fields).chain(spots).collect()
+    }
+
+    fn all_variables(&self) -> BTreeSet<(String, String)> {
+        let fields = self.fields.keys().map(|key| (key.0.clone(), key.1.clone()));
+        let spots = self.attributes.keys().filter_map(|spot| Some((spot.0.clone(), spot.3.clone()?)));
+        self.variables.keys().cloned().chain(fields).chain(spots).collect()
+    }
+
+    fn all_runs(&self) -> BTreeSet<String> {
+        let fields = self.fields.keys().map(|key| key.0.clone());
+        let spots = self.attributes.keys().map(|spot| spot.0.clone());
+        let steps = self.steps.iter().map(|step| step.0.clone());
+        let variables = self.variables.keys().map(|key| key.0.clone());
+        self.runs.iter().cloned().chain(fields).chain(spots).chain(steps).chain(variables).collect()
+    }
+
+    /// The array of a variable at its last step, of several the last by key.
+    fn array(&self, run: &str, variable: &str) -> Option<(DType, Vec<u64>)> {
+        let of = self.fields.iter().filter(|(key, _)| key.0 == run && key.1 == variable);
+        let arrays = of.filter_map(|(key, says)| Some(((number(&key.2), key.3.clone()), says.clone()?)));
+        arrays.max_by(|a, b| a.0.cmp(&b.0)).map(|(_, says)| says)
+    }
+
+    /// Keys that a removal names.
+    fn named(&self, run: &str, [variable, step, member]: &[Option<String>; 3]) -> Vec<Key> {
+        let fits = |asked: &Option<String>, value: &str| asked.as_deref().is_none_or(|asked| asked == value);
+        let named =
+            |key: &&Key| key.0 == run && fits(variable, &key.1) && fits(step, &key.2) && fits(member, &key.3);
+        self.fields.keys().filter(named).cloned().collect()
+    }
+
+    /// Whether a call makes sense now: what it stands on is there, and what it declares is not.
+    fn takes(&self, call: &Call) -> bool {
+        match call {
+            Call::Annotate((run, _, _, variable), _) => {
+                let known =
+                    |variable: &String| self.all_variables().contains(&(run.clone(), variable.clone()));
+                self.all_runs().contains(run) && variable.as_ref().is_none_or(known)
+            }
+            Call::CreateRun(run) => !self.runs.contains(run),
+            Call::CreateVariable(run, name, shape) => {
+                let key = (run.clone(), name.clone());
+                let array = self.array(run, name);
+                self.all_runs().contains(run)
+                    && !self.variables.contains_key(&key)
+                    && array.is_none_or(|array| array == (DType::F8, shape.clone()))
+            }
+            Call::CreateStep(run, step) => {
+                self.all_runs().contains(run) && !self.steps.contains(&(run.clone(), *step))
+            }
+            Call::DeleteRun(run, _) => self.all_runs().contains(run),
+            Call::DeleteStep(run, step, _) => self.all_steps().contains(&(run.clone(), *step)),
+            Call::DeleteVariable(run, name, _) => self.all_variables().contains(&(run.clone(), name.clone())),
+            _ => true,
+        }
+    }
+
+    fn apply(&mut self, call: &Call) {
+        match call.clone() {
+            Call::Opaque(key) => drop(self.fields.insert(key, None)),
+            Call::Array(key, dtype, shape) => drop(self.fields.insert(key, Some((dtype, shape)))),
+            Call::Remove(run, parts) => {
+                self.named(&run, &parts).iter().for_each(|key| drop(self.fields.remove(key)));
+            }
+            Call::Annotate(spot, value) => drop(self.attributes.insert(spot, value)),
+            Call::CreateRun(run) => drop(self.runs.insert(run)),
+            Call::CreateVariable(run, name, shape) => drop(self.variables.insert((run, name), shape)),
+            Call::CreateStep(run, step) => drop(self.steps.insert((run, step))),
+            Call::DeleteRun(run, fields) => {
+                self.attributes.retain(|spot, _| spot.0 != run);
+                self.runs.remove(&run);
+                self.variables.retain(|key, _| key.0 != run);
+                self.steps.retain(|key| key.0 != run);
+                self.fields.retain(|key, _| !fields || key.0 != run);
+            }
+            Call::DeleteStep(run, step, fields) => {
+                self.attributes.retain(|spot, _| spot.0 != run || spot.2 != Some(step));
+                self.steps.remove(&(run.clone(), step));
+                self.fields.retain(|key, _| !fields || key.0 != run || number(&key.2) != Some(step));
+            }
+            Call::DeleteVariable(run, name, fields) => {
+                self.attributes.retain(|spot, _| spot.0 != run || spot.3.as_ref() != Some(&name));
+                self.variables.remove(&(run.clone(), name.clone()));
+                self.fields.retain(|key, _| !fields || key.0 != run || key.1 != name);
+            }
+            Call::DeleteTag(run, tag) => self.attributes.retain(|spot, _| spot.0 != run || spot.1 != tag),
+        }
+    }
+
+    fn lines(&self) -> BTreeSet<String> {
+        let mut lines = BTreeSet::new();
+        let text = |step: &Option<i64>| step.map_or("-".into(), |step| step.to_string());
+        for ((run, tag, step, variable), value) in &self.attributes {
+            let variable = variable.as_deref().unwrap_or("-");
+            lines.insert(format!(
+                "attribute {run} {} {variable} {tag} {} -",
+                text(step),
+                Value::Float(*value)
+            ));
+        }
+        for run in self.all_runs() {
+            lines.insert(format!("run {run} {}", self.runs.contains(&run)));
+        }
+        for (run, step) in self.all_steps() {
+            lines.insert(format!("step {run} {step}"));
+        }
+        for (run, name) in self.all_variables() {
+            let declared = self.variables.get(&(run.clone(), name.clone()));
+            let (mut dtype, mut shape) = self.array(&run, &name).unzip();
+            if let Some(declared) = declared {
+                (dtype, shape) = (Some(DType::F8), Some(declared.clone()));
+            }
+            lines.insert(format!("variable {run} {name} {} {dtype:?} {shape:?}", declared.is_some()));
+        }
+        lines
+    }
+}
+
+/// What a catalog says.
+fn said(catalog: &Catalog) -> BTreeSet<String> {
+    let all = Query::all();
+    let hits = lines(&catalog.attributes(&all).unwrap()).into_iter();
+    let mut said: BTreeSet<String> = hits.map(|line| format!("attribute {line}")).collect();
+    for run in catalog.runs(&all).unwrap() {
+        said.insert(format!("run {} {}", run.decl.run.name, run.declared));
+    }
+    for step in catalog.steps(&all).unwrap() {
+        said.insert(format!("step {} {}", step.run.name, step.step));
+    }
+    for variable in catalog.variables(&all).unwrap() {
+        let VariableDecl { variable: name, dtype, shape, .. } = &variable.decl;
+        let declared = variable.declared;
+        said.insert(format!("variable {} {} {declared} {dtype:?} {shape:?}", variable.run.name, name.name));
+    }
+    said
+}
+
+fn step_is(step: i64) -> Term {
+    Term::Step(vec![(step, step)])
+}
+
+fn variable_is(name: &str) -> Term {
+    Term::Variable(fieldstone::catalog::query::NameTest::Is(name.into()))
+}
+
+fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Result<()> {
+    let archive = |key: &Key, value: fieldstone::Value<'_>| {
+        let pairs = [("run", &*key.0), ("variable", &*key.1), ("step", &*key.2), ("member", &*key.3)];
+        both.store.archive(&pairs, value, &ArchiveOptions { transaction, ..ArchiveOptions::default() })
+    };
+    let delete =
+        |what: Deletion, fields: bool| both.catalog.delete(&what, fields, true, transaction).map(drop);
+    match call {
+        Call::Opaque(key) => archive(key, fieldstone::Value::Bytes(b"bytes")),
+        Call::Array(key, dtype, shape) => {
+            let data = vec![0; dtype.size() * shape.iter().product::<u64>() as usize];
+            archive(key, fieldstone::Value::Array { data: &data, dtype: *dtype, shape })
+        }
+        Call::Remove(run, [variable, step, member]) => {
+            let mut request = format!("run={run}");
+            for (keyword, value) in [("variable", variable), ("step", step), ("member", member)] {
+                request += &value.as_ref().map_or(String::new(), |value| format!(",{keyword}={value}"));
+            }
+            let request = Request::parse(&request)?;
+            both.store.remove(&request, &RemoveOptions { transaction }).map(drop)
+        }
+        Call::Annotate((run, tag, step, variable), value) => {
+            let batch = AttributeBatch {
+                step: step.map(Column::One),
+                variables: variable.iter().map(|name| variable_name(name)).collect(),
+                ..on_run(run, tag, *value)
+            };
+            both.catalog.annotate(batch, transaction)
+        }
+        Call::CreateRun(name) => both.catalog.create_run(RunDecl::named(run(name)), false, transaction),
+        Call::CreateVariable(name, variable_name, shape) => {
+            both.catalog.create_variables(&run(name), vec![variable(variable_name, shape)], transaction)
+        }
+        Call::CreateStep(name, step) => {
+            let step = StepDecl { number: *step, time: None };
+            both.catalog.create_steps(&run(name), vec![step], transaction)
+        }
+        Call::DeleteRun(run, fields) => delete(Deletion::Runs(all_of(vec![run_is(run)])), *fields),
+        Call::DeleteStep(run, step, fields) => {
+            delete(Deletion::Steps(all_of(vec![run_is(run), step_is(*step)])), *fields)
+        }
+        Call::DeleteVariable(run, name, fields) => {
+            delete(Deletion::Variables(all_of(vec![run_is(run), variable_is(name)])), *fields)
+        }
+        Call::DeleteTag(run, tag) => {
+            delete(Deletion::Attributes(all_of(vec![run_is(run), tag_is(tag)])), false)
+        }
+    }
+}
+
+/// In memory, from the logs.
+fn replayed(both: &Both) -> Catalog {
+    let engine = Some("memory:".to_owned());
+    Catalog::of(both.store.clone(), CatalogSettings { engine }).unwrap()
+}
+
+fn history(seed: u64, folder: &Path) {
+    let mut dice = Dice(seed);
+    let mut model = Model::default();
+    let mut calls: Vec<Call> = Vec::new();
+    // This one is asked after each call, so its engine in memory has followed them one by one.
+    let first = Both::at(folder);
+    let stepwise = replayed(&first);
+    for round in 0..60 {
+        // A new handle believes nothing that another one has changed.
+        let both = Both::at(folder);
+        let mut batch = Vec::new();
+        for _ in 0..1 + dice.roll(3) {
+            let next = call(&mut dice);
+            // Declarations and attributes of one batch are checked against what is flushed.
+            let fits =
+                batch.is_empty() || matches!(next, Call::Opaque(_) | Call::Array(..) | Call::Remove(..));
+            if fits && model.takes(&next) {
+                batch.push(next);
+            }
+        }
+        // Fields of one flush: a removal is of what was there before it.
+        batch.truncate(batch.iter().position(|call| matches!(call, Call::Remove(..))).map_or(9, |at| at + 1));
+        if matches!(batch.last(), Some(Call::Remove(..))) && batch.len() > 1 {
+            batch.pop();
+        }
+        calls.extend(batch.iter().cloned());
+        let alone = batch.iter().all(|call| matches!(call, Call::Opaque(_) | Call::Array(..)));
+        if alone && dice.roll(4) == 0 {
+            let transaction = both.store.begin().unwrap();
+            batch.iter().for_each(|call| perform(&both, call, Some(transaction)).unwrap());
+            both.store.flush(Some(transaction)).unwrap();
+            if dice.roll(2) == 0 {
+                drop(said(&first.catalog));
+            }
+            let commit = dice.roll(3) > 0;
+            both.store.decide(transaction, commit).unwrap();
+            if commit {
+                batch.iter().for_each(|call| model.apply(call));
+            }
+        } else {
+            for call in &batch {
+                match perform(&both, call, None) {
+                    Ok(()) => model.apply(call),
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::NotFound, "seed {seed}: {call:?}: {e}"),
+                }
+            }
+            both.flush();
+        }
+        let expected = model.lines();
+        let agree = |catalog: &Catalog, which: &str| {
+            let said = said(catalog);
+            let lacks: Vec<_> = expected.difference(&said).collect();
+            let surplus: Vec<_> = said.difference(&expected).collect();
+            let last = &calls[calls.len().saturating_sub(12)..];
+            assert!(
+                lacks.is_empty() && surplus.is_empty(),
+                "seed {seed}, round {round}, {which}: lacks {lacks:#?}, surplus {surplus:#?} after {last:#?}"
+            );
+        };
+        agree(&stepwise, "followed call by call");
+        if dice.roll(4) == 0 {
+            agree(&both.catalog, "followed now and then");
+        }
+        if dice.roll(6) == 0 {
+            agree(&replayed(&first), "built anew in memory");
+        }
+        if dice.roll(15) == 0 {
+            both.catalog.rebuild().unwrap();
+            agree(&first.catalog, "built anew");
+        }
+        if round == 59 {
+            agree(&first.catalog, "at last");
+            let check = first.catalog.verify().unwrap();
+            assert!(check.ok(), "seed {seed}: {check:#?}");
+        }
+    }
+}
+
+#[test]
+fn every_engine_says_what_follows_from_the_calls() {
+    for seed in 0..8 {
+        let folder = tempfile::tempdir().unwrap();
+        history(seed, folder.path());
+    }
+}

@@ -1,0 +1,28 @@
+//! Tests of fields, catalog and containers together, on real disks and in processes of their own.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone kill::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod axes;
+mod catalog;
+mod catalog_engine;
+mod catalog_fields;
+mod catalog_lost;
+mod catalog_model;
+mod catalog_owners;
+mod catalog_postgres;
+mod catalog_rot;
+mod catalog_transactions;
+mod catalog_waits;
+mod cubes;
+mod engine_faults;
+mod finders;
+mod fleet;
+mod ingest;
+mod kill;
+mod outside;
+mod processes;
+mod shared;
+mod strace;
+mod transfer;

@@ -1,0 +1,477 @@
+//! How a store stands in its files and calls: what a flush costs, what a refresh reads, and what is
+//! left when a disk or a process fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::common::*;
+use fieldstone_core::ErrorKind;
+use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
+use fieldstone_core::request::Request;
+use fieldstone_format::log::{CommitRecord, Ends, FOOT, decode_side};
+use fieldstone_store::api::*;
+use fieldstone_store::conformance::{Access, Opening};
+
+/// The last commit of a log, and its side records.
+fn last_commit(bytes: &[u8]) -> (CommitRecord, Vec<SideRecord>) {
+    let ends = Ends::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
+    let record = ends.record_offsets()[0] as usize;
+    let record = ends.record(&bytes[record..record + ends.record_len as usize]).unwrap();
+    let side = &record.side;
+    let body = &bytes[side.offset as usize..(side.offset + side.length) as usize];
+    assert_eq!(fieldstone_format::crc(body), side.crc);
+    let side = decode_side(body, record.side_count).unwrap();
+    (record, side)
+}
+
+#[test]
+fn b02_killed_before_the_flush() {
+    let world = SimWorld::new(1);
+    let env = world.process("a");
+    let writer = open_in(&env, &Opening::default()).unwrap();
+    flush_one(&writer, "run=a,variable=t,step=0", b"kept");
+    put(&writer, "run=a,variable=t,step=1", b"lost").unwrap();
+    put(&writer, "run=a,variable=t,step=2", &pattern(3 << 20, 1)).unwrap();
+    world.kill(&env);
+    assert!(writer.flush(None).is_err());
+    let next = open(&world, "a");
+    assert_eq!(listed(&next), ["{run=a}{variable=t}{step=0}"]);
+    assert_eq!(next.status().unwrap().writers[0].state, "gone");
+    flush_one(&next, "run=a,variable=t,step=1", b"again");
+    assert_eq!(listed(&open(&world, "b")).len(), 2);
+    assert!(next.verify(&Request::new()).unwrap().ok());
+}
+
+#[test]
+fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    for step in 0..4 {
+        flush_one(&writer, &format!("run=a,variable=t,step={step}"), &pattern(400, step));
+    }
+    let log = files(&world, "logs").remove(0);
+    let length = commits(&world, &log).len() as u64;
+    world.truncate(&log, length - 300).unwrap();
+    let reader = open(&world, "b");
+    let all = Request::parse("run=a").unwrap();
+    let lost = |error: fieldstone_core::Error| {
+        assert!(log.ends_with(error.message().split(':').next().unwrap()), "{error}");
+        assert!(error.hint().unwrap().contains("strict=False"), "{error}");
+    };
+    // The board knows that there was more: what is left comes, and then the damage.
+    let mut list = reader.list(&all, &ListOptions::default()).unwrap();
+    assert_eq!(list.by_ref().take(3).filter(|entry| entry.is_ok()).count(), 3);
+    lost(error(list.next().unwrap(), ErrorKind::Corrupt));
+    // An older version must not pass for the newest.
+    for step in 0..5 {
+        lost(error(get(&reader, &format!("run=a,variable=t,step={step}")), ErrorKind::Corrupt));
+    }
+    lost(error(get(&reader, "run=b,variable=t"), ErrorKind::Corrupt));
+    lost(error(reader.axes(&all, &ReadOptions::default()), ErrorKind::Corrupt));
+    lost(error(reader.retrieve(&all, &RetrieveOptions::default()), ErrorKind::Corrupt));
+    let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+    let left = |reader: &Store| reader.retrieve(&all, &lenient).unwrap();
+    for (step, field) in left(&reader).iter().enumerate() {
+        assert_eq!(field.unwrap().read().unwrap(), pattern(400, step as u64));
+    }
+    let report = reader.verify(&Request::new()).unwrap();
+    assert!(!report.ok());
+    assert!(report.damaged.iter().any(|d| log.ends_with(&d.file)), "{:?}", report.damaged);
+    // Others write on.
+    let other = open(&world, "a");
+    flush_one(&other, "run=a,variable=t,step=3", b"again");
+    assert_eq!(left(&reader).len(), 4);
+    // The loss is accepted by removing what tells of it.
+    for board in files(&world, "boards") {
+        world.process("a").disk.unlink(&board).unwrap();
+    }
+    assert_eq!(listed(&open(&world, "b")).len(), 4);
+}
+
+#[test]
+fn b32_a_log_that_is_gone_is_corrupt_for_new_and_for_open_readers() {
+    let world = SimWorld::new(1);
+    let (writer, other) = (open(&world, "a"), open(&world, "a"));
+    flush_one(&writer, "run=a,variable=t", b"x");
+    let log = files(&world, "logs").remove(0);
+    flush_one(&other, "run=b,variable=t", b"y");
+    let reader = open(&world, "b");
+    assert_eq!(listed(&reader).len(), 2);
+    world.process("a").disk.unlink(&log).unwrap();
+    reader.refresh().unwrap();
+    for reader in [&reader, &open(&world, "c")] {
+        let lost = error(get(reader, "run=b,variable=t"), ErrorKind::Corrupt);
+        assert!(lost.message().contains("missing"), "{lost}");
+        assert!(!reader.verify(&Request::new()).unwrap().ok());
+    }
+}
+
+#[test]
+fn b32_a_flipped_byte_is_found_and_named() {
+    for size in [400, 1_500_000] {
+        let world = SimWorld::new(1);
+        let writer = open(&world, "a");
+        for step in 0..3 {
+            put(&writer, &format!("run=a,variable=t,step={step}"), &pattern(size, step)).unwrap();
+        }
+        writer.flush(None).unwrap();
+        let list = writer.list(&Request::new(), &ListOptions::default()).unwrap();
+        let place = list.map(|e| e.unwrap().place.unwrap()).nth(1).unwrap();
+        let path = PathBuf::from(ROOT).join(place.file.to_string());
+        world.flip(&path, place.offset + 123, 0x10).unwrap();
+        let reader = open(&world, "b");
+        let corrupt = error(get(&reader, "run=a,variable=t,step=1"), ErrorKind::Corrupt);
+        for part in ["step=1", &place.file.to_string()] {
+            assert!(corrupt.message().contains(part), "{corrupt}");
+        }
+        for step in [0, 2] {
+            assert_eq!(get(&reader, &format!("run=a,variable=t,step={step}")).unwrap(), pattern(size, step));
+        }
+        let report = reader.verify(&Request::new()).unwrap();
+        let named = |d: &Damage| {
+            d.key.as_deref() == Some("{run=a}{variable=t}{step=1}") && d.file == place.file.to_string()
+        };
+        assert!(report.damaged.iter().any(named), "{:?}", report.damaged);
+    }
+}
+
+#[test]
+fn a_failed_sync_loses_its_batch_by_name_and_no_more() {
+    for large in [false, true] {
+        for fault in [Fault::Io, Fault::IoPartial] {
+            let world = SimWorld::new(3);
+            let writer = open(&world, "a");
+            flush_one(&writer, "run=a,variable=before", b"1");
+            let size = if large { 3 << 20 } else { 2000 };
+            put(&writer, "run=a,variable=lost", &pattern(size, 1)).unwrap();
+            world.fail_nth(OpKind::SyncData, if large { 2 } else { 1 }, fault);
+            let failed = error(writer.flush(None), ErrorKind::Unavailable);
+            assert!(failed.message().contains("{run=a}{variable=lost}{}"), "{failed}");
+            assert_eq!(writer.unflushed(), 0);
+            assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=before}{}"]);
+            // A later flush of nothing more neither fails nor brings it back.
+            writer.flush(None).unwrap();
+            flush_one(&writer, "run=a,variable=after", b"2");
+            assert_eq!(files(&world, "logs").len(), 2, "the handle goes on in a new log");
+            let expected = ["{run=a}{variable=after}{}", "{run=a}{variable=before}{}"];
+            for world in [&world, &world.power_cut(1), &world.power_cut(2)] {
+                world.drop_caches();
+                let reader = open(world, "b");
+                assert_eq!(listed(&reader), expected);
+                assert_eq!(get(&reader, "run=a,variable=before").unwrap(), b"1");
+                let report = reader.verify(&Request::new()).unwrap();
+                assert!(report.ok(), "{:?}", report.damaged);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_first_flush_leaves_no_store_that_harms() {
+    // Every call of a first flush fails once.
+    for n in 1..40 {
+        let world = SimWorld::new(n);
+        let writer = open(&world, "a");
+        put(&writer, "run=a,variable=t", b"first").unwrap();
+        let before = world.counters().total();
+        world.schedule(Plan::new(Fault::Io).nth(n));
+        let outcome = writer.flush(None);
+        world.clear_faults();
+        let calls = world.counters().total() - before;
+        let reader = open(&world, "b");
+        match outcome {
+            Ok(()) => assert_eq!(get(&reader, "run=a,variable=t").unwrap(), b"first", "call {n}"),
+            Err(e) => {
+                assert!(
+                    e.message().contains("{run=a}{variable=t}{}") || writer.unflushed() == 1,
+                    "call {n}: {e}"
+                );
+                assert_eq!(listed(&reader).len(), 0, "call {n}");
+                writer.discard(None).unwrap();
+            }
+        }
+        flush_one(&writer, "run=a,variable=u", b"second");
+        for reader in [reader, open(&world, "b")] {
+            assert_eq!(get(&reader, "run=a,variable=u").unwrap(), b"second", "call {n}");
+            let report = reader.verify(&Request::new()).unwrap();
+            assert!(report.ok(), "call {n}: {:?}", report.damaged);
+        }
+        if calls < n {
+            return;
+        }
+    }
+    panic!("a first flush makes fewer calls than that");
+}
+
+#[test]
+fn a_full_disk_loses_the_batch_by_name_and_no_more() {
+    for size in [100_000, 3 << 20] {
+        let world = SimWorld::new(1);
+        let writer = open(&world, "a");
+        flush_one(&writer, "run=a,variable=before", b"1");
+        let used: u64 = world.files().iter().map(|f| world.read(f).unwrap().len() as u64).sum();
+        world.set_capacity(Some(used + 50_000));
+        let outcome =
+            put(&writer, "run=a,variable=lost", &pattern(size, 1)).and_then(|()| writer.flush(None));
+        let full = error(outcome, ErrorKind::Unavailable);
+        assert!(full.message().contains("variable=lost"), "{full}");
+        assert!(full.hint().unwrap_or_default().contains("space"), "{full}");
+        assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=before}{}"]);
+        world.set_capacity(None);
+        flush_one(&writer, "run=a,variable=after", b"2");
+        let reader = open(&world, "b");
+        assert_eq!(listed(&reader).len(), 2);
+        assert!(reader.verify(&Request::new()).unwrap().ok());
+    }
+}
+
+#[test]
+fn a_board_that_cannot_be_written_is_no_failure() {
+    for kind in [OpKind::Write, OpKind::Append, OpKind::OpenAppend, OpKind::OpenWrite] {
+        let world = SimWorld::new(1);
+        let (writer, reader) = (open(&world, "a"), open(&world, "b"));
+        for n in 0..6 {
+            world.schedule(Plan::new(Fault::Io).kind(kind).path(".board"));
+            flush_one(&writer, "run=a,variable=t", format!("value {n}").as_bytes());
+            assert_eq!(get(&reader, "run=a,variable=t").unwrap(), format!("value {n}").as_bytes());
+            assert_eq!(get(&open(&world, "b"), "run=a,variable=t").unwrap(), format!("value {n}").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_small_flush_is_one_write_and_one_sync() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, "run=a,variable=first", b"x");
+    for round in 0..20 {
+        for i in 0..10 {
+            put(&writer, &format!("run=a,variable=t,step={}", 10 * round + i), &pattern(1000, i)).unwrap();
+        }
+        writer.archive_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], None).unwrap();
+        world.clear_trace();
+        writer.flush(None).unwrap();
+        let counters = world.counters();
+        assert_eq!(counters.count(OpKind::SyncData), 1, "round {round}");
+        assert_eq!(calls(&world, OpKind::SyncData, "/logs/").len(), 1);
+        assert_eq!(calls(&world, OpKind::Write, "/logs/").len(), 1, "round {round}");
+        assert_eq!(calls(&world, OpKind::Write, "/boards/").len(), 1);
+        assert_eq!(counters.count(OpKind::Write), 2);
+        for none in [OpKind::SyncDir, OpKind::Create, OpKind::Append, OpKind::Link, OpKind::Rename] {
+            assert_eq!(counters.count(none), 0, "{none:?}");
+        }
+        let order: Vec<OpKind> = world.trace().iter().map(|op| op.kind).collect();
+        let sync = order.iter().position(|k| *k == OpKind::SyncData).unwrap();
+        let writes: Vec<usize> = (0..order.len()).filter(|i| order[*i] == OpKind::Write).collect();
+        assert!(writes[0] < sync && sync < writes[1], "log, sync, board: {order:?}");
+    }
+    // Beyond the payload: index, record, slot. Merging repeats index entries, never payload.
+    world.clear_trace();
+    flush_one(&writer, "run=a,variable=t,step=0", &pattern(60_000, 1));
+    assert!(world.counters().bytes_written < 60_000 + 20_000);
+}
+
+#[test]
+fn a_large_flush_syncs_its_data_log_and_then_the_log() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, "run=a,variable=first", &pattern(3 << 20, 1));
+    for round in 0..3 {
+        put(&writer, &format!("run=a,variable=t,step={round}"), &pattern(3 << 20, round)).unwrap();
+        world.clear_trace();
+        writer.flush(None).unwrap();
+        let syncs: Vec<_> = world.trace().into_iter().filter(|op| op.kind == OpKind::SyncData).collect();
+        assert_eq!(syncs.len(), 2);
+        assert!(syncs[0].path.to_string_lossy().contains("/data/"));
+        assert!(syncs[1].path.to_string_lossy().contains("/logs/"));
+        assert_eq!(world.counters().count(OpKind::SyncDir), 0);
+    }
+    // A small flush of the same handle does not touch the data log.
+    put(&writer, "run=a,variable=small", b"x").unwrap();
+    world.clear_trace();
+    writer.flush(None).unwrap();
+    assert_eq!(world.counters().count(OpKind::SyncData), 1);
+    // The first flush into new files syncs their folders, once.
+    let other = open(&world, "a");
+    put(&other, "run=a,variable=other", &pattern(3 << 20, 9)).unwrap();
+    world.clear_trace();
+    other.flush(None).unwrap();
+    for folder in ["/logs", "/data"] {
+        assert!(!calls(&world, OpKind::SyncDir, folder).is_empty(), "{folder}");
+    }
+}
+
+#[test]
+fn no_file_is_written_by_two_processes_but_a_hosts_board() {
+    let world = SimWorld::new(1);
+    let stores: Vec<_> = ["a", "b", "a", "b", "a"].into_iter().map(|host| open(&world, host)).collect();
+    for round in 0..4u64 {
+        for (i, store) in stores.iter().enumerate() {
+            let size = if round == 2 { 2 << 20 } else { 100 };
+            flush_one(store, &format!("run=a,variable=t{i},step={round}"), &pattern(size, round));
+            listed(store);
+        }
+    }
+    stores.iter().for_each(|store| store.close().unwrap());
+    let mut writers: BTreeMap<PathBuf, BTreeSet<(String, u32)>> = BTreeMap::new();
+    let changes =
+        [OpKind::Create, OpKind::Write, OpKind::Append, OpKind::SyncData, OpKind::Rename, OpKind::Unlink];
+    for op in world.trace().iter().filter(|op| changes.contains(&op.kind) && op.ok) {
+        writers.entry(op.path.to_path_buf()).or_default().insert((op.host.to_string(), op.process));
+    }
+    assert!(writers.len() >= 2 * stores.len());
+    for (path, by) in &writers {
+        let hosts: BTreeSet<&String> = by.iter().map(|(host, _)| host).collect();
+        assert_eq!(hosts.len(), 1, "{path:?} is written by several hosts");
+        let board = path.to_string_lossy().ends_with(".board");
+        assert!(by.len() == 1 || board, "{path:?} is written by {by:?}");
+    }
+    // Of a board every process writes its own slot.
+    let mut slots: BTreeMap<(PathBuf, u64), BTreeSet<u32>> = BTreeMap::new();
+    for op in world.trace().iter().filter(|op| matches!(op.kind, OpKind::Write | OpKind::Append)) {
+        slots.entry((op.path.to_path_buf(), op.offset)).or_default().insert(op.process);
+    }
+    assert!(slots.values().all(|by| by.len() == 1));
+}
+
+#[test]
+fn a_refresh_of_what_did_not_move_reads_one_board_per_host() {
+    let world = SimWorld::new(1);
+    let hosts = ["a", "b", "c"];
+    let stores: Vec<_> = (0..21).map(|i| open(&world, hosts[i % 3])).collect();
+    for (i, store) in stores.iter().enumerate() {
+        flush_one(store, &format!("run=a,variable=t,step={i}"), b"x");
+    }
+    let reader = open(&world, "d");
+    assert_eq!(listed(&reader).len(), 21);
+    for _ in 0..3 {
+        world.advance(100 * SECOND);
+        reader.refresh().unwrap();
+    }
+    world.clear_trace();
+    reader.refresh().unwrap();
+    let counters = world.counters();
+    assert_eq!((counters.count(OpKind::Read), counters.count(OpKind::OpenRead)), (3, 3));
+    assert_eq!(calls(&world, OpKind::Read, ".board").len(), 3);
+    assert_eq!(counters.count(OpKind::ListDir), 0);
+    // Where one log moved, that log alone is read.
+    flush_one(&stores[4], "run=a,variable=t,step=99", b"x");
+    world.clear_trace();
+    reader.refresh().unwrap();
+    let logs: BTreeSet<_> = calls(&world, OpKind::Read, "/logs/").iter().map(|op| op.path.clone()).collect();
+    assert_eq!(logs.len(), 1);
+    assert_eq!(listed(&reader).len(), 22);
+}
+
+#[test]
+fn n_flushes_leave_at_most_log2_n_runs() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let writer = open(&world, "a");
+    let mut most = 0;
+    for n in 1..=200u64 {
+        flush_one(&writer, &format!("run=a,variable=t,step={n}"), b"x");
+        let runs = writer.status().unwrap().writers[0].runs;
+        assert!(n < 2 || runs <= u64::from(n.ilog2()), "{runs} runs after {n} flushes");
+        most = most.max(runs);
+    }
+    assert!(most > 2, "the rule is tried");
+    assert_eq!(listed(&open(&world, "b")).len(), 200);
+}
+
+#[test]
+fn fifty_writers_flush_five_times_each() {
+    let world = SimWorld::new(1);
+    world.set_tracing(false);
+    let stores: Vec<_> = (0..50).map(|i| open(&world, ["a", "b", "c"][i % 3])).collect();
+    for round in 0..5 {
+        for (i, store) in stores.iter().enumerate() {
+            put(store, &format!("run=a,variable=v{i},step={round}"), &[i as u8, round]).unwrap();
+            put(store, "run=a,variable=all", &[i as u8, round]).unwrap();
+            store.flush(None).unwrap();
+        }
+    }
+    let reader = open(&world, "d");
+    assert_eq!((listed(&reader).len(), count_all(&reader)), (251, 500));
+    assert_eq!(get(&reader, "run=a,variable=all").unwrap(), [49, 4]);
+    let status = reader.status().unwrap();
+    assert_eq!(status.writers.len(), 50);
+    assert!(status.writers.iter().all(|w| w.commits == 5 && w.runs <= 2));
+    let stats = reader.stats(&Request::new()).unwrap();
+    assert_eq!((stats.fields, stats.masked, stats.datasets, stats.writers), (251, 249, 1, 50));
+    let report = reader.verify(&Request::new()).unwrap();
+    assert!(report.ok() && report.fields == 500, "{report:?}");
+}
+
+#[test]
+fn side_records_stand_in_the_log() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1).into() }];
+    writer.archive_side(records(1), None).unwrap();
+    put(&writer, "run=a,variable=t", b"x").unwrap();
+    writer.archive_side(records(2), None).unwrap();
+    writer.flush(None).unwrap();
+    let log = files(&world, "logs").remove(0);
+    let (record, side) = last_commit(&commits(&world, &log));
+    assert_eq!((record.sequence, record.fields, side), (1, 1, [records(1), records(2)].concat()));
+    let id = writer.begin().unwrap();
+    writer.archive_side(records(3), Some(id)).unwrap();
+    writer.flush(Some(id)).unwrap();
+    let (record, side) = last_commit(&commits(&world, &log));
+    assert_eq!((record.transaction, record.fields, side), (Some(id), 0, records(3)));
+    writer.archive_side(records(4), None).unwrap();
+    writer.discard(None).unwrap();
+    flush_one(&writer, "run=a,variable=t", b"y");
+    assert_eq!(last_commit(&commits(&world, &log)).1, []);
+}
+
+#[test]
+fn a_reader_needs_no_right_to_write() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, "run=a,variable=t", b"x");
+    world.set_uid("guest", 4000);
+    world.chmod_readonly(std::path::Path::new("/"), false).unwrap();
+    world.clear_trace();
+    let reader =
+        open_in(&world.process("guest"), &Opening { access: Access::Read, ..Opening::default() }).unwrap();
+    assert_eq!(get(&reader, "run=a,variable=t").unwrap(), b"x");
+    assert!(reader.verify(&Request::new()).unwrap().ok());
+    reader.close().unwrap();
+    let asks = [OpKind::OpenWrite, OpKind::OpenAppend, OpKind::Create, OpKind::Write, OpKind::CreateDirAll];
+    assert!(world.trace().iter().all(|op| !asks.contains(&op.kind)));
+    // Whoever opens it for archiving is refused at the flush, and names the folder.
+    let denied = open(&world, "guest");
+    let refused = put(&denied, "run=b,variable=t", b"x").and_then(|()| denied.flush(None));
+    let refused = error(refused, ErrorKind::Denied);
+    assert!(refused.message().contains(ROOT), "{refused}");
+}
+
+/// A reader whose open file shows an old length, or was replaced by a whole one, opens it again.
+#[test]
+fn a_short_file_is_opened_again() {
+    for blocks in [false, true] {
+        let world = SimWorld::new(1);
+        let writer = open(&world, "a");
+        let size = if blocks { 9 << 20 } else { 1 << 20 };
+        flush_one(&writer, "run=a,variable=first", &pattern(2 << 20, 1));
+        flush_one(&writer, "run=a,variable=t", &pattern(size, 2));
+        put(&writer, "run=a,variable=t", &pattern(size, 2)).unwrap();
+        put(&writer, "run=a,variable=u", &pattern(size, 3)).unwrap();
+        writer.flush(None).unwrap();
+        let reader = open(&world, "b");
+        assert!(get(&reader, "run=a,variable=u").unwrap() == pattern(size, 3));
+        let data = files(&world, "data").remove(0);
+        let whole = world.read(&data).unwrap();
+        world.truncate(&data, 1 << 20).unwrap();
+        error(get(&reader, "run=a,variable=u"), ErrorKind::Corrupt);
+        let disk = world.process("a").disk;
+        let restored = PathBuf::from(ROOT).join("restored");
+        let file = disk.create_new(&restored).unwrap();
+        fieldstone_core::env::write_all_at(&*file, &whole, 0).unwrap();
+        disk.rename(&restored, &data).unwrap();
+        assert!(get(&reader, "run=a,variable=u").unwrap() == pattern(size, 3));
+        assert!(get(&reader, "run=a,variable=t").unwrap() == pattern(size, 2));
+    }
+}

@@ -1,0 +1,233 @@
+//! A store in memory, written to a folder: what is found there after each checkpoint, and after a kill,
+//! a power cut, a full disk in any call of one.
+
+use std::path::Path;
+
+use crate::faults::{self, Model, Random, State, Step, Work, full, visible};
+use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::{OpKind, SimWorld};
+use fieldstone_core::request::Request;
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_store::api::*;
+use fieldstone_store::local::{LocalOptions, LocalStore};
+
+const FOLDER: &str = "/scratch/project/checkpoint";
+
+/// A store in memory whose outside is the disk of `target`.
+fn memory(target: &Env) -> LocalStore {
+    memory_in(&SimWorld::memory(), target, None)
+}
+
+fn memory_in(memory: &Env, target: &Env, at: Option<String>) -> LocalStore {
+    let options = LocalOptions {
+        url: "memory:".into(),
+        writable: at.is_none(),
+        at,
+        outside: Some(target.disk.clone()),
+        ..LocalOptions::default()
+    };
+    LocalStore::open(memory.clone(), Path::new("/store"), options).unwrap()
+}
+
+fn found(env: &Env, writable: bool) -> Result<LocalStore> {
+    let options = LocalOptions { url: FOLDER.into(), must_exist: true, writable, ..LocalOptions::default() };
+    LocalStore::open(env.clone(), Path::new(FOLDER), options)
+}
+
+fn checkpoint(store: &LocalStore, incremental: bool) -> Result<CheckpointReport> {
+    store.checkpoint(Path::new(FOLDER), &CheckpointOptions { incremental })
+}
+
+/// Rounds of work between checkpoints: many commits, large and small, transactions, removed versions.
+const ROUNDS: [&[Step]; 4] = [
+    &[Step::Small, Step::Large, Step::Pieces],
+    &[Step::Overwrite],
+    &[Step::Small, Step::Commit, Step::Abort, Step::Created, Step::Large],
+    &[],
+];
+
+#[test]
+fn a_checkpoint_holds_what_the_store_shows_and_goes_on_with_new_bytes_alone() {
+    let world = SimWorld::new(3);
+    let env = world.process("a");
+    let store = memory(&env);
+    let mut model = Model::default();
+    let mut total = 0;
+    for (round, steps) in ROUNDS.iter().enumerate() {
+        let mut work = Work::new(&store, &mut model, &format!("r{round}"), round as u64);
+        steps.iter().for_each(|&step| work.step(step).unwrap());
+        let report = checkpoint(&store, true).unwrap();
+        let reopened = found(&world.process("b"), false).unwrap();
+        assert_eq!(visible(&reopened).unwrap(), model.before, "round {round}");
+        assert_eq!(reopened.version().unwrap(), report.version);
+        assert_eq!(store.version().unwrap(), report.version);
+        let verified = reopened.verify(&Request::new()).unwrap();
+        assert!(verified.ok() && verified.notes.is_empty(), "{verified:?}");
+        assert_eq!(report.bytes == 0, steps.is_empty(), "round {round}: {report:?}");
+        total += report.bytes;
+    }
+    // What was written in all is what the files hold: nothing was written twice.
+    let held = found(&env, false).unwrap().stats(&Request::new()).unwrap();
+    let marker = env.disk.stat(&Path::new(FOLDER).join("fieldstone.store")).unwrap().len;
+    assert_eq!(total, held.file_bytes - marker);
+}
+
+#[test]
+fn what_is_archived_and_not_flushed_goes_with_it_but_not_a_transaction() {
+    let world = SimWorld::new(4);
+    let env = world.process("a");
+    let store = memory(&env);
+    let archive = |run: &str, transaction| {
+        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let key = [("run", run), ("variable", "v"), ("step", "1")];
+        store.archive(&key, Value::Bytes(b"x"), &options).unwrap();
+    };
+    archive("plain", None);
+    let open = store.begin().unwrap();
+    archive("joined", Some(open));
+    checkpoint(&store, true).unwrap();
+    assert_eq!(visible(&found(&env, false).unwrap()).unwrap().len(), 1);
+    store.decide(open, true).unwrap();
+    checkpoint(&store, true).unwrap();
+    assert_eq!(visible(&found(&env, false).unwrap()).unwrap().len(), 2);
+}
+
+/// Kills the process in call `n` of the checkpoint after round `last`, cuts the power where asked, and
+/// holds what is left to the store's versions from the checkpoint before on. Whether the call was
+/// reached.
+fn struck(last: usize, n: u64, cut: Option<u64>) -> bool {
+    let world = SimWorld::new(5);
+    world.set_tracing(false);
+    let (env, in_memory) = (world.process("a"), SimWorld::memory());
+    let store = memory_in(&in_memory, &env, None);
+    let mut model = Model::default();
+    let mut before = State::new();
+    for (round, steps) in ROUNDS.iter().enumerate().take(last + 1) {
+        before = model.before.clone();
+        let mut work = Work::new(&store, &mut model, &format!("r{round}"), round as u64);
+        steps.iter().for_each(|&step| work.step(step).unwrap());
+        if round < last {
+            checkpoint(&store, true).unwrap();
+        }
+    }
+    world.kill_nth(&env, None, n);
+    let reached = checkpoint(&store, true).is_err();
+    let world = cut.map_or(world.clone(), |seed| world.power_cut(seed));
+    let place = || format!("round {last}, killed at call {n}, power cut {cut:?}");
+    let (seen, version) = match found(&world.process("b"), false) {
+        Ok(store) => {
+            let verified = store.verify(&Request::new()).unwrap();
+            assert!(verified.ok(), "{}: {verified:?}", place());
+            (visible(&store).unwrap(), store.version().unwrap())
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && last == 0 => return reached,
+        Err(e) => panic!("{}: {e}", place()),
+    };
+    // It is a version of the store, whole: this one, the one before, or one between.
+    let then = memory_in(&in_memory, &env, Some(version));
+    assert!(seen == visible(&then).unwrap(), "{}: {:?}", place(), faults::describe(&seen));
+    let newest = seen == model.before;
+    assert!(newest || reached, "{}: an older one than was said", place());
+    let kept = before.keys().all(|key| seen.contains_key(key));
+    assert!(kept, "{}: an older one than the checkpoint before", place());
+    reached
+}
+
+#[test]
+fn a_kill_or_power_cut_in_any_call_leaves_a_version_no_older_than_the_last_checkpoint() {
+    let mut random = Random(9);
+    let mut strikes = 0;
+    for last in 0..ROUNDS.len() {
+        let mut n = 1;
+        while struck(last, n, None) {
+            for _ in 0..if full() { 40 } else { 4 } {
+                struck(last, n, Some(random.next()));
+                strikes += 1;
+            }
+            n += 1;
+        }
+    }
+    assert!(strikes > 300, "{strikes}");
+}
+
+#[test]
+fn a_checkpoint_that_failed_is_gone_on_with() {
+    for kind in [OpKind::Create, OpKind::Write, OpKind::SyncData, OpKind::SyncDir, OpKind::CreateDirAll] {
+        for n in 1.. {
+            let world = SimWorld::new(6);
+            let env = world.process("a");
+            let store = memory(&env);
+            let mut model = Model::default();
+            for round in 0..2 {
+                let mut work = Work::new(&store, &mut model, &format!("r{round}"), round);
+                [Step::Small, Step::Large, Step::Pieces]
+                    .into_iter()
+                    .for_each(|step| work.step(step).unwrap());
+                if round == 0 && n % 2 == 0 {
+                    checkpoint(&store, true).unwrap();
+                }
+            }
+            world.fail_nth(kind, n, fieldstone_core::env::sim::Fault::NoSpace);
+            let failed = checkpoint(&store, true);
+            world.clear_faults();
+            checkpoint(&store, true).unwrap();
+            let place = format!("{kind:?} {n}");
+            let reopened = found(&world.power_cut(n).process("b"), false).unwrap();
+            assert_eq!(visible(&reopened).unwrap(), model.before, "{place}");
+            assert!(reopened.verify(&Request::new()).unwrap().ok(), "{place}");
+            if let Err(e) = failed {
+                assert_eq!(e.kind(), ErrorKind::Unavailable, "{e}");
+            } else if n > 3 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_mended_by_the_next() {
+    let world = SimWorld::new(7);
+    let env = world.process("a");
+    let store = memory(&env);
+    let mut model = Model::default();
+    let mut work = Work::new(&store, &mut model, "r", 1);
+    [Step::Small, Step::Large, Step::Small, Step::Pieces]
+        .into_iter()
+        .for_each(|step| work.step(step).unwrap());
+    checkpoint(&store, true).unwrap();
+    for folder in ["logs", "data"] {
+        let folder = Path::new(FOLDER).join(folder);
+        for (name, _) in env.disk.list_dir(&folder).unwrap() {
+            env.disk.unlink(&folder.join(name)).unwrap();
+        }
+    }
+    checkpoint(&store, true).unwrap();
+    assert_eq!(visible(&found(&env, false).unwrap()).unwrap(), model.before);
+}
+
+#[test]
+fn folders_of_others_are_refused() {
+    let world = SimWorld::new(8);
+    let env = world.process("a");
+    let (mine, other) = (memory(&env), memory(&env));
+    let key = [("run", "r"), ("variable", "v"), ("step", "1")];
+    for store in [&mine, &other] {
+        store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+    }
+    checkpoint(&mine, false).unwrap();
+    let refused = checkpoint(&other, true).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(refused.message().contains("another store"), "{refused}");
+    let again = checkpoint(&mine, false).unwrap_err();
+    assert!(again.kind() == ErrorKind::Conflict && again.message().contains("not empty"), "{again}");
+    checkpoint(&mine, true).unwrap();
+    // Somebody goes on from the checkpoint: it is a store of its own from there.
+    let restarted = found(&world.process("b"), true).unwrap();
+    restarted.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default()).unwrap();
+    restarted.flush(None).unwrap();
+    let refused = checkpoint(&mine, true).unwrap_err();
+    assert!(refused.kind() == ErrorKind::Conflict && refused.message().contains("logs/"), "{refused}");
+    // A store in a folder has no need of it.
+    let refused = checkpoint(&restarted, true).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+}

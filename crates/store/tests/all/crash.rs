@@ -1,0 +1,138 @@
+//! A writer is killed in a system call, of every kind, with the call done, done in part or not at all.
+//! Whatever it had flushed is there, whatever it had not is not, and the store goes on.
+//!
+//! `FIELDSTONE_CRASH=full` makes 2,000 kills, otherwise some 200.
+
+use std::collections::BTreeMap;
+
+use crate::faults::{self, Model, Work, check, full, open, visible};
+use fieldstone_core::env::sim::{OpKind, SimWorld};
+use fieldstone_store::local::LocalStore;
+
+/// The kinds of call that a writer makes.
+const KINDS: [OpKind; 17] = [
+    OpKind::Create,
+    OpKind::OpenRead,
+    OpenWrite,
+    OpenAppend,
+    OpKind::Read,
+    OpKind::Write,
+    OpKind::Append,
+    OpKind::SyncData,
+    OpKind::Writeback,
+    OpKind::StatFile,
+    OpKind::CreateDirAll,
+    OpKind::SyncDir,
+    OpKind::ListDir,
+    OpKind::Stat,
+    OpKind::Link,
+    OpKind::Rename,
+    OpKind::Unlink,
+];
+use OpKind::{OpenAppend, OpenWrite};
+
+/// What was there before the writer began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scene {
+    /// Nothing: its first flush makes the store.
+    Empty,
+    /// Nothing, on a file system without hard links.
+    Unlinked,
+    /// The fields of another process of the same host.
+    SameHost,
+    /// The fields of a process of another host.
+    OtherHost,
+}
+
+const SCENES: [Scene; 4] = [Scene::Empty, Scene::Unlinked, Scene::SameHost, Scene::OtherHost];
+
+/// A world with what was there before, an open handle of a process that only watches, and the model.
+fn stage(scene: Scene, seed: u64) -> (SimWorld, LocalStore, Model) {
+    let world = SimWorld::new(seed);
+    world.set_tracing(false);
+    world.set_links(scene != Scene::Unlinked);
+    let mut model = Model::default();
+    let other = match scene {
+        Scene::Empty | Scene::Unlinked => None,
+        Scene::SameHost => Some("a"),
+        Scene::OtherHost => Some("b"),
+    };
+    if let Some(host) = other {
+        let store = open(&world.process(host)).unwrap();
+        let mut work = Work::new(&store, &mut model, "before", seed ^ 1);
+        work.step(faults::Step::Small).unwrap();
+        work.step(faults::Step::Pieces).unwrap();
+    }
+    let watcher = open(&world.process("a")).unwrap();
+    assert_eq!(visible(&watcher).unwrap(), model.before);
+    (world, watcher, model)
+}
+
+/// Calls of each kind that an undisturbed writer makes.
+fn count(scene: Scene, seed: u64) -> BTreeMap<OpKind, u64> {
+    let (world, watcher, mut model) = stage(scene, seed);
+    let env = world.process("a");
+    let before = world.counters();
+    let store = open(&env).unwrap();
+    Work::new(&store, &mut model, "mine", seed).all().unwrap();
+    assert_eq!(model.before, model.after);
+    let calls = world.counters();
+    assert_eq!(visible(&watcher).unwrap(), model.before);
+    check(&world, "a", &model).unwrap();
+    KINDS.into_iter().map(|kind| (kind, calls.count(kind) - before.count(kind))).collect()
+}
+
+/// Kills a writer at its n-th call of a kind and holds what is left to the model.
+fn kill(scene: Scene, seed: u64, kind: OpKind, n: u64, draw: u64) {
+    let (world, watcher, mut model) = stage(scene, seed);
+    // The same calls, but another draw of how far the last one gets.
+    world.advance(draw);
+    (0..draw % 5).for_each(|_| drop(world.process("elsewhere")));
+    let env = world.process("a");
+    world.kill_nth(&env, Some(kind), n);
+    let result = open(&env).and_then(|store| {
+        let result = Work::new(&store, &mut model, "mine", seed).all();
+        std::mem::forget(store);
+        result
+    });
+    // Killed while it wrote its board slot at the very end, it heard of no error.
+    assert!(
+        !env.identity.alive(env.identity.process()),
+        "the writer survived call {n} of {kind:?}: {result:?}"
+    );
+    let place = || format!("{scene:?}, seed {seed}, killed at {kind:?} {n}, draw {draw}");
+    // A handle that was open all the time sees the same.
+    let seen = visible(&watcher).unwrap_or_else(|e| panic!("{}: watcher: {e}", place()));
+    assert!(model.allows(&seen), "{}: the watcher sees {:?}", place(), faults::describe(&seen));
+    if let Err(wrong) = check(&world, "a", &model) {
+        panic!("{}: {wrong}", place());
+    }
+}
+
+#[test]
+fn a_kill_in_any_call_loses_nothing_flushed_and_shows_nothing_else() {
+    let per_kind: u64 = if full() { 120 } else { 12 };
+    let mut table = BTreeMap::new();
+    let counts: Vec<_> = SCENES.map(|scene| (scene, count(scene, 1000))).into_iter().collect();
+    for kind in KINDS {
+        let places: Vec<_> = counts.iter().filter(|(_, calls)| calls[&kind] > 0).collect();
+        if places.is_empty() {
+            // Only `Rename` and the like may be absent from every scene.
+            panic!("no scene makes a call of kind {kind:?}");
+        }
+        let mut done = 0;
+        let mut random = faults::Random(kind as u64);
+        while done < per_kind {
+            let (scene, calls) = places[done as usize % places.len()];
+            // The first calls of a kind are the rare ones: each is struck, then others at random.
+            let round = done / places.len() as u64;
+            let n = if round < 6 { round % calls[&kind] + 1 } else { 1 + random.below(calls[&kind]) };
+            kill(*scene, 1000, kind, n, done);
+            done += 1;
+        }
+        table.insert(format!("{kind:?}"), done);
+    }
+    println!("{:<14} kills", "call");
+    table.iter().for_each(|(kind, kills)| println!("{kind:<14} {kills:>5}"));
+    println!("{:<14} {:>5}", "all", table.values().sum::<u64>());
+}

@@ -1,0 +1,288 @@
+//! What somebody removes or replaces under a writer: its flush says so, and never makes a store again
+//! that was there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::*;
+use fieldstone_core::ErrorKind;
+use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
+use fieldstone_core::env::{Env, write_all_at};
+use fieldstone_core::request::Request;
+use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
+use fieldstone_store::local::LocalStore;
+
+const MOVED: &str = "/shared/moved";
+
+/// A world with a store of one flush, its handle, and a process that does the harm.
+fn begun() -> (SimWorld, Store, Env) {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, "run=a,variable=before", b"1");
+    let other = world.process("b");
+    (world, writer, other)
+}
+
+/// The next flush of `size` bytes fails and names the file at fault and the key.
+fn fails(writer: &Store, size: usize, part: &str) {
+    let outcome = put(writer, "run=a,variable=lost", &pattern(size, 1)).and_then(|()| writer.flush(None));
+    let told = error(outcome, ErrorKind::Unavailable);
+    let message = told.message();
+    assert!(message.contains("is gone") && message.contains(part), "{told}");
+    assert!(message.contains("{run=a}{variable=lost}{}"), "{told}");
+    assert!(told.hint().is_some());
+    assert_eq!(writer.unflushed(), 0);
+}
+
+/// What is left under a key of a store that lost a log.
+fn left(store: &Store, key: &str) -> Option<Vec<u8>> {
+    let lenient = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+    let fields = store.retrieve(&Request::parse(key).unwrap(), &lenient).unwrap();
+    fields.iter().next().map(|field| field.unwrap().read().unwrap())
+}
+
+/// The handle goes on, and what it flushes is there for all.
+fn goes_on(world: &SimWorld, writer: &Store) {
+    flush_one(writer, "run=a,variable=after", b"2");
+    for world in [world, &world.power_cut(1)] {
+        let reader = open(world, "c");
+        assert_eq!(left(&reader, "run=a,variable=after").unwrap(), b"2");
+        assert_eq!(left(&reader, "run=a,variable=lost"), None);
+    }
+}
+
+#[test]
+fn a_removed_log_is_named_and_the_handle_goes_on() {
+    let (world, writer, other) = begun();
+    let log = files(&world, "logs").remove(0);
+    other.disk.unlink(&log).unwrap();
+    fails(&writer, 100, log.to_str().unwrap());
+    goes_on(&world, &writer);
+}
+
+#[test]
+fn a_renamed_log_is_named_and_keeps_what_was_flushed_before() {
+    let (world, writer, other) = begun();
+    let log = files(&world, "logs").remove(0);
+    other.disk.rename(&log, Path::new(MOVED)).unwrap();
+    fails(&writer, 100, log.to_str().unwrap());
+    other.disk.rename(Path::new(MOVED), &log).unwrap();
+    other.disk.sync_dir(log.parent().unwrap()).unwrap();
+    goes_on(&world, &writer);
+    assert_eq!(get(&open(&world, "c"), "run=a,variable=before").unwrap(), b"1");
+}
+
+#[test]
+fn a_replaced_log_is_named() {
+    let (world, writer, other) = begun();
+    let log = files(&world, "logs").remove(0);
+    let copy = other.disk.create_new(Path::new(MOVED)).unwrap();
+    write_all_at(&*copy, &world.read(&log).unwrap(), 0).unwrap();
+    other.disk.rename(Path::new(MOVED), &log).unwrap();
+    fails(&writer, 100, log.to_str().unwrap());
+    goes_on(&world, &writer);
+    assert_eq!(get(&open(&world, "c"), "run=a,variable=before").unwrap(), b"1");
+}
+
+#[test]
+fn a_removed_data_log_is_named_and_the_handle_goes_on() {
+    let (world, writer, other) = begun();
+    flush_one(&writer, "run=a,variable=large", &pattern(3 << 20, 1));
+    let data = files(&world, "data").remove(0);
+    other.disk.unlink(&data).unwrap();
+    // A small flush does not need it.
+    flush_one(&writer, "run=a,variable=small", b"3");
+    fails(&writer, 3 << 20, data.to_str().unwrap());
+    goes_on(&world, &writer);
+    assert_eq!(get(&open(&world, "c"), "run=a,variable=small").unwrap(), b"3");
+}
+
+/// A place in a data log that later values share is looked for as well.
+#[test]
+fn a_removed_data_log_lends_nothing() {
+    let (world, writer, other) = begun();
+    let options = ArchiveOptions { share: true, ..ArchiveOptions::default() };
+    let value = pattern(3 << 20, 1);
+    archive(&writer, "run=a,variable=first", Value::Bytes(&value), &options).unwrap();
+    writer.flush(None).unwrap();
+    let data = files(&world, "data").remove(0);
+    other.disk.unlink(&data).unwrap();
+    archive(&writer, "run=a,variable=lost", Value::Bytes(&value), &options).unwrap();
+    let told = error(writer.flush(None), ErrorKind::Unavailable);
+    assert!(told.message().contains(data.to_str().unwrap()), "{told}");
+    goes_on(&world, &writer);
+}
+
+#[test]
+fn a_store_without_its_logs_or_its_folder_is_gone_each_time_and_not_made_again() {
+    for folder in [Path::new(ROOT).join("logs"), ROOT.into()] {
+        let (world, writer, other) = begun();
+        // One that has no log of its own yet, and one that flushed nothing more.
+        let (idle, done) = (open(&world, "a"), open(&world, "a"));
+        flush_one(&done, "run=a,variable=done", b"3");
+        other.disk.rename(&folder, Path::new(MOVED)).unwrap();
+        fails(&writer, 100, "/logs/");
+        for _ in 0..3 {
+            fails(&writer, 100, folder.to_str().unwrap());
+            fails(&writer, 3 << 20, folder.to_str().unwrap());
+            fails(&idle, 100, folder.to_str().unwrap());
+        }
+        assert!(other.disk.stat(&folder).is_err(), "{folder:?} was made again");
+        // Who has nothing to flush is promised nothing.
+        done.flush(None).unwrap();
+        done.close().unwrap();
+        other.disk.rename(Path::new(MOVED), &folder).unwrap();
+        for synced in [Path::new(ROOT), Path::new("/shared")] {
+            other.disk.sync_dir(synced).unwrap();
+        }
+        goes_on(&world, &writer);
+        let reader = open(&world, "c");
+        assert_eq!(listed(&reader).len(), 3);
+        assert!(reader.verify(&Default::default()).unwrap().ok());
+    }
+}
+
+#[test]
+fn another_store_in_its_place_is_not_written_to() {
+    let (world, writer, other) = begun();
+    other.disk.rename(Path::new(ROOT), Path::new(MOVED)).unwrap();
+    flush_one(&open(&world, "b"), "run=b,variable=t", b"of others");
+    fails(&writer, 100, "/logs/");
+    for _ in 0..2 {
+        put(&writer, "run=a,variable=lost", b"x").unwrap();
+        let told = error(writer.flush(None), ErrorKind::Conflict);
+        assert!(told.message().contains("variable=lost") && told.message().contains(ROOT), "{told}");
+    }
+    assert_eq!(listed(&open(&world, "c")), ["{run=b}{variable=t}{}"]);
+}
+
+/// What was prepared in a log that is gone is not left out of a commit in silence.
+#[test]
+fn a_transaction_is_not_committed_without_what_it_had_flushed() {
+    for large in [false, true] {
+        let (world, writer, other) = begun();
+        let ids: Vec<Id> = (0..3).map(|_| writer.begin().unwrap()).collect();
+        for (id, size) in ids.iter().zip([100, if large { 3 << 20 } else { 100 }]) {
+            let options = ArchiveOptions { transaction: Some(*id), ..ArchiveOptions::default() };
+            archive(&writer, "run=a,variable=part", Value::Bytes(&pattern(size, 1)), &options).unwrap();
+            writer.flush(Some(*id)).unwrap();
+        }
+        // One that was decided before keeps its word.
+        writer.decide(ids[0], true).unwrap();
+        other.disk.unlink(&files(&world, if large { "data" } else { "logs" })[0]).unwrap();
+        fails(&writer, if large { 3 << 20 } else { 100 }, if large { "/data/" } else { "/logs/" });
+        for outcome in [writer.decide(ids[1], true), writer.decide(ids[1], true)] {
+            let told = error(outcome, ErrorKind::Unavailable);
+            assert!(told.message().contains("what was flushed into it before"), "{told}");
+        }
+        writer.decide(ids[1], false).unwrap();
+        writer.decide(ids[2], true).unwrap();
+        if large {
+            writer.decide(ids[0], true).unwrap();
+        }
+        goes_on(&world, &writer);
+    }
+}
+
+/// A handle that found no store makes it, also where others have made and removed one meanwhile.
+#[test]
+fn a_store_that_was_not_there_is_made() {
+    let world = SimWorld::new(1);
+    let (first, second) = (open(&world, "a"), open(&world, "b"));
+    flush_one(&second, "run=b,variable=t", b"1");
+    world.process("b").disk.rename(Path::new(ROOT), Path::new(MOVED)).unwrap();
+    flush_one(&first, "run=a,variable=t", b"2");
+    assert_eq!(listed(&open(&world, "c")), ["{run=a}{variable=t}{}"]);
+}
+
+/// Looking for the log costs a stat of its path and nothing else.
+#[test]
+fn a_flush_looks_once() {
+    let (world, writer, _) = begun();
+    put(&writer, "run=a,variable=t", b"2").unwrap();
+    writer.refresh().unwrap();
+    world.clear_trace();
+    writer.flush(None).unwrap();
+    let looks = |kind| calls(&world, kind, ".log").len();
+    assert_eq!((looks(OpKind::Stat), looks(OpKind::StatFile)), (1, 0));
+    let trace = world.trace();
+    let place = |kind| trace.iter().position(|op| op.kind == kind && op.path.ends_with(log_name(&world)));
+    assert!(place(OpKind::SyncData) < place(OpKind::Stat), "what is linked after the sync was reachable");
+}
+
+fn log_name(world: &SimWorld) -> String {
+    files(world, "logs")[0].file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Who cannot look does not cry wolf.
+#[test]
+fn a_look_that_fails_is_no_loss() {
+    let (world, writer, _) = begun();
+    for fault in [Fault::Io, Fault::Denied] {
+        put(&writer, "run=a,variable=t", b"2").unwrap();
+        // Else the flush looks at what it reads before it writes.
+        writer.refresh().unwrap();
+        world.schedule(Plan::new(fault).kind(OpKind::Stat).path(".log"));
+        writer.flush(None).unwrap();
+        assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "nobody looked");
+        world.clear_trace();
+        assert_eq!(get(&open(&world, "b"), "run=a,variable=t").unwrap(), b"2");
+    }
+    assert_eq!(files(&world, "logs").len(), 1);
+}
+
+/// On a network file system a host may not see for a while what others made: not its store's folders
+/// either, in which it has a log of its own.
+#[test]
+fn stale_views_raise_no_false_alarm() {
+    let mut absent = 0;
+    for seed in 0..60 {
+        let world = SimWorld::new(seed);
+        world.weak(30 * SECOND);
+        world.set_links(seed % 2 == 0);
+        // Opened before there is a store, so that its first looks found nothing.
+        let late = open(&world, "b");
+        flush_one(&open(&world, "a"), "run=a,variable=t", b"1");
+        for step in 0..6 {
+            let size = if step % 3 == 2 { 2 << 20 } else { 100 };
+            put(&late, &format!("run=b,variable=t,step={step}"), &pattern(size, step)).unwrap();
+            late.flush(None).unwrap();
+            // A new log looks for the store first.
+            if step == 3 {
+                late.close().unwrap();
+            }
+        }
+        let failed = |op: &&fieldstone_core::env::sim::Op| !op.ok && &*op.host == "b";
+        absent += calls(&world, OpKind::Stat, "/logs").iter().filter(failed).count();
+        world.advance(31 * SECOND);
+        assert_eq!(listed(&open(&world, "c")).len(), 7, "seed {seed}");
+    }
+    assert!(absent > 0, "no view was stale: nothing is tested");
+}
+
+#[test]
+fn on_a_real_disk_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("store");
+    let at = |how: &Opening| -> Store {
+        Arc::new(LocalStore::open(Env::real(), &root, how.local(root.to_str().unwrap())).unwrap())
+    };
+    let writer = at(&Opening::default());
+    flush_one(&writer, "run=a,variable=before", b"1");
+    let log = std::fs::read_dir(root.join("logs")).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&log).unwrap();
+    fails(&writer, 100, log.to_str().unwrap());
+    flush_one(&writer, "run=a,variable=after", b"2");
+    flush_one(&writer, "run=a,variable=large", &pattern(3 << 20, 1));
+    for entry in std::fs::read_dir(root.join("data")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    fails(&writer, 3 << 20, "/data/");
+    flush_one(&writer, "run=a,variable=after", b"3");
+    assert_eq!(left(&at(&Opening::default()), "run=a,variable=after").unwrap(), b"3");
+    std::fs::remove_dir_all(&root).unwrap();
+    fails(&writer, 100, "/logs/");
+    fails(&writer, 100, root.to_str().unwrap());
+    assert!(!root.exists());
+}

@@ -1,0 +1,61 @@
+//! What is kept elsewhere for a handle's flushes is counted, and taken for its session alone.
+
+use std::path::Path;
+
+use crate::common::*;
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_format::log::{Ends, FOOT, decode_side};
+use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
+use fieldstone_store::local::LocalStore;
+
+fn record(byte: u8) -> SideRecord {
+    SideRecord { kind: 0x7777, bytes: vec![byte].into() }
+}
+
+/// Side records of the last commit of the only log.
+fn last_side(world: &SimWorld) -> Vec<SideRecord> {
+    let bytes = commits(world, &files(world, "logs")[0]);
+    let ends = Ends::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
+    let at = ends.record_offsets()[0] as usize;
+    let commit = ends.record(&bytes[at..at + ends.record_len as usize]).unwrap();
+    let side = &commit.side;
+    decode_side(&bytes[side.offset as usize..(side.offset + side.length) as usize], commit.side_count)
+        .unwrap()
+}
+
+#[test]
+fn what_was_kept_goes_with_the_next_commit_of_its_session() {
+    let world = SimWorld::new(1);
+    let store =
+        LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
+    let journal = store.journal();
+    let transaction = store.begin().unwrap();
+    store.archive_side(vec![record(0)], None).unwrap();
+    let losses = [journal.keep(2, None), journal.keep(1, Some(transaction))];
+    assert_eq!(losses, [0, 0], "nothing was lost");
+    assert_eq!(store.pending_side(None).unwrap(), [record(0)], "the journal has a number alone");
+    assert!(journal.take_kept(vec![record(1), record(3)], 2, 0, None));
+    assert!(journal.take_kept(vec![record(2)], 1, 0, Some(transaction)));
+    assert_eq!(store.pending_side(None).unwrap(), [record(0), record(1), record(3)]);
+    store.flush(None).unwrap();
+    assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
+    store.decide(transaction, true).unwrap();
+    // Discarded, they are not counted any more.
+    let dropped = store.begin().unwrap();
+    journal.keep(4, Some(dropped));
+    store.discard(Some(dropped)).unwrap();
+    store.decide(dropped, true).unwrap();
+    assert!(journal.all_losses().is_empty());
+}
+
+#[test]
+fn a_home_is_named_by_the_store_that_was_made() {
+    let world = SimWorld::new(1);
+    let (early, other) = (open(&world, "a"), open(&world, "b"));
+    assert_ne!(early.home().id, other.home().id);
+    flush_one(&other, "run=a,variable=t,step=0", b"x");
+    assert_eq!(early.home().id, other.home().id);
+    assert_eq!(early.home().folder, None, "a simulated disk is none of this machine's");
+    assert!(early.home().writable && !early.home().pinned);
+}

@@ -1,0 +1,35 @@
+//! Tests of the field store on real and simulated disks.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-store crash::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod behaviours;
+mod boards;
+mod checkpoint;
+mod clocks;
+mod common;
+mod conformance;
+mod crash;
+mod damage;
+mod external;
+mod faults;
+mod feed;
+mod field_sources;
+mod filter;
+mod gone;
+mod group;
+mod kept;
+mod large;
+mod model;
+mod owners;
+mod pieces;
+mod power_cut;
+mod settings;
+mod shared;
+mod syncs;
+mod told;
+mod transactions;
+mod users;
+mod versions;
+mod zeroed;

@@ -1,0 +1,304 @@
+//! A failure is told to all whose fields it took: to the call that failed, to the other threads that had
+//! archived, to the transactions whose part stood in the same files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::common::*;
+use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
+use fieldstone_store::local::LocalStore;
+
+const LARGE: usize = 2 << 20;
+
+/// Something a thread of its own does.
+fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// A thread that takes orders, so that it is the same one each time.
+struct Worker(std::sync::mpsc::Sender<Box<dyn FnOnce() + Send>>);
+
+impl Worker {
+    fn new() -> Worker {
+        let (orders, taken) = std::sync::mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        std::thread::spawn(move || taken.into_iter().for_each(|order| order()));
+        Worker(orders)
+    }
+
+    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (answer, answered) = std::sync::mpsc::channel();
+        self.0.send(Box::new(move || answer.send(work()).unwrap())).unwrap();
+        answered.recv().unwrap()
+    }
+
+    fn put(&self, store: &Store, key: &'static str, size: usize, session: Option<Id>) {
+        let store = store.clone();
+        self.run(move || put_into(&store, key, size, session)).unwrap();
+    }
+
+    fn flush(&self, store: &Store, session: Option<Id>) -> Result<()> {
+        let store = store.clone();
+        self.run(move || store.flush(session))
+    }
+}
+
+fn put_into(store: &Store, key: &str, size: usize, session: Option<Id>) -> Result<()> {
+    let options = ArchiveOptions { transaction: session, ..ArchiveOptions::default() };
+    archive(store, key, Value::Bytes(&pattern(size, 1)), &options)
+}
+
+/// A flush that fails in the sync of the log, and what it says.
+fn failed(world: &SimWorld, store: &Store, session: Option<Id>) -> Error {
+    world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncData).path("/logs/"));
+    let told = error(store.flush(session), ErrorKind::Unavailable);
+    world.clear_faults();
+    told
+}
+
+fn names(told: &Error, variables: &[&str]) -> bool {
+    let all = ["mine", "yours", "theirs", "kept"];
+    all.iter().all(|v| told.message().contains(&format!("variable={v}")) == variables.contains(v))
+}
+
+#[test]
+fn each_thread_that_was_robbed_hears_once_of_its_own() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let (two, three, none) = (Worker::new(), Worker::new(), Worker::new());
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    two.put(&store, "run=a,variable=yours", 100, None);
+    three.put(&store, "run=a,variable=theirs", 100, None);
+    let told = failed(&world, &store, None);
+    assert!(names(&told, &["mine", "yours", "theirs"]), "{told}");
+    assert!(told.message().starts_with("not archived: {run=a}{variable=mine}"), "its own first: {told}");
+    assert!(none.flush(&store, None).is_ok(), "it lost nothing");
+    store.flush(None).unwrap();
+    // What was archived since waits until the loss is told.
+    two.put(&store, "run=a,variable=kept", 100, None);
+    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["yours"]), "{told}");
+    assert!(told.message().contains("cannot write"), "it says why: {told}");
+    assert_eq!(listed(&open(&world, "b")).len(), 0);
+    two.flush(&store, None).unwrap();
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
+    let told = error(three.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["theirs"]), "{told}");
+    three.flush(&store, None).unwrap();
+}
+
+#[test]
+fn who_archived_what_another_replaced_is_told_as_well() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let two = Worker::new();
+    two.put(&store, "run=a,variable=mine", 100, None);
+    put(&store, "run=a,variable=mine", b"newer").unwrap();
+    failed(&world, &store, None);
+    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["mine"]), "{told}");
+}
+
+#[test]
+fn losses_add_up_until_they_are_told() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let two = Worker::new();
+    for key in ["run=a,variable=yours", "run=a,variable=theirs"] {
+        two.put(&store, key, 100, None);
+        failed(&world, &store, None);
+    }
+    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["yours", "theirs"]), "{told}");
+    two.flush(&store, None).unwrap();
+}
+
+/// An archive that fails, too, takes what others had put into the batch.
+#[test]
+fn a_failed_archive_is_told_to_the_others() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let two = Worker::new();
+    flush_one(&store, "run=a,variable=before", b"1");
+    two.put(&store, "run=a,variable=yours", 100, None);
+    world.set_capacity(Some(0));
+    let told = error(put_into(&store, "run=a,variable=mine", 8 << 20, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["mine", "yours"]), "{told}");
+    world.set_capacity(None);
+    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&told, &["yours"]), "{told}");
+    assert!(told.hint().unwrap().contains("space"), "the hint is that of the failure: {told}");
+}
+
+#[test]
+fn a_close_tells_and_flushes_the_rest() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    let other = store.clone();
+    let told = elsewhere(|| failed(&world, &other, None));
+    assert!(names(&told, &["mine"]), "{told}");
+    put(&store, "run=a,variable=kept", b"y").unwrap();
+    let told = error(store.close(), ErrorKind::Unavailable);
+    assert!(names(&told, &["mine"]), "{told}");
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
+    store.close().unwrap();
+}
+
+#[test]
+fn what_was_lost_can_be_asked_for_and_given_up() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    for give_up in [false, true] {
+        put(&store, "run=a,variable=mine", b"x").unwrap();
+        let other = store.clone();
+        elsewhere(|| failed(&world, &other, None));
+        match give_up {
+            true => store.discard(None).unwrap(),
+            false => drop(error(store.check_lost(None), ErrorKind::Unavailable)),
+        }
+        store.check_lost(None).unwrap();
+        store.flush(None).unwrap();
+    }
+}
+
+/// A transaction whose part stood in the files of a failed flush is never committed without it.
+#[test]
+fn a_robbed_transaction_can_only_be_aborted() {
+    let world = SimWorld::new(1);
+    let (store, joined) = (open(&world, "a"), open(&world, "b"));
+    let id = store.begin().unwrap();
+    put_into(&store, "run=a,variable=theirs", 100, Some(id)).unwrap();
+    store.flush(Some(id)).unwrap();
+    put_into(&store, "run=a,variable=yours", LARGE, Some(id)).unwrap();
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    let told = failed(&world, &store, None);
+    assert!(names(&told, &["mine", "yours"]) && told.message().contains(&id.to_string()), "{told}");
+    for round in 0..2 {
+        for outcome in [store.decide(id, true), store.flush(Some(id)), store.decide_kinds(id, 1, 0)] {
+            let told = error(outcome, ErrorKind::Unavailable);
+            assert!(names(&told, &["yours"]) && told.message().contains(&id.to_string()), "{round}: {told}");
+            assert!(told.hint().unwrap().contains("abort"), "{told}");
+        }
+        store.discard(Some(id)).unwrap();
+    }
+    // The plain session has been told by its flush.
+    store.flush(None).unwrap();
+    assert_eq!(listed(&open(&world, "c")).len(), 0);
+    store.decide(id, false).unwrap();
+    put_into(&joined, "run=a,variable=kept", 10, Some(id)).unwrap();
+    error(joined.flush(Some(id)), ErrorKind::Conflict);
+    assert_eq!(listed(&open(&world, "c")).len(), 0);
+}
+
+/// What another log can take is not lost by a failure: bytes in memory, and side records.
+#[test]
+fn what_is_in_memory_goes_into_the_next_log() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let id = store.begin().unwrap();
+    put_into(&store, "run=a,variable=kept", 100, Some(id)).unwrap();
+    store.archive_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], Some(id)).unwrap();
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    let told = failed(&world, &store, None);
+    assert!(names(&told, &["mine"]), "{told}");
+    assert_eq!(store.unflushed(), 1);
+    assert_eq!(store.pending_side(Some(id)).unwrap().len(), 1);
+    store.decide(id, true).unwrap();
+    for world in [&world, &world.power_cut(1)] {
+        let reader = open(world, "b");
+        assert_eq!(get(&reader, "run=a,variable=kept").unwrap(), pattern(100, 1));
+        assert_eq!(listed(&reader).len(), 1);
+    }
+}
+
+/// What waits outside of transactions is told by its own flush, also to the thread whose call failed.
+#[test]
+fn a_flush_of_a_transaction_robs_the_rest() {
+    for decision in [false, true] {
+        let world = SimWorld::new(1);
+        let store = open(&world, "a");
+        let two = Worker::new();
+        let (id, other) = (store.begin().unwrap(), store.begin().unwrap());
+        two.put(&store, "run=a,variable=yours", LARGE, None);
+        put(&store, "run=a,variable=mine", b"x").unwrap();
+        put_into(&store, "run=a,variable=kept", 10, Some(id)).unwrap();
+        if decision {
+            // The prepared part is flushed; the record that decides is not.
+            store.flush(Some(id)).unwrap();
+            world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            let told = error(store.decide(id, true), ErrorKind::Unavailable);
+            assert!(names(&told, &["mine", "yours"]), "{told}");
+        } else {
+            world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            let told = error(store.flush(Some(id)), ErrorKind::Unavailable);
+            assert!(names(&told, &["mine", "yours", "kept"]), "{told}");
+        }
+        let told = error(store.flush(None), ErrorKind::Unavailable);
+        assert!(names(&told, &["mine"]), "{told}");
+        store.flush(None).unwrap();
+        let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+        assert!(names(&told, &["yours"]), "{told}");
+        // Told by its own call, or not concerned: both may go on.
+        store.decide(other, true).unwrap();
+        store.decide(id, true).unwrap();
+        assert_eq!(listed(&open(&world, "b")).len(), usize::from(decision));
+    }
+}
+
+/// Two threads share a transaction: what one's failed flush takes of the other must not be left out of
+/// the commit.
+#[test]
+fn a_thread_robs_its_own_transaction() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let two = Worker::new();
+    let id = store.begin().unwrap();
+    two.put(&store, "run=a,variable=yours", 100, Some(id));
+    put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
+    failed(&world, &store, Some(id));
+    for flush in [store.decide(id, true), two.flush(&store, Some(id))] {
+        let told = error(flush, ErrorKind::Unavailable);
+        assert!(names(&told, &["mine", "yours"]), "{told}");
+    }
+    store.decide(id, false).unwrap();
+}
+
+/// Attributes that are kept elsewhere are lost with the sessions whose they are, and count; the number of
+/// losses of each session says so to whoever keeps them.
+#[test]
+fn what_was_kept_is_lost_with_the_fields() {
+    let world = SimWorld::new(1);
+    let local =
+        LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
+    let journal = local.journal().clone();
+    let store: Store = Arc::new(local);
+    let (robbed, spared) = (store.begin().unwrap(), store.begin().unwrap());
+    put_into(&store, "run=a,variable=yours", LARGE, Some(robbed)).unwrap();
+    put_into(&store, "run=a,variable=kept", 100, Some(spared)).unwrap();
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    store.archive_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
+    let sessions = [None, Some(robbed), Some(spared)];
+    assert_eq!(sessions.map(|session| journal.keep(2, session)), [0, 0, 0]);
+    let told = failed(&world, &store, None);
+    let own = "not archived: {run=a}{variable=mine}{}, and 2 attributes, and 1 other record of the catalog; {run=a}";
+    assert!(told.message().starts_with(own), "{told}");
+    assert_eq!(sessions.map(|session| journal.losses(session)), [1, 1, 0]);
+    assert_eq!(journal.all_losses().len(), 2);
+    let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, session));
+    assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
+    assert_eq!(store.pending_side(None).unwrap().len(), 0);
+    let told = error(store.decide(robbed, true), ErrorKind::Unavailable);
+    assert!(told.message().contains("variable=yours}{}, and 2 attributes"), "{told}");
+    // Who had nothing but these is told of them.
+    let two = Worker::new();
+    let other = journal.clone();
+    let losses = two.run(move || other.keep(1, None));
+    assert_eq!(losses, 1);
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    failed(&world, &store, None);
+    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(told.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{told}");
+}
