@@ -1,6 +1,5 @@
 //! The journal: what the writers of a store wrote, and what of it counts.
 
-pub mod checkpoint;
 pub mod conformance;
 pub mod feed;
 pub mod files;
@@ -9,7 +8,7 @@ pub mod fork;
 pub mod home;
 pub mod identity;
 pub mod journal;
-pub mod layout;
+pub mod medium;
 pub mod run;
 pub mod snapshot;
 pub mod view;

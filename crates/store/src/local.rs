@@ -240,7 +240,7 @@ impl FieldAccess for LocalStore {
         let mut named = Vec::with_capacity(fields.len());
         for field in fields {
             let id = field.id();
-            if id.store != self.journal.layout().root().as_os_str() {
+            if id.store != self.journal.medium().name() {
                 return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
             }
             named.push((id.key.to_vec(), Some(id.entry)));
@@ -358,19 +358,14 @@ impl Transactions for LocalStore {
 
 impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
-        report::stats(
-            self.journal.env(),
-            self.journal.files(),
-            &self.journal.snapshot()?,
-            self.select(request)?,
-        )
+        report::stats(self.journal.files(), &self.journal.snapshot()?, self.select(request)?)
     }
 
     fn status(&self) -> Result<Status> {
         let snapshot = self.journal.snapshot()?;
         let mut status = {
             let refresher = self.journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
-            report::status(self.journal.env(), self.journal.layout(), &snapshot, &refresher)?
+            report::status(self.journal.env(), self.journal.inspect(), &snapshot, &refresher)?
         };
         status.url = self.url.clone();
         status.schema = self.journal.schema().name().unwrap_or("custom").to_owned();
@@ -391,22 +386,11 @@ impl Admin for LocalStore {
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         let snapshot = self.journal.snapshot()?;
-        report::verify(
-            self.journal.env(),
-            self.journal.files(),
-            &snapshot,
-            self.select(request)?,
-            self.journal.refresher(),
-        )
+        report::verify(self.journal.files(), &snapshot, self.select(request)?, self.journal.refresher())
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {
-        report::dump(
-            self.journal.files(),
-            &self.journal.snapshot()?,
-            self.select(request)?,
-            self.journal.refresher(),
-        )
+        report::dump(self.journal.inspect(), &self.journal.snapshot()?, self.select(request)?)
     }
 
     fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {

@@ -233,7 +233,7 @@ impl History {
             let refresher = journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
             newest.at(&Version::new(heads), &refresher)?
         };
-        let feed = Feed::new(Arc::new(snapshot), journal.files().clone());
+        let feed = Feed::new(Arc::new(snapshot), journal.medium().clone());
         Ok((feed.clone(), Standing(feed)))
     }
 }

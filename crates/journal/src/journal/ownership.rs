@@ -7,7 +7,7 @@ use fieldstone_format::Id;
 use fieldstone_format::keys::level_text;
 
 use super::{Journal, lock};
-use crate::snapshot::{Snapshot, claim_levels};
+use crate::snapshot::Snapshot;
 
 impl Journal {
     /// The user who owns what stands under an encoded first level of keys; `None` where nobody does yet.
@@ -43,7 +43,7 @@ impl Journal {
         if new.is_empty() {
             return Ok(());
         }
-        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
+        match self.medium().claim(&new)? {
             Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
             Ok(false) => {}
             Err((level, owner)) => {

@@ -70,7 +70,7 @@ impl Journal {
         let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
             return Ok(());
         };
-        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
+        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.ends.sequence)) {
             return Ok(());
         }
         let verb = if verdict.aborted() { "aborted" } else { "committed" };

@@ -18,8 +18,8 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 
 use super::batch::Batch;
-use super::data_log::DataLog;
 use super::loss::{Keys, Loss};
+use crate::medium::DataWriter;
 
 /// What waits for a flush, and the threads that put something in.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl Session {
     }
 
     /// Puts what is in flight back, before what has been collected since.
-    pub fn turn_back(&mut self, data: Option<&mut DataLog>) -> Result<()> {
+    pub fn turn_back(&mut self, data: Option<&mut dyn DataWriter>) -> Result<()> {
         let Some(flight) = self.flight.take() else { return Ok(()) };
         self.threads.extend(flight.threads);
         let batch = Arc::into_inner(flight.batch)

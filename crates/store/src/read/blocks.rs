@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     }
 
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
-        let file = self.files.layout().shown(self.part.writer, file);
+        let file = self.files.shown(self.part.writer, file);
         error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
     }
 

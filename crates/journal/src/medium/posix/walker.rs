@@ -1,16 +1,12 @@
 //! Walking a log's frames: from its end to the last whole commit, from commit to commit, and through
 //! every checksum.
 
-use std::sync::Arc;
-
 use fieldstone_core::env::read_exact_at;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
-use super::chain::Chain;
-use super::{Decided, LogView};
-use crate::files::read_vec;
+use super::open_files::read_vec;
 
 /// Bytes read from the end of a log: enough for foot and record of all but a few commits.
 const TAIL: u64 = 4096;
@@ -233,44 +229,6 @@ impl Walker<'_> {
             _ => self.record(&ends),
         };
         Ok(record.ok().map(|record| (ends, record)))
-    }
-
-    /// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
-    /// stopped the walk, if it did not reach its end.
-    pub fn decisions(
-        &self,
-        ends: &Ends,
-        record: &CommitRecord,
-        known: Option<&LogView>,
-    ) -> (Chain<Arc<Decided>>, Option<Error>) {
-        let mut newest_first = Vec::new();
-        let mut broken = None;
-        let sure = known.map_or(0, |known| known.ends.end());
-        let mut at = ends.frame;
-        let mut record = std::borrow::Cow::Borrowed(record);
-        loop {
-            if let Some(decision) = &record.decision {
-                newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
-            }
-            let before = record.previous_decision;
-            if before == 0 || before < sure {
-                break;
-            }
-            let found = match before < at {
-                true => self.frame(before).or_else(|_| self.back_to(before, at, &record)),
-                false => Err(Error::corrupt("the chain of decisions does not lead back")),
-            };
-            match found {
-                Ok((_, earlier)) => (at, record) = (before, std::borrow::Cow::Owned(earlier)),
-                Err(e) => {
-                    broken = Some(e);
-                    break;
-                }
-            }
-        }
-        let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
-        newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
-        (decisions, broken)
     }
 }
 

@@ -14,7 +14,7 @@ use fieldstone_core::env::{Disk, DiskFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 
-use crate::layout::Layout;
+use super::layout::Layout;
 
 /// An open file and the name that it was made under.
 #[derive(Debug, Default)]

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env, write_all_at, write_all_streaming};
+use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::{Id, data};
 
+use super::layout::Layout;
 use super::linked::Linked;
-use crate::layout::Layout;
+use crate::medium::{Address, DataWriter, Unsynced};
 
 /// Bytes collected before they are written: large writes cost the page cache least.
 const BUFFER: usize = 4 << 20;
@@ -23,6 +24,8 @@ const CACHED: u64 = 32 << 20;
 /// A data log being written.
 #[derive(Debug)]
 pub struct DataLog {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     number: u32,
@@ -38,31 +41,6 @@ pub struct DataLog {
     linked: Linked,
 }
 
-/// What is to be synced of a data log, without a lock on it.
-#[derive(Debug)]
-pub struct Unsynced {
-    path: PathBuf,
-    file: Arc<dyn DiskFile>,
-    /// Bytes that are durable when the sync has returned.
-    upto: u64,
-    bytes: bool,
-    name: bool,
-}
-
-impl Unsynced {
-    /// Syncs the bytes, and the folder where the name is new.
-    pub fn sync(&self, env: &Env, layout: &Layout) -> Result<()> {
-        if self.bytes {
-            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
-        }
-        if self.name {
-            let folder = layout.data();
-            env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
-        }
-        Ok(())
-    }
-}
-
 impl DataLog {
     /// Creates data log `number` of a writer.
     pub fn create(env: &Env, layout: &Layout, writer: Id, number: u32) -> Result<DataLog> {
@@ -71,6 +49,8 @@ impl DataLog {
         let mut buffer = Vec::with_capacity(BUFFER);
         buffer.extend_from_slice(&data::encode_header(writer, number));
         Ok(DataLog {
+            disk: env.disk.clone(),
+            folder: layout.data(),
             path,
             file,
             number,
@@ -81,42 +61,6 @@ impl DataLog {
             failed: false,
             linked: Linked::default(),
         })
-    }
-
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Bytes known to be durable.
-    pub fn synced(&self) -> u64 {
-        self.synced
-    }
-
-    /// Takes bytes; returns their offset in the file.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<u64> {
-        let offset = self.written + self.buffer.len() as u64;
-        let mut rest = bytes;
-        // Every write but the last before a sync ends at a page: no page is written twice.
-        if rest.len() >= DIRECT {
-            let (head, tail) = rest.split_at(((PAGE - offset % PAGE) % PAGE) as usize);
-            self.buffer.extend_from_slice(head);
-            self.write_buffer()?;
-            let (pages, tail) = tail.split_at(tail.len() - tail.len() % PAGE as usize);
-            self.write_out(pages)?;
-            rest = tail;
-        }
-        loop {
-            let room = BUFFER - (self.written % PAGE) as usize - self.buffer.len();
-            if rest.len() < room {
-                self.buffer.extend_from_slice(rest);
-                return Ok(offset);
-            }
-            let (head, tail) = rest.split_at(room);
-            self.buffer.extend_from_slice(head);
-            self.write_buffer()?;
-            rest = tail;
-        }
     }
 
     fn write_buffer(&mut self) -> Result<()> {
@@ -144,27 +88,69 @@ impl DataLog {
         self.written += bytes.len() as u64;
         Ok(())
     }
+}
 
-    /// Writes all that was taken; what is to be synced then.
-    pub fn unsynced(&mut self) -> Result<Unsynced> {
-        self.write_buffer()?;
-        let (upto, bytes) = (self.written, self.written > self.synced);
-        Ok(Unsynced { path: self.path.clone(), file: self.file.clone(), upto, bytes, name: !self.entered })
+impl DataWriter for DataLog {
+    fn number(&self) -> u32 {
+        self.number
     }
 
-    /// A sync has returned.
-    pub fn note_synced(&mut self, done: &Unsynced) {
-        self.synced = self.synced.max(done.upto);
+    fn write(&mut self, bytes: &[u8]) -> Result<Address> {
+        let offset = self.written + self.buffer.len() as u64;
+        let mut rest = bytes;
+        // Every write but the last before a sync ends at a page: no page is written twice.
+        if rest.len() >= DIRECT {
+            let (head, tail) = rest.split_at(((PAGE - offset % PAGE) % PAGE) as usize);
+            self.buffer.extend_from_slice(head);
+            self.write_buffer()?;
+            let (pages, tail) = tail.split_at(tail.len() - tail.len() % PAGE as usize);
+            self.write_out(pages)?;
+            rest = tail;
+        }
+        loop {
+            let room = BUFFER - (self.written % PAGE) as usize - self.buffer.len();
+            if rest.len() < room {
+                self.buffer.extend_from_slice(rest);
+                return Ok(offset);
+            }
+            let (head, tail) = rest.split_at(room);
+            self.buffer.extend_from_slice(head);
+            self.write_buffer()?;
+            rest = tail;
+        }
+    }
+
+    /// Writes all that was taken; the sync is that of the bytes, and of the folder where the name is new.
+    fn unsynced(&mut self) -> Result<Unsynced> {
+        self.write_buffer()?;
+        let (file, path) = (self.file.clone(), self.path.clone());
+        let bytes = self.written > self.synced;
+        let folder = (!self.entered).then(|| (self.disk.clone(), self.folder.clone()));
+        Ok(Unsynced::new(self.written, move || {
+            if bytes {
+                file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+            }
+            match &folder {
+                Some((disk, folder)) => disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e)),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn note_synced(&mut self, upto: Address) {
+        self.synced = self.synced.max(upto);
         self.entered = true;
     }
 
-    /// Whether the file was found gone.
-    pub fn is_gone(&self) -> bool {
-        self.linked.is_gone()
+    fn synced(&self) -> Address {
+        self.synced
     }
 
-    /// Unavailable where the file is gone from its place.
-    pub fn check(&mut self, env: &Env) -> Result<()> {
-        self.linked.check(&*env.disk, &*self.file, &self.path)
+    fn check(&mut self) -> Result<()> {
+        self.linked.check(&*self.disk, &*self.file, &self.path)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.linked.is_gone()
     }
 }

@@ -12,9 +12,9 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_format::Id;
 use fieldstone_format::board::{SLOT, Slot};
 
-use super::Problem;
 use super::folder::{Listing, list_if_changed};
-use crate::layout::Layout;
+use super::layout::Layout;
+use crate::medium::Problem;
 
 /// Slots that a board may hold for each log of the store (a slot may have been given up for another), and
 /// beside them.
