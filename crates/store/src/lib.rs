@@ -1,6 +1,6 @@
 //! The field store: fields go in by key, become visible at a flush, and come out by request.
 //!
-//! * [`api`]: the calls of a [`FieldStore`], in four traits, and their words; what every backend and frontend
+//! * [`api`]: the calls of a [`FieldStore`], in three traits, and their words; what every backend and frontend
 //!   keeps.
 //! * [`field`]: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
@@ -28,10 +28,9 @@ mod report;
 mod standing;
 
 use fieldstone_journal::medium::posix::checkpoint;
-use fieldstone_journal::{feed, files, home, run, snapshot};
+use fieldstone_journal::{files, run, snapshot};
 
 pub use api::FieldStore;
 pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
-pub use fieldstone_journal::feed::Feed;
 pub use local::LocalStore;
 pub use standing::Standing;

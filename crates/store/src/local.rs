@@ -12,7 +12,6 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
-use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::journal::JournalOptions;
@@ -403,23 +402,5 @@ impl Admin for LocalStore {
 
     fn close(&self) -> Result<()> {
         self.journal.close()
-    }
-}
-
-impl Joins for LocalStore {
-    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
-        self.journal.take_side(records, transaction)
-    }
-
-    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        self.journal.pending_side(transaction)
-    }
-
-    fn feed(&self) -> Result<Feed> {
-        self.journal.feed()
-    }
-
-    fn home(&self) -> Home {
-        self.journal.home()
     }
 }

@@ -1,5 +1,6 @@
 //! Applying commits: whatever the order, the same tables; and those of a model that knows no tables.
 
+use crate::common::history;
 use fieldstone_catalog::engine::Sqlite;
 
 /// Random histories; the seed of one that fails is in its message.

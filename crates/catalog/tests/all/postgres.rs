@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::common::postgres::Server;
+use crate::common::postgres::{Server, shared};
 use fieldstone_catalog::engine::{
     ATTR_DEFINITION, AttrRow, Cell, Database, Flow, NO_CURVE, NO_STEP, Postgres, Probe, Wait,
 };
@@ -45,7 +45,7 @@ fn count(db: &mut Postgres, sql: &str) -> i64 {
 
 #[test]
 fn cells_come_back_as_they_went() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let mut db = open(server, store());
     db.batch("CREATE TABLE t(i bigint, r double precision, t text COLLATE \"C\", b bytea)").unwrap();
     let rows: [[Cell<'_>; 4]; 4] = [
@@ -80,7 +80,7 @@ fn cells_come_back_as_they_went() {
 
 #[test]
 fn many_rows_are_one_statement() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let mut db = open(server, store());
     db.batch("CREATE TABLE t(a bigint PRIMARY KEY, b text COLLATE \"C\", c bytea, d double precision)")
         .unwrap();
@@ -109,7 +109,7 @@ fn many_rows_are_one_statement() {
 
 #[test]
 fn people_may_only_read() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let (mut db, _) = filled(server, store());
     let (names, rows) = db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run").unwrap();
     assert_eq!(names, ["run", "n"]);
@@ -206,7 +206,7 @@ fn scan(db: &mut Postgres, probes: &[Probe]) -> Vec<(Key, Option<f64>, String)> 
 
 #[test]
 fn scans_give_what_their_ranges_hold_in_order() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let (mut db, all) = filled(server, store());
     let key = |steps, variable, curve| Probe::Key { run: 1, tag: 3, steps, variable, curve };
     let of = |keep: &dyn Fn(&Key) -> bool| -> Vec<_> {
@@ -252,7 +252,7 @@ fn scans_give_what_their_ranges_hold_in_order() {
 
 #[test]
 fn a_scan_may_stop_anywhere_and_long_ones_come_piece_by_piece() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let mut db = with_attr(server, store());
     let many = 40_000i64;
     db.begin(true, Wait::Yes).unwrap();
@@ -293,7 +293,7 @@ fn a_scan_may_stop_anywhere_and_long_ones_come_piece_by_piece() {
 
 #[test]
 fn no_scan_of_a_whole_table() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let (mut db, _) = filled(server, store());
     for plan in db.explain_scans().unwrap() {
         assert!(plan.contains("Index Scan") || plan.contains("Index Only Scan"), "{plan}");
@@ -303,7 +303,7 @@ fn no_scan_of_a_whole_table() {
 
 #[test]
 fn one_writes_and_the_others_are_told() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let id = store();
     let (mut a, mut b, mut other) = (with_attr(server, id), open(server, id), open(server, store()));
     assert!(a.begin(true, Wait::No).unwrap());
@@ -367,7 +367,7 @@ fn a_lost_server_is_unavailable_and_comes_back() {
 
 #[test]
 fn tables_that_are_gone_are_corrupt_and_can_be_made_again() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let id = store();
     let (mut db, all) = filled(server, id);
     let probe = Probe::Key { run: 1, tag: 1, steps: 0..=0, variable: None, curve: None };
@@ -386,7 +386,7 @@ fn tables_that_are_gone_are_corrupt_and_can_be_made_again() {
 
 #[test]
 fn many_write_and_read_at_once() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let id = store();
     with_attr(server, id);
     std::thread::scope(|scope| {
@@ -439,7 +439,7 @@ fn what_cannot_be_reached_says_why() {
     }
     let error = refused("postgresql://h/d?nonsense=1");
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let error = refused(&format!("postgresql:///absent?host={}&user=postgres", server.folder().display()));
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     let error = refused(&format!("postgresql:///postgres?host={}&user=nobody", server.folder().display()));

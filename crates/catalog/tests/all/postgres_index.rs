@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::postgres::Server;
+use crate::common::history;
+use crate::common::postgres::{Server, shared};
 use fieldstone_catalog::engine::{Index, Postgres, RunSelect, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{ErrorKind, Result};
@@ -21,7 +22,7 @@ fn store() -> Id {
 
 #[test]
 fn any_order_gives_what_the_model_says() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     for seed in 0..40 {
         history::check(seed, 1 + seed % 2, &mut || Box::new(Postgres::open(&server.url(), store()).unwrap()));
     }
@@ -77,7 +78,7 @@ fn rows(index: &mut Index) -> u64 {
 
 #[test]
 fn many_apply_and_read_one_catalog_at_once() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let id = store();
     std::thread::scope(|scope| {
         for writer in 1..=8u8 {
@@ -131,7 +132,7 @@ fn a_server_that_comes_back_older_is_applied_to_again() {
 
 #[test]
 fn a_schema_that_was_dropped_is_made_again() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let id = store();
     let mut index = open(server, id);
     apply(&mut index, &[commit(1, 1, "a", vec![1.0]), commit(1, 2, "b", vec![2.0])]).unwrap();

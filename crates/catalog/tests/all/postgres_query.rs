@@ -4,6 +4,7 @@ use crate::common::agree::random_queries;
 use crate::common::empress;
 use crate::common::indexed::indexed;
 use crate::common::paper;
+use crate::common::postgres::shared;
 use crate::common::rng::Rng;
 use crate::common::world;
 use fieldstone_catalog::engine::{Database, Postgres};
@@ -12,7 +13,7 @@ use fieldstone_format::Id;
 
 #[test]
 fn random_queries_agree_on_postgresql() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let (mut queries, mut some) = (0, 0);
     for seed in 2_000..2_012u64 {
         let mut rng = Rng(seed);
@@ -30,7 +31,7 @@ fn random_queries_agree_on_postgresql() {
 
 #[test]
 fn the_82_queries_of_empress_on_postgresql() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let mut world = empress::world();
     let store = Id([251; 16]);
     let db = Postgres::open(&server.url(), store).unwrap();
@@ -40,7 +41,7 @@ fn the_82_queries_of_empress_on_postgresql() {
 
 #[test]
 fn queries_of_the_paper_on_postgresql() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let paper = paper::generate([10, 10, 10]);
     let store = Id([250; 16]);
     let db = Postgres::open(&server.url(), store).unwrap();
@@ -55,7 +56,7 @@ fn queries_of_the_paper_on_postgresql() {
 
 #[test]
 fn plans_of_all_probes_go_by_an_index() {
-    let Some(server) = postgres::shared() else { return };
+    let Some(server) = shared() else { return };
     let mut world = empress::world();
     let store = Id([252; 16]);
     indexed(Box::new(Postgres::open(&server.url(), store).unwrap()), store, &mut world);

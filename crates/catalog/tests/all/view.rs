@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use crate::common::history;
 use fieldstone_catalog::engine::{Database, Index, Sqlite};
 use fieldstone_catalog::view::IndexView;
 use fieldstone_core::Result;

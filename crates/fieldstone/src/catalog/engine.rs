@@ -17,10 +17,11 @@ use std::sync::Arc;
 use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
-use fieldstone_store::api::{Commit, Feed, SideRecord};
 
-use super::inner::Inner;
+use super::inner::{Inner, Keeps};
 use super::lend::{Engine, Patience};
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
@@ -193,30 +194,38 @@ impl Inner {
 
     /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
     pub fn moment(&self, view: View) -> Result<Moment> {
-        let View::All(session) = view else { return Ok(Moment::of(self.store.feed()?, Own::default())) };
+        let View::All(session) = view else {
+            return Ok(Moment::of(self.store.journal().feed()?, Own::default()));
+        };
         for _ in 0..ROUNDS {
             let own = self.own(session)?;
-            let feed = self.store.feed()?;
+            let feed = self.store.journal().feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
             if own.is_empty() || self.own(session)?.begins_with(&own) {
                 return Ok(Moment::of(feed, own));
             }
         }
-        Ok(Moment::of(self.store.feed()?, Own::default()))
+        Ok(Moment::of(self.store.journal().feed()?, Own::default()))
+    }
+
+    /// Side records that were given to a session and are not flushed, with those that are gathered.
+    fn pending_side(&self, session: Option<Id>) -> Result<Vec<SideRecord>> {
+        self.hand_over(session);
+        self.store.journal().pending_side(session)
     }
 
     /// What this handle has not flushed, outside of transactions and of one.
     fn own(&self, session: Option<Id>) -> Result<Own> {
         let transaction = match session {
-            Some(_) => self.store.pending_side(session)?,
+            Some(_) => self.pending_side(session)?,
             None => Vec::new(),
         };
-        Ok(Own { user: self.user(), all: self.store.pending_side(None)?, transaction })
+        Ok(Own { user: self.user(), all: self.pending_side(None)?, transaction })
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
     pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.store.feed()?, false);
+        let (mut feed, mut newest) = (self.store.journal().feed()?, false);
         for _ in 0..ROUNDS {
             let place = self.place_for(&feed.heads())?;
             let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, newest, Patience::None);

@@ -84,7 +84,7 @@ impl Inner {
     /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
     pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
         self.store.refresh()?;
-        let later = self.store.feed()?;
+        let later = self.store.journal().feed()?;
         let newest = later.heads() == feed.heads();
         Ok((later, newest))
     }

@@ -203,7 +203,7 @@ impl Inner {
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Engine> {
         let limit = patience.limit(&EnginePlace::File(path.to_owned()));
         let terms = self.terms(limit);
-        let store = self.store.home().id;
+        let store = self.store.journal().home().id;
         let inode;
         let outcome = {
             let _guard = guard::prepare(path, terms)?;
@@ -233,7 +233,7 @@ impl Inner {
         match &*known {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
-                let home = self.store.home();
+                let home = self.store.journal().home();
                 let place = place::choose(&home, self.settings.engine.as_deref())?;
                 // Beside a store that is not made yet nothing can stand: it is asked again once it is.
                 match &home.folder {
@@ -258,7 +258,7 @@ impl Inner {
 
     /// A new connection. A file that is damaged is set aside.
     fn connect(&self, place: &EnginePlace, patience: Patience) -> Result<Engine> {
-        let store = self.store.home().id;
+        let store = self.store.journal().home().id;
         match place {
             EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store, patience),
             EnginePlace::Postgres(url) => {

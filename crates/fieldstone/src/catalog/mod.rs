@@ -349,7 +349,7 @@ impl Catalog {
     pub fn explain(&self, query: &Query) -> Result<String> {
         let text =
             self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
-        let place = self.inner.place_now(&self.inner.store.feed()?.heads())?;
+        let place = self.inner.place_now(&self.inner.store.journal().feed()?.heads())?;
         Ok(format!("engine: {place}\n{text}"))
     }
 

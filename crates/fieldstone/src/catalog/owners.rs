@@ -27,7 +27,7 @@ impl Inner {
 
     /// The owner of a run; `first` is who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        let feed = self.store.feed()?;
+        let feed = self.store.journal().feed()?;
         if first.is_some() && first == feed.folder_owner() {
             return Ok(first);
         }

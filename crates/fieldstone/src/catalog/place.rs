@@ -17,7 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::{Error, Result};
-use fieldstone_store::api::Home;
+use fieldstone_journal::home::Home;
 use rustix::fs::Access;
 
 use super::folder;
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use fieldstone_core::env::{Env, Identity};
-    use fieldstone_store::api::Id;
+    use fieldstone_format::Id;
 
     /// This machine, as another user sees it.
     #[derive(Debug)]

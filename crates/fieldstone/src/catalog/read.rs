@@ -140,7 +140,7 @@ impl Inner {
 
     /// Makes the engine's tables anew.
     pub fn rebuild(&self) -> Result<RebuildReport> {
-        let feed = self.store.feed()?;
+        let feed = self.store.journal().feed()?;
         let place = self.place_for(&feed.heads())?;
         let mut work = |engine: &mut Engine| self.replay(engine.index()?, &feed);
         let outcome = self.with(&place, Patience::Full, &mut work);
@@ -151,8 +151,8 @@ impl Inner {
 
     /// Compares the engine with a replay, both as lines of text in memory.
     pub fn verify(&self) -> Result<CatalogCheck> {
-        let feed = self.store.feed()?;
-        let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.home().id)?;
+        let feed = self.store.journal().feed()?;
+        let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.journal().home().id)?;
         self.replay(&mut replayed, &feed)?;
         let mut check = CatalogCheck::default();
         check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));

@@ -31,12 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, Feed, FieldStore, Home, Joins, Stats, Status, Transactions,
-    VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, FieldStore, Stats, Status, Transactions, VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
@@ -194,24 +192,5 @@ impl Admin for Store {
         }
         self.catalogs().iter().for_each(|catalog| catalog.closed());
         closed
-    }
-}
-
-impl Joins for Store {
-    fn archive_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
-        self.fields.archive_side(records, transaction)
-    }
-
-    fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        self.gather(transaction);
-        self.fields.pending_side(transaction)
-    }
-
-    fn feed(&self) -> Result<Feed> {
-        self.fields.feed()
-    }
-
-    fn home(&self) -> Home {
-        self.fields.home()
     }
 }

@@ -1,13 +1,17 @@
 //! A run belongs to the user who made it; others annotate it under their own names, and that is all.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::shared::*;
 use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
-use fieldstone::{Error, ErrorKind, OpenOptions, Result, open_in};
+use fieldstone::{Error, ErrorKind, Result, Store};
+use fieldstone_journal::Journal;
+use fieldstone_store::LocalStore;
+use fieldstone_store::local::LocalOptions;
 
 const ALICE: u32 = 501;
 const BOB: u32 = 502;
@@ -23,10 +27,18 @@ fn world() -> SimWorld {
 }
 
 fn open(world: &SimWorld, host: &str) -> Both {
-    let store = open_in(world.process(host), "/s", Path::new("/s"), &OpenOptions::default()).unwrap();
+    with_journal(world, host).0
+}
+
+/// A handle, and its journal, which takes records past all checks.
+fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
+    let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
+    let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
+    let journal = local.journal().clone();
+    let store = Store::of(local);
     let settings = CatalogSettings { engine: Some("memory:".into()) };
     let catalog = Catalog::of(store.clone(), settings).unwrap();
-    Both { store, catalog }
+    (Both { store, catalog }, journal)
 }
 
 /// Alice's run with a variable, two attributes and bob's own at the spot of one of them.
@@ -209,6 +221,7 @@ fn what_others_write_past_the_calls_does_not_count() {
     let world = world();
     let (alice, bob) = both(&world);
     bob.flush();
+    let (bob, journal) = with_journal(&world, "bob");
     let closed = RunDecl { annotate: Annotate::Owner, ..RunDecl::named(run("closed")) };
     alice.catalog.create_run(closed, false, None).unwrap();
     alice.catalog.annotate(on_run("closed", "q", 1.0), None).unwrap();
@@ -234,7 +247,7 @@ fn what_others_write_past_the_calls_does_not_count() {
         ]),
     ];
     let side = forged.iter().map(Record::encode).collect();
-    bob.store.archive_side(side, None).unwrap();
+    journal.take_side(side, None).unwrap();
     assert_eq!((bob.answers(), said(&bob)), before, "before the flush");
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -244,7 +257,7 @@ fn what_others_write_past_the_calls_does_not_count() {
     assert_eq!(conflicts.len(), 3, "{conflicts:#?}");
     assert!(conflicts.iter().all(|text| text.contains("user 502, who does not own")), "{conflicts:#?}");
     // The run's deletion takes bob's attribute of it, which he may delete.
-    bob.store.archive_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], None).unwrap();
+    journal.take_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], None).unwrap();
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
         assert_eq!(said(both), [pair(ALICE, "1.0"), pair(ALICE, "1.5"), pair(ALICE, "2.0")]);
@@ -317,11 +330,11 @@ fn no_date_makes_an_owner_where_others_may_write() {
     alice.prepare("a");
     alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
     // Bob declares the same run, forty years before, and says so past the calls, too.
-    let bob = open(&world, "bob");
+    let (bob, journal) = with_journal(&world, "bob");
     let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
-    bob.store.archive_side(vec![Record::Runs(vec![older]).encode()], None).unwrap();
+    journal.take_side(vec![Record::Runs(vec![older]).encode()], None).unwrap();
     let steps = Record::Steps(run("a"), vec![StepDecl { number: 40, time: Some(1.0) }]);
-    bob.store.archive_side(vec![steps.encode()], None).unwrap();
+    journal.take_side(vec![steps.encode()], None).unwrap();
     bob.flush();
     alice.flush();
     denied(

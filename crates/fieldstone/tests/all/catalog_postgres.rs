@@ -76,7 +76,7 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     // Somebody drops all schemas.
     let url = server.url();
     let mut other = fieldstone_catalog::engine::Postgres::open(&url, fieldstone::Id([9; 16])).unwrap();
-    let drop = format!("DROP SCHEMA fieldstone_{} CASCADE", both.store.home().id);
+    let drop = format!("DROP SCHEMA fieldstone_{} CASCADE", both.store.status().unwrap().id.unwrap());
     fieldstone_catalog::engine::Database::batch(&mut other, &drop).unwrap();
     assert_eq!(both.answers(), later, "made again");
 }

@@ -5,7 +5,6 @@
 //! | [`FieldAccess`] | fields in by key, out by request |
 //! | [`Transactions`] | what becomes visible, when, together |
 //! | [`Admin`] | what a store says of itself, its checkpoint and its end |
-//! | [`Joins`] | what a catalog beside the fields uses, until it is given a journal |
 //! | [`FieldStore`] | all of them: what everybody holds, as `Arc<dyn FieldStore>` |
 //!
 //! (The first is not called `Fields`: these are what a [retrieve](FieldAccess::retrieve) gives.)
@@ -42,7 +41,6 @@
 
 mod admin;
 mod fields;
-mod joins;
 mod listing;
 mod options;
 mod reports;
@@ -56,15 +54,10 @@ use fieldstone_core::{Error, Result};
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
 pub use fieldstone_format::entry::EntryId;
-pub use fieldstone_format::log::SideRecord;
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
-pub use crate::feed::{Commit, EntryChange, Feed, TransactionState};
-pub use crate::home::Home;
-pub use crate::snapshot::Problem;
 pub use admin::Admin;
 pub use fields::FieldAccess;
-pub use joins::Joins;
 pub use listing::{ListEntry, Listing, Place, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
@@ -74,9 +67,9 @@ pub use values::{ExternalContent, ExternalSpec, FieldSpec, Pairs, Seen, Value};
 use crate::field::Field;
 
 /// A store of fields: all calls together. Whatever has them is one.
-pub trait FieldStore: FieldAccess + Transactions + Admin + Joins {}
+pub trait FieldStore: FieldAccess + Transactions + Admin {}
 
-impl<S: FieldAccess + Transactions + Admin + Joins + ?Sized> FieldStore for S {}
+impl<S: FieldAccess + Transactions + Admin + ?Sized> FieldStore for S {}
 
 /// What callers do most, in terms of [`FieldAccess`].
 pub trait FieldStoreExt: FieldAccess {

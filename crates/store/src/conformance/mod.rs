@@ -15,21 +15,21 @@
 //! | `arrays` | element types, ranks, blocks, compression, sizes |
 //! | `generations` | pieces, what hides what, what is incomplete, what disagrees |
 //! | `transactions` | prepared, decided, aborted, late |
-//! | `activation` | kinds of content one by one; feeds, where [`Harness::joins`] gives them |
+//! | `activation` | kinds of content one by one |
 //! | `versions` | older versions, read as they were |
 //! | `removals` | removals by request and by version |
 //! | `external` | bytes in files outside |
-//! | `refusals` | what is refused, and how; side records, where [`Harness::joins`] gives them |
+//! | `refusals` | what is refused, and how |
 //!
-//! Every implementation shows all of them, also one that wraps another. What a store may do without is
-//! asked of the harness and nowhere else: what a catalog joins to ([`Harness::joins`]), and how texts of
-//! versions look ([`Harness::foreign_version`], [`Harness::later_version`]).
+//! Every implementation shows all of them, also one that wraps another or stands at the far end of a
+//! connection: no behaviour asks for a journal. How texts of versions look is the harness's to say
+//! ([`Harness::foreign_version`], [`Harness::later_version`]).
 //!
 //! ```
 //! use std::sync::Arc;
 //! use fieldstone_core::Result;
 //! use fieldstone_core::env::{Env, sim::SimWorld};
-//! use fieldstone_store::api::{FieldStore, Joins};
+//! use fieldstone_store::api::FieldStore;
 //! use fieldstone_store::conformance::{Harness, Opening, put_file, run};
 //! use fieldstone_store::local::LocalStore;
 //!
@@ -41,10 +41,6 @@
 //!         Ok(Arc::new(LocalStore::open(self.0.clone(), "/store".as_ref(), options)?))
 //!     }
 //!     fn settle(&self) {}
-//!
-//!     fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
-//!         Some(store)
-//!     }
 //!
 //!     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<std::path::PathBuf> {
 //!         put_file(&self.0, std::path::Path::new("/").join(name), content)
@@ -132,10 +128,6 @@ pub trait Harness: Sync {
     /// takes it away. Returns its path.
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf>;
 
-    /// What a catalog uses of a handle that [`open`](Self::open) gave; `None` where the store has none of it
-    /// to give.
-    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins>;
-
     /// Lets a moment pass, in which a weak system shows others some of what was flushed.
     fn pass(&self) {}
 
@@ -209,7 +201,7 @@ macro_rules! behaviours {
                 transactions_do_not_mix, own_transaction_sees_the_newest, empty_commit_is_final;
             activation:
                 kinds_become_visible_one_by_one, kinds_are_switched_off_and_on_again, what_is_covered_later_is_newer,
-                an_abort_after_activation_is_final, a_feed_gives_commits_in_their_order, a_feed_gives_entries;
+                an_abort_after_activation_is_final;
             versions:
                 version_reads_as_it_was, version_survives_merges, version_of_another_store,
                 version_holds_decisions;
@@ -222,7 +214,7 @@ macro_rules! behaviours {
                 a_changed_source_is_corrupt, external_fields_in_transactions, wrong_external_places;
             refusals:
                 b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
-                another_schema_conflicts, wrong_values, wrong_boxes, side_records_need_no_field;
+                another_schema_conflicts, wrong_values, wrong_boxes;
         }
     };
 }

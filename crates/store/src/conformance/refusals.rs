@@ -52,7 +52,7 @@ pub fn b32_reading_only(harness: &dyn Harness) -> Result<()> {
     flush(harness, &writer)?;
     let reader = harness.open(1, &Opening { access: Access::Read, ..Opening::default() })?;
     assert_eq!(get(&reader, "run=a,variable=t")?, b"x");
-    let mut refused: Vec<(&str, Result<()>)> = vec![
+    let refused: [(&str, Result<()>); 5] = [
         ("archive", put(&reader, "run=a,variable=t", b"y")),
         ("flush", reader.flush(None)),
         ("begin", reader.begin().map(drop)),
@@ -65,10 +65,6 @@ pub fn b32_reading_only(harness: &dyn Harness) -> Result<()> {
             }),
         ),
     ];
-    if let Some(joins) = harness.joins(&*reader) {
-        let record = SideRecord { kind: 1, bytes: vec![1].into() };
-        refused.push(("archive_side", joins.archive_side(vec![record], None)));
-    }
     for (call, outcome) in refused {
         let error = fails(call, ErrorKind::Denied, outcome);
         assert!(error.hint().is_some());
@@ -193,23 +189,5 @@ pub fn wrong_boxes(harness: &dyn Harness) -> Result<()> {
     let region = IndexBox::unbounded(vec![1, 1], vec![2, 2])?;
     assert_eq!(field.read_box(Some(&region))?, doubles([5.0, 6.0, 9.0, 10.0]));
     fails("a range of an array", ErrorKind::Invalid, field.read_range(0, &mut [0]));
-    Ok(())
-}
-
-/// Catalog and graph records are flushed with fields or alone, and take nothing from the fields.
-pub fn side_records_need_no_field(harness: &dyn Harness) -> Result<()> {
-    let store = open(harness, 0)?;
-    let Some(joins) = harness.joins(&*store) else { return Ok(()) };
-    joins.archive_side(vec![SideRecord { kind: 7, bytes: b"alone".to_vec().into() }], None)?;
-    flush(harness, &store)?;
-    let reader = open(harness, 1)?;
-    assert_eq!(count_all(&reader)?, 0);
-    put(&store, "run=a,variable=t", b"x")?;
-    joins.archive_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], None)?;
-    flush(harness, &store)?;
-    joins.archive_side(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], None)?;
-    flush(harness, &store)?;
-    assert_eq!(get(&reader, "run=a,variable=t")?, b"x");
-    assert!(reader.verify(&Request::new())?.ok());
     Ok(())
 }

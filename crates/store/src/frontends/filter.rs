@@ -48,7 +48,6 @@ use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{encode_key, key_text};
-use fieldstone_format::log::SideRecord;
 
 use crate::api::*;
 use crate::field::{Field, Fields};
@@ -297,24 +296,5 @@ impl Admin for FilterStore {
 
     fn close(&self) -> Result<()> {
         self.beneath.close()
-    }
-}
-
-/// A catalog describes the whole store: none is joined to a part.
-impl Joins for FilterStore {
-    fn archive_side(&self, _records: Vec<SideRecord>, _transaction: Option<Id>) -> Result<()> {
-        Err(self.refused("a catalog"))
-    }
-
-    fn pending_side(&self, _transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        Ok(Vec::new())
-    }
-
-    fn feed(&self) -> Result<Feed> {
-        Err(self.refused("a catalog"))
-    }
-
-    fn home(&self) -> Home {
-        self.beneath.home()
     }
 }

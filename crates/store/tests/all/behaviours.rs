@@ -8,7 +8,7 @@ use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, decode_side};
+use fieldstone_format::log::{CommitRecord, Ends, FOOT, SideRecord, decode_side};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
@@ -248,7 +248,7 @@ fn a_small_flush_is_one_write_and_one_sync() {
         for i in 0..10 {
             put(&writer, &format!("run=a,variable=t,step={}", 10 * round + i), &pattern(1000, i)).unwrap();
         }
-        writer.archive_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], None).unwrap();
+        writer.journal().take_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], None).unwrap();
         world.clear_trace();
         writer.flush(None).unwrap();
         let counters = world.counters();
@@ -408,19 +408,19 @@ fn side_records_stand_in_the_log() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
     let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1).into() }];
-    writer.archive_side(records(1), None).unwrap();
+    writer.journal().take_side(records(1), None).unwrap();
     put(&writer, "run=a,variable=t", b"x").unwrap();
-    writer.archive_side(records(2), None).unwrap();
+    writer.journal().take_side(records(2), None).unwrap();
     writer.flush(None).unwrap();
     let log = files(&world, "logs").remove(0);
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.sequence, record.fields, side), (1, 1, [records(1), records(2)].concat()));
     let id = writer.begin().unwrap();
-    writer.archive_side(records(3), Some(id)).unwrap();
+    writer.journal().take_side(records(3), Some(id)).unwrap();
     writer.flush(Some(id)).unwrap();
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.transaction, record.fields, side), (Some(id), 0, records(3)));
-    writer.archive_side(records(4), None).unwrap();
+    writer.journal().take_side(records(4), None).unwrap();
     writer.discard(None).unwrap();
     flush_one(&writer, "run=a,variable=t", b"y");
     assert_eq!(last_commit(&commits(&world, &log)).1, []);

@@ -21,29 +21,37 @@ const HOUR: i64 = 3_600 * SECOND as i64;
 /// From 2024, where simulated worlds begin, to 2099.
 const TO_2099: i64 = 75 * 365 * 24 * HOUR;
 
-fn open(env: Env, folder: &Path, how: &Opening) -> Result<Arc<dyn FieldStore>> {
-    Ok(Arc::new(LocalStore::open(env, folder, how.local("tested"))?))
+/// A system of which a store in a folder stands, for what only such a store has: a journal.
+pub trait Folder: Harness {
+    /// As [`Harness::open`].
+    fn local(&self, process: usize, how: &Opening) -> Result<LocalStore>;
+}
+
+fn open(env: Env, folder: &Path, how: &Opening) -> Result<LocalStore> {
+    LocalStore::open(env, folder, how.local("tested"))
 }
 
 /// A folder of this machine's file system.
-struct Posix(tempfile::TempDir);
+pub struct Posix(tempfile::TempDir);
 
 impl Posix {
-    fn fresh() -> Posix {
+    pub fn fresh() -> Posix {
         Posix(tempfile::tempdir().unwrap())
     }
 }
 
-impl Harness for Posix {
-    fn open(&self, _process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+impl Folder for Posix {
+    fn local(&self, _process: usize, how: &Opening) -> Result<LocalStore> {
         open(Env::real(), &self.0.path().join("store"), how)
+    }
+}
+
+impl Harness for Posix {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        Ok(Arc::new(self.local(process, how)?))
     }
 
     fn settle(&self) {}
-
-    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
-        Some(store)
-    }
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&Env::real(), self.0.path().join(name), content)
@@ -51,24 +59,26 @@ impl Harness for Posix {
 }
 
 /// The store behind `memory:`.
-struct Memory(Env);
+pub struct Memory(Env);
 
 impl Memory {
-    fn fresh() -> Memory {
+    pub fn fresh() -> Memory {
         Memory(SimWorld::memory())
     }
 }
 
-impl Harness for Memory {
-    fn open(&self, _process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+impl Folder for Memory {
+    fn local(&self, _process: usize, how: &Opening) -> Result<LocalStore> {
         open(self.0.clone(), Path::new("/store"), how)
+    }
+}
+
+impl Harness for Memory {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        Ok(Arc::new(self.local(process, how)?))
     }
 
     fn settle(&self) {}
-
-    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
-        Some(store)
-    }
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&self.0, Path::new("/").join(name), content)
@@ -76,7 +86,7 @@ impl Harness for Memory {
 }
 
 /// A simulated disk that several hosts share.
-struct Shared {
+pub struct Shared {
     world: SimWorld,
     hosts: &'static [&'static str],
     /// How long hosts may see what was.
@@ -84,28 +94,28 @@ struct Shared {
 }
 
 impl Shared {
-    fn new() -> Shared {
+    pub fn new() -> Shared {
         let world = SimWorld::new(1);
         world.set_tracing(false);
         Shared { world, hosts: &["a", "b"], staleness: 0 }
     }
 
     /// The weak profile of a network file system.
-    fn weak(seconds: u64) -> Shared {
+    pub fn weak(seconds: u64) -> Shared {
         let shared = Shared { staleness: seconds * SECOND, ..Shared::new() };
         shared.world.weak(shared.staleness);
         shared
     }
 
     /// A file system without hard links.
-    fn without_links() -> Shared {
+    pub fn without_links() -> Shared {
         let shared = Shared::new();
         shared.world.set_links(false);
         shared
     }
 
     /// Hosts whose clocks are wrong; the world's time is right on the last.
-    fn wrong_clocks(staleness: u64) -> Shared {
+    pub fn wrong_clocks(staleness: u64) -> Shared {
         let mut shared = if staleness == 0 { Shared::new() } else { Shared::weak(staleness) };
         shared.hosts = &["behind", "ahead", "far-ahead", "right"];
         shared.world.set_clock_offset("behind", -HOUR);
@@ -115,18 +125,20 @@ impl Shared {
     }
 }
 
-impl Harness for Shared {
-    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+impl Folder for Shared {
+    fn local(&self, process: usize, how: &Opening) -> Result<LocalStore> {
         let host = self.hosts[process % self.hosts.len()];
         open(self.world.process(host), Path::new("/shared/store"), how)
+    }
+}
+
+impl Harness for Shared {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        Ok(Arc::new(self.local(process, how)?))
     }
 
     fn settle(&self) {
         self.world.advance(self.staleness);
-    }
-
-    fn joins<'a>(&self, store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
-        Some(store)
     }
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
@@ -233,11 +245,6 @@ impl Harness for Filtered {
     fn settle(&self) {
         self.hide().unwrap();
         self.beneath.settle();
-    }
-
-    /// A catalog is of the whole store.
-    fn joins<'a>(&self, _store: &'a dyn FieldStore) -> Option<&'a dyn Joins> {
-        None
     }
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {

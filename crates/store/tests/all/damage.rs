@@ -15,7 +15,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_format::log::{Ends, LogHeader};
+use fieldstone_format::log::{Ends, LogHeader, SideRecord};
 use fieldstone_format::run::RunMeta;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -125,7 +125,7 @@ fn small_store() -> (SimWorld, Fields) {
         make.put(&a, "a", "t", step, 15);
         a.flush(None).unwrap();
     }
-    a.archive_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], None).unwrap();
+    a.journal().take_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], None).unwrap();
     make.put(&a, "z", "t", 1, 12);
     a.flush(None).unwrap();
     (world, make.fields)

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use crate::common::*;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
-use fieldstone_format::log::Ends;
-use fieldstone_store::api::*;
+use fieldstone_format::log::{Ends, SideRecord};
+use fieldstone_journal::snapshot::Problem;
 
 /// Flushes a field with a side record that holds `n`.
 fn flush_with_side(store: &Store, n: u8) {
     put(store, &format!("run=a,variable=t,step={n}"), &[n; 20]).unwrap();
-    store.archive_side(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], None).unwrap();
+    store.journal().take_side(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], None).unwrap();
     store.flush(None).unwrap();
 }
 
@@ -34,7 +34,7 @@ fn world() -> (SimWorld, PathBuf, Vec<Ends>) {
 
 /// Sequences of the commits with side records, and what the feed says is wrong.
 fn read(world: &SimWorld, after: u64) -> (Vec<u64>, Vec<Problem>) {
-    let feed = open(world, "b").feed().unwrap();
+    let feed = open(world, "b").journal().feed().unwrap();
     let (writer, _) = feed.heads()[0];
     let found = feed.commits(writer, after).unwrap().map(|commit| commit.unwrap().sequence).collect();
     (found, feed.problems())
@@ -48,7 +48,7 @@ fn commits_of_fields_alone_cost_nothing() {
     for fields in [1, 300] {
         flush_with_side(&store, 1);
         (0..fields).for_each(|step| flush_one(&store, &format!("run=b,variable=t,step={step}"), b"x"));
-        let feed = store.feed().unwrap();
+        let feed = store.journal().feed().unwrap();
         let (writer, head) = feed.heads()[0];
         let before = world.counters().count(OpKind::Read);
         assert_eq!(feed.commits(writer, head - fields - 1).unwrap().count(), 1);
@@ -57,7 +57,7 @@ fn commits_of_fields_alone_cost_nothing() {
     // One frame more: the one before tells that it is known.
     assert!(reads[1] <= reads[0] + 2, "reads with 1 and with 300 commits in between: {reads:?}");
     // What was followed before costs nothing at all, and a feed of an older commit the way back.
-    let feed = store.feed().unwrap();
+    let feed = store.journal().feed().unwrap();
     let (writer, head) = feed.heads()[0];
     let before = world.counters().count(OpKind::Read);
     assert_eq!((feed.commits(writer, head).unwrap().count(), feed.entries(writer, head).count()), (0, 0));
@@ -113,7 +113,7 @@ fn a_broken_way_back_costs_what_is_damaged_alone() {
 fn a_damaged_index_is_named_and_what_is_readable_comes() {
     let (world, log, ends) = world();
     let store = open(&world, "b");
-    let feed = store.feed().unwrap();
+    let feed = store.journal().feed().unwrap();
     let (writer, _) = feed.heads()[0];
     assert_eq!(feed.entries(writer, 0).count(), 6);
     drop((feed, store));
@@ -123,7 +123,7 @@ fn a_damaged_index_is_named_and_what_is_readable_comes() {
     for at in run..ends[5].body().0 + ends[5].body().1 {
         let world = world.fork_image();
         world.flip(&log, at, 1).unwrap();
-        let feed = open(&world, "b").feed().unwrap();
+        let feed = open(&world, "b").journal().feed().unwrap();
         let found: Vec<u64> = feed.entries(writer, 0).map(|entry| entry.unwrap().sequence).collect();
         let complete = found.len() == 6;
         assert!(complete || feed.problems().iter().any(|p| p.damage), "byte {at}: {found:?}");

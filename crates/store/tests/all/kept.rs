@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
-use fieldstone_format::log::{Ends, FOOT, decode_side};
-use fieldstone_store::api::*;
+use fieldstone_format::log::{Ends, FOOT, SideRecord, decode_side};
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
 
@@ -31,13 +30,13 @@ fn what_was_kept_goes_with_the_next_commit_of_its_session() {
         LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
     let journal = store.journal();
     let transaction = store.begin().unwrap();
-    store.archive_side(vec![record(0)], None).unwrap();
+    store.journal().take_side(vec![record(0)], None).unwrap();
     let losses = [journal.keep(2, None), journal.keep(1, Some(transaction))];
     assert_eq!(losses, [0, 0], "nothing was lost");
-    assert_eq!(store.pending_side(None).unwrap(), [record(0)], "the journal has a number alone");
+    assert_eq!(store.journal().pending_side(None).unwrap(), [record(0)], "the journal has a number alone");
     assert!(journal.take_kept(vec![record(1), record(3)], 2, 0, None));
     assert!(journal.take_kept(vec![record(2)], 1, 0, Some(transaction)));
-    assert_eq!(store.pending_side(None).unwrap(), [record(0), record(1), record(3)]);
+    assert_eq!(store.journal().pending_side(None).unwrap(), [record(0), record(1), record(3)]);
     store.flush(None).unwrap();
     assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
     store.decide(transaction, true).unwrap();
@@ -53,9 +52,9 @@ fn what_was_kept_goes_with_the_next_commit_of_its_session() {
 fn a_home_is_named_by_the_store_that_was_made() {
     let world = SimWorld::new(1);
     let (early, other) = (open(&world, "a"), open(&world, "b"));
-    assert_ne!(early.home().id, other.home().id);
+    assert_ne!(early.journal().home().id, other.journal().home().id);
     flush_one(&other, "run=a,variable=t,step=0", b"x");
-    assert_eq!(early.home().id, other.home().id);
-    assert_eq!(early.home().folder, None, "a simulated disk is none of this machine's");
-    assert!(early.home().writable && !early.home().pinned);
+    assert_eq!(early.journal().home().id, other.journal().home().id);
+    assert_eq!(early.journal().home().folder, None, "a simulated disk is none of this machine's");
+    assert!(early.journal().home().writable && !early.journal().home().pinned);
 }

@@ -27,6 +27,7 @@ mod pieces;
 mod power_cut;
 mod settings;
 mod shared;
+mod side;
 mod syncs;
 mod told;
 mod transactions;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::log::SideRecord;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
@@ -200,12 +201,12 @@ fn what_is_in_memory_goes_into_the_next_log() {
     let store = open(&world, "a");
     let id = store.begin().unwrap();
     put_into(&store, "run=a,variable=kept", 100, Some(id)).unwrap();
-    store.archive_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], Some(id)).unwrap();
+    store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], Some(id)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let told = failed(&world, &store, None);
     assert!(names(&told, &["mine"]), "{told}");
     assert_eq!(store.unflushed(), 1);
-    assert_eq!(store.pending_side(Some(id)).unwrap().len(), 1);
+    assert_eq!(store.journal().pending_side(Some(id)).unwrap().len(), 1);
     store.decide(id, true).unwrap();
     for world in [&world, &world.power_cut(1)] {
         let reader = open(world, "b");
@@ -279,7 +280,7 @@ fn what_was_kept_is_lost_with_the_fields() {
     put_into(&store, "run=a,variable=yours", LARGE, Some(robbed)).unwrap();
     put_into(&store, "run=a,variable=kept", 100, Some(spared)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    store.archive_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
+    store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
     let sessions = [None, Some(robbed), Some(spared)];
     assert_eq!(sessions.map(|session| journal.keep(2, session)), [0, 0, 0]);
     let told = failed(&world, &store, None);
@@ -289,7 +290,7 @@ fn what_was_kept_is_lost_with_the_fields() {
     assert_eq!(journal.all_losses().len(), 2);
     let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, session));
     assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
-    assert_eq!(store.pending_side(None).unwrap().len(), 0);
+    assert_eq!(store.journal().pending_side(None).unwrap().len(), 0);
     let told = error(store.decide(robbed, true), ErrorKind::Unavailable);
     assert!(told.message().contains("variable=yours}{}, and 2 attributes"), "{told}");
     // Who had nothing but these is told of them.

@@ -8,7 +8,7 @@ use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
-use fieldstone_format::log::LogHeader;
+use fieldstone_format::log::{LogHeader, SideRecord};
 use fieldstone_format::{crc, marker};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
@@ -65,8 +65,8 @@ fn reads_and_does_not_write(world: &SimWorld, store: &Store, named: &[&str]) {
     let side = || vec![SideRecord { kind: 1, bytes: vec![1].into() }];
     let fresh = open(world, "b");
     for store in [store, &fresh] {
-        store.archive_side(side(), None).unwrap();
-        store.archive_side(side(), Some(id)).unwrap();
+        store.journal().take_side(side(), None).unwrap();
+        store.journal().take_side(side(), Some(id)).unwrap();
         let outcomes = [
             put(store, "run=new,variable=t", b"x"),
             store.flush(None),
@@ -94,7 +94,7 @@ fn a_log_of_a_later_version_is_named_and_nothing_is_written_beside_it() {
     assert!(found.why.contains("format version 2"), "{}", found.why);
     let problems = store.status().unwrap().problems;
     assert!(problems.iter().any(|p| p.contains(&name) && p.contains("version 2")), "{problems:?}");
-    assert!(store.feed().unwrap().problems().iter().any(|problem| problem.file == name));
+    assert!(store.journal().feed().unwrap().problems().iter().any(|problem| problem.file == name));
     reads_and_does_not_write(&world, &store, &[&name, "version 2", "version 1"]);
     // Once it is gone, writing goes on.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();

@@ -1,6 +1,9 @@
 //! Random histories of several writers, and what must hold after them, said in the plainest way.
 #![allow(dead_code)]
 
+#[path = "fields.rs"]
+mod fields;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -5,7 +5,6 @@
 pub mod agree;
 pub mod brute;
 pub mod empress;
-pub mod fields;
 pub mod history;
 pub mod indexed;
 pub mod memory;

@@ -11,6 +11,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::log::{Ends, FOOT};
 use fieldstone_store::api::*;
+pub use fieldstone_store::api::{Admin as _, FieldAccess as _, Transactions as _};
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
 
@@ -20,7 +21,7 @@ pub const HOUR: i64 = 3_600 * SECOND as i64;
 pub const TO_2099: i64 = 75 * 365 * 24 * HOUR;
 pub const ROOT: &str = "/shared/store";
 
-pub type Store = Arc<dyn FieldStore>;
+pub type Store = Arc<LocalStore>;
 
 /// A handle in an environment.
 pub fn open_in(env: &Env, how: &Opening) -> Result<Store> {
@@ -47,43 +48,57 @@ pub fn pairs(key: &str) -> Vec<(String, String)> {
     Request::parse(key).unwrap().single_pairs().unwrap()
 }
 
-pub fn archive(store: &Store, key: &str, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+pub fn archive<S: FieldStore + ?Sized>(
+    store: &Arc<S>,
+    key: &str,
+    value: Value<'_>,
+    options: &ArchiveOptions,
+) -> Result<()> {
     let pairs = pairs(key);
     let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     store.archive(&pairs, value, options)
 }
 
-pub fn put(store: &Store, key: &str, value: &[u8]) -> Result<()> {
+pub fn put<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]) -> Result<()> {
     archive(store, key, Value::Bytes(value), &ArchiveOptions::default())
 }
 
-pub fn put_in(store: &Store, key: &str, value: &[u8], transaction: Id) -> Result<()> {
+pub fn put_in<S: FieldStore + ?Sized>(
+    store: &Arc<S>,
+    key: &str,
+    value: &[u8],
+    transaction: Id,
+) -> Result<()> {
     let options = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
     archive(store, key, Value::Bytes(value), &options)
 }
 
 /// Archives and flushes one field.
-pub fn flush_one(store: &Store, key: &str, value: &[u8]) {
+pub fn flush_one<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]) {
     put(store, key, value).unwrap();
     store.flush(None).unwrap();
 }
 
-pub fn field(store: &Store, key: &str, transaction: Option<Id>) -> Result<fieldstone_store::Field> {
+pub fn field<S: FieldStore + ?Sized>(
+    store: &Arc<S>,
+    key: &str,
+    transaction: Option<Id>,
+) -> Result<fieldstone_store::Field> {
     let pairs = pairs(key);
     let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     store.get(&pairs, &ReadOptions { transaction })
 }
 
-pub fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
+pub fn get<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str) -> Result<Vec<u8>> {
     field(store, key, None)?.read()
 }
 
-pub fn listed(store: &Store) -> Vec<String> {
+pub fn listed<S: FieldStore + ?Sized>(store: &Arc<S>) -> Vec<String> {
     let list = store.list(&Request::new(), &ListOptions::default()).unwrap();
     list.map(|entry| entry.unwrap().key.to_string()).collect()
 }
 
-pub fn count_all(store: &Store) -> usize {
+pub fn count_all<S: FieldStore + ?Sized>(store: &Arc<S>) -> usize {
     let options = ListOptions { masked: true, ..ListOptions::default() };
     store.list(&Request::new(), &options).unwrap().map(Result::unwrap).count()
 }

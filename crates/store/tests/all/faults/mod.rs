@@ -11,6 +11,8 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::TransactionState;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
@@ -75,7 +77,7 @@ pub fn visible(store: &LocalStore) -> Result<State> {
 
 /// The side records that everybody sees, as texts.
 fn side_records(store: &LocalStore) -> Result<Vec<String>> {
-    let feed = store.feed()?;
+    let feed = store.journal().feed()?;
     let decisions: BTreeMap<Id, TransactionState> =
         feed.decisions().into_iter().map(|decision| (decision.transaction, decision)).collect();
     let mut records = Vec::new();
@@ -202,7 +204,7 @@ impl<'a> Work<'a> {
         let text = format!("{{run={}}} says {:x}", self.run, self.random.next());
         let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
         self.model.after.insert(text.clone(), vec![1]);
-        self.store.archive_side(vec![record], transaction)?;
+        self.store.journal().take_side(vec![record], transaction)?;
         Ok(text)
     }
 
