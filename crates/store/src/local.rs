@@ -1,4 +1,5 @@
-//! The store in a folder of a file system; on a simulated disk also the store in memory.
+//! The store over one journal: in a folder of a file system, in memory (on a simulated disk), or in any other
+//! medium.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,6 +16,7 @@ use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::journal::JournalOptions;
+use fieldstone_journal::medium::Medium;
 use fieldstone_journal::snapshot::Snapshot;
 
 use crate::api::*;
@@ -46,7 +48,22 @@ pub struct LocalOptions {
     pub native: bool,
 }
 
-/// A store in a folder.
+impl LocalOptions {
+    fn journal(self) -> JournalOptions {
+        JournalOptions {
+            url: self.url,
+            writable: self.writable,
+            must_exist: self.must_exist,
+            must_be_new: self.must_be_new,
+            schema: self.schema,
+            at: self.at,
+            outside: self.outside,
+            native: self.native,
+        }
+    }
+}
+
+/// A store over one journal.
 #[derive(Debug)]
 pub struct LocalStore {
     journal: Arc<Journal>,
@@ -74,17 +91,14 @@ impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
         let (url, compression) = (options.url.clone(), options.compression);
-        let journal = JournalOptions {
-            url: options.url.clone(),
-            writable: options.writable,
-            must_exist: options.must_exist,
-            must_be_new: options.must_be_new,
-            schema: options.schema,
-            at: options.at,
-            outside: options.outside,
-            native: options.native,
-        };
-        let journal = Arc::new(Journal::open(env, folder, journal)?);
+        let journal = Arc::new(Journal::open(env, folder, options.journal())?);
+        Ok(LocalStore::over(journal, url, compression))
+    }
+
+    /// Opens the store in a medium. Nothing is created before the first commit.
+    pub fn open_in(env: Env, medium: Arc<dyn Medium>, options: LocalOptions) -> Result<LocalStore> {
+        let (url, compression) = (options.url.clone(), options.compression);
+        let journal = Arc::new(Journal::over(env, medium, options.journal())?);
         Ok(LocalStore::over(journal, url, compression))
     }
 

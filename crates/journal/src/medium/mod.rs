@@ -39,9 +39,10 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::sync::Arc;
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_format::marker::Marker;
 
 use crate::identity::StoreIdentity;
 pub use tip::{Findings, Look, Loss, Problem, Tip, is_believed};
@@ -221,6 +222,15 @@ impl fmt::Debug for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Unsynced({})", self.upto)
     }
+}
+
+/// What a store is whose marker is there: Conflict where it was made with another schema than was asked for.
+fn agree(marker: Marker, asked: &StoreIdentity, store: &dyn fmt::Display) -> Result<StoreIdentity> {
+    if marker.schema != asked.schema {
+        let made = format!("{store} has meanwhile been made a store with another schema");
+        return Err(Error::conflict(made).with_hint("open it again"));
+    }
+    Ok(StoreIdentity { id: marker.id, schema: marker.schema })
 }
 
 /// Looking after what is stored.

@@ -9,6 +9,7 @@ use fieldstone_format::marker::{self, Marker};
 use super::layout::Layout;
 use super::linked::Existence;
 use crate::identity::{StoreIdentity, random_id};
+use crate::medium::agree;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
 /// another process has meanwhile made it a store with another schema.
@@ -139,14 +140,10 @@ fn check(
         waited += POLL;
     };
     match marker {
-        Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
-            "{} has meanwhile been made a store with another schema",
-            layout.root().display()
-        ))
-        .with_hint("open it again")),
         Some(Ok(marker)) => {
-            existence.check_id(marker.id, layout)?;
-            Ok(StoreIdentity { id: marker.id, schema: marker.schema })
+            let agreed = agree(marker, &identity, &layout.root().display())?;
+            existence.check_id(agreed.id, layout)?;
+            Ok(agreed)
         }
         _ => Ok(identity),
     }
