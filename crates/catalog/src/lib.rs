@@ -5,7 +5,9 @@
 //!
 //! * [`engine`]: the tables, and the databases that keep them;
 //! * [`view`]: the tables as a view of the logs;
-//! * [`query`]: the query model, its text form, and the executor.
+//! * [`query`]: the query model, its text form, and the executor;
+//! * [`live`]: the catalog of an open store: an engine that follows the logs, read and waited for;
+//! * `write`: declarations, attributes and deletions, checked before they become records.
 //!
 //! Invariants:
 //! * applying a commit twice, or commits in another order, gives the same tables;
@@ -14,5 +16,7 @@
 //! * SQL narrows by keys alone; whether a row is a hit is decided in one place, in Rust.
 
 pub mod engine;
+pub mod live;
 pub mod query;
 pub mod view;
+mod write;

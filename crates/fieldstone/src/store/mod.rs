@@ -6,7 +6,8 @@
 //! records and counts what a session has lost, and the catalogs compare that number when they are used next.
 //!
 //! * here: opening, the catalogs, what becomes visible and how it ends;
-//! * `fields`: fields in and out, as the field store has them.
+//! * `fields`: fields in and out, as the field store has them;
+//! * `port`: what its catalogs ask of it.
 //!
 //! Invariants:
 //! * what a catalog took for a session before a flush of it was called is in the commit of that flush;
@@ -23,6 +24,7 @@
 //! ```
 
 mod fields;
+mod port;
 
 use std::ops::Deref;
 use std::path::Path;
@@ -38,7 +40,10 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::local::LocalStore;
 
-use crate::catalog::Keeps;
+use fieldstone_catalog::live::FlushParticipant;
+
+/// Those who take part in flushes of one process.
+type Catalogs = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
 
 /// A store of fields, with whatever is joined to it. See the module.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ pub struct Store {
     fields: LocalStore,
     journal: Arc<Journal>,
     /// Who keeps records for flushes of this process.
-    catalogs: PerProcess<Mutex<Vec<Weak<dyn Keeps>>>>,
+    catalogs: Catalogs,
 }
 
 /// All calls of a store are also those of a field store, whatever it is composed of.
@@ -72,18 +77,12 @@ impl Store {
     }
 
     /// The journal.
-    pub(crate) fn journal(&self) -> &Journal {
+    pub(crate) fn journal(&self) -> &Arc<Journal> {
         &self.journal
     }
 
-    /// Asks a catalog before every flush of this process, for as long as it lives.
-    pub(crate) fn join(&self, catalog: Weak<dyn Keeps>) {
-        let catalogs = self.catalogs.get(Mutex::default);
-        catalogs.lock().unwrap_or_else(PoisonError::into_inner).push(catalog);
-    }
-
     /// The catalogs that still live.
-    fn catalogs(&self) -> Vec<Arc<dyn Keeps>> {
+    fn catalogs(&self) -> Vec<Arc<dyn FlushParticipant>> {
         let catalogs = self.catalogs.get(Mutex::default);
         let mut catalogs = catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|catalog| catalog.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! Reading the engine: brought up to the store's logs before each read, whichever engine it is (`lend`).
+//! Reading the engine: brought up to the store's logs before each read, whichever engine it is (`connection`).
 //!
 //! ```text
 //! AsIs      what stands in the engine, without a look at the logs: enough to know that something is there
@@ -14,22 +14,23 @@
 
 use std::sync::Arc;
 
-use fieldstone_catalog::engine::{Index, is_busy};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
 
-use super::inner::{Inner, Keeps};
-use super::lend::{Engine, Patience};
+use super::connection::{Connection, Patience};
+use super::inner::Inner;
+use super::port::FlushParticipant;
+use crate::engine::{Index, is_busy};
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
 const ROUNDS: usize = 64;
 
 /// What a read sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum Visibility {
     /// What stands in the engine.
     AsIs,
     /// All that is visible to everybody.
@@ -45,19 +46,19 @@ pub const OWN_TRANSACTION: u64 = 2;
 
 /// What this handle has not flushed.
 #[derive(Debug, Clone, Default)]
-struct Own {
+struct Unflushed {
     user: u32,
     all: Vec<SideRecord>,
     transaction: Vec<SideRecord>,
 }
 
-impl Own {
+impl Unflushed {
     fn is_empty(&self) -> bool {
         self.all.is_empty() && self.transaction.is_empty()
     }
 
     /// Whether these are the very records of another look, and perhaps more: none of those was flushed.
-    fn begins_with(&self, other: &Own) -> bool {
+    fn begins_with(&self, other: &Unflushed) -> bool {
         let begins = |more: &[SideRecord], few: &[SideRecord]| {
             let same = |(a, b): (&SideRecord, &SideRecord)| Arc::ptr_eq(&a.bytes, &b.bytes);
             more.len() >= few.len() && more.iter().zip(few).all(same)
@@ -83,18 +84,18 @@ impl Own {
 
 /// What a read sees.
 #[derive(Clone)]
-pub struct Moment {
+pub struct ConsistentView {
     feed: Feed,
     /// The logs, each with its last commit.
     pub heads: Vec<(Id, u64)>,
-    own: Own,
+    own: Unflushed,
     /// Whether nobody can give a newer feed.
     newest: bool,
 }
 
-impl Moment {
-    fn of(feed: Feed, own: Own) -> Moment {
-        Moment { heads: feed.heads(), feed, own, newest: false }
+impl ConsistentView {
+    fn of(feed: Feed, own: Unflushed) -> ConsistentView {
+        ConsistentView { heads: feed.heads(), feed, own, newest: false }
     }
 
     /// Whether this handle has something that is not flushed.
@@ -105,62 +106,66 @@ impl Moment {
 
 impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
-    pub fn look<T>(&self, view: View, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        self.look_from(self.moment(view)?, view, read)
+    pub fn look<T>(&self, view: Visibility, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
+        self.look_from(self.consistent_view(view)?, view, read)
     }
 
     /// As [`look`](Inner::look) at a moment that was taken before.
     pub fn look_from<T>(
         &self,
-        moment: Moment,
-        view: View,
+        moment: ConsistentView,
+        view: Visibility,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        self.at_a_moment(moment, view, &mut |moment| {
-            let place = self.place_for(&moment.heads)?;
+        self.with_consistent_view(moment, view, &mut |moment| {
+            let place = self.location_for(&moment.heads)?;
             self.with_engine(&place, &mut |engine| self.look_at(engine, view, moment, read))
         })
     }
 
     /// As [`look`](Inner::look) at what all may see, but on the shared engine alone, which others may read
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
-    pub fn look_shared<T>(&self, moment: Moment, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        self.at_a_moment(moment, View::Synced, &mut |moment| {
-            let place = self.place_for(&moment.heads)?;
-            let work = &mut |engine: &mut Engine| self.look_at(engine, View::Synced, moment, read);
+    pub fn look_shared<T>(
+        &self,
+        moment: ConsistentView,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<T> {
+        self.with_consistent_view(moment, Visibility::Synced, &mut |moment| {
+            let place = self.location_for(&moment.heads)?;
+            let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, moment, read);
             self.with(&place, Patience::Full, work)
         })
     }
 
     /// Does something with what the logs hold at a moment; of a later one where it gives nothing, because the
     /// engine has applied more than that.
-    fn at_a_moment<T>(
+    fn with_consistent_view<T>(
         &self,
-        mut moment: Moment,
-        view: View,
-        work: &mut dyn FnMut(&Moment) -> Result<Option<T>>,
+        mut moment: ConsistentView,
+        view: Visibility,
+        work: &mut dyn FnMut(&ConsistentView) -> Result<Option<T>>,
     ) -> Result<T> {
         for _ in 0..ROUNDS {
             if let Some(value) = work(&moment)? {
                 return Ok(value);
             }
             let (_, newest) = self.newer(&moment.feed)?;
-            moment = Moment { newest, ..self.moment(view)? };
+            moment = ConsistentView { newest, ..self.consistent_view(view)? };
         }
         Err(remade())
     }
 
     fn look_at<T>(
         &self,
-        engine: &mut Engine,
-        view: View,
-        moment: &Moment,
+        engine: &mut Connection,
+        view: Visibility,
+        moment: &ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let Moment { feed, heads, own, newest } = moment;
+        let ConsistentView { feed, heads, own, newest } = moment;
         let index = engine.index()?;
-        if view == View::AsIs {
+        if view == Visibility::AsIs {
             return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
@@ -168,7 +173,7 @@ impl Inner {
                 return Ok(None);
             }
             let laid_over = match view {
-                View::All(session) => self.lay_over(index, feed, session, &own.commits(), patience)?,
+                Visibility::All(session) => self.lay_over(index, feed, session, &own.commits(), patience)?,
                 _ => false,
             };
             if !laid_over {
@@ -193,42 +198,43 @@ impl Inner {
     }
 
     /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
-    pub fn moment(&self, view: View) -> Result<Moment> {
-        let View::All(session) = view else {
-            return Ok(Moment::of(self.store.journal().feed()?, Own::default()));
+    pub fn consistent_view(&self, view: Visibility) -> Result<ConsistentView> {
+        let Visibility::All(session) = view else {
+            return Ok(ConsistentView::of(self.journal.feed()?, Unflushed::default()));
         };
         for _ in 0..ROUNDS {
             let own = self.own(session)?;
-            let feed = self.store.journal().feed()?;
+            let feed = self.journal.feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
             if own.is_empty() || self.own(session)?.begins_with(&own) {
-                return Ok(Moment::of(feed, own));
+                return Ok(ConsistentView::of(feed, own));
             }
         }
-        Ok(Moment::of(self.store.journal().feed()?, Own::default()))
+        Ok(ConsistentView::of(self.journal.feed()?, Unflushed::default()))
     }
 
     /// Side records that were given to a session and are not flushed, with those that are gathered.
     fn pending_side(&self, session: Option<Id>) -> Result<Vec<SideRecord>> {
         self.hand_over(session);
-        self.store.journal().pending_side(session)
+        self.journal.pending_side(session)
     }
 
     /// What this handle has not flushed, outside of transactions and of one.
-    fn own(&self, session: Option<Id>) -> Result<Own> {
+    fn own(&self, session: Option<Id>) -> Result<Unflushed> {
         let transaction = match session {
             Some(_) => self.pending_side(session)?,
             None => Vec::new(),
         };
-        Ok(Own { user: self.user(), all: self.pending_side(None)?, transaction })
+        Ok(Unflushed { user: self.user(), all: self.pending_side(None)?, transaction })
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
     pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.store.journal().feed()?, false);
+        let (mut feed, mut newest) = (self.journal.feed()?, false);
         for _ in 0..ROUNDS {
-            let place = self.place_for(&feed.heads())?;
-            let work = &mut |engine: &mut Engine| self.follow(engine.index()?, &feed, newest, Patience::None);
+            let place = self.location_for(&feed.heads())?;
+            let work =
+                &mut |engine: &mut Connection| self.follow(engine.index()?, &feed, newest, Patience::None);
             match self.with(&place, Patience::None, work) {
                 Err(e) if is_busy(&e) => return Ok(false),
                 Ok(Followed::Behind) => (feed, newest) = self.newer(&feed)?,

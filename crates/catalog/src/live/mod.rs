@@ -1,57 +1,47 @@
-//! The catalog of a store: joins its side records, its fields and an engine.
-//!
-//! What is written goes into the store's next commit as side records; what is read comes from an engine
-//! that has followed the store's logs as far as this handle sees them. An engine may be deleted at any
-//! time: it is built again by replay, and no answer changes.
+//! The catalog of an open store: what is written goes into the next commit of its journal as side records; what
+//! is read comes from an engine that has followed the logs as far as this handle sees them. An engine may be
+//! deleted at any time: it is built again by replay, and no answer changes.
 //!
 //! | module | holds |
 //! |---|---|
+//! | `port` | what it asks of the store's fields, and what the store tells it |
 //! | `inner` | what all calls share, and what each process has of it |
-//! | `declare`, `annotate`, `fit`, `known`, `gather` | writing: checks, and what they remember |
-//! | `delete` | deletions |
-//! | `owners` | who owns a run, and what others may do with it |
-//! | `engine`, `follow` | the engine: brought up to the logs, and read |
-//! | `lend`, `holders` | its connections, and what is done while other processes have it |
-//! | `place`, `folder`, `guard` | where it is, whom its folder trusts, its file set aside and cleared |
-//! | `read` | queries and streams |
+//! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
+//! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
+//! | `location`, `trusted_folder`, `engine_file` | where it is, whom its folder trusts, its file set aside and cleared |
+//! | `query` | queries and streams |
+//!
+//! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
+//! example of it.
 
-mod annotate;
-mod declare;
-mod delete;
-mod engine;
-mod fit;
-mod folder;
-mod follow;
-mod gather;
-mod guard;
-mod holders;
-mod inner;
-mod known;
-mod lend;
-mod owners;
-mod place;
-mod read;
+mod connection;
+pub(crate) mod consistent_view;
+mod engine_file;
+mod following;
+pub(crate) mod inner;
+mod location;
+mod lock_holders;
+mod port;
+mod query;
+mod trusted_folder;
 
 use std::sync::Arc;
 
-use fieldstone_catalog::view::roles;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::log::kinds;
+use fieldstone_journal::Journal;
 
-use crate::Store;
+pub use port::{FieldPort, FlushParticipant};
 
-pub use fieldstone_catalog::query::{
-    self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
+use crate::query::{
+    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
 };
-pub use fieldstone_core::value;
-pub use fieldstone_format::catalog as records;
-pub use fieldstone_format::log::kinds;
-
-use engine::View;
+use crate::view::roles;
+use consistent_view::Visibility;
 use inner::Inner;
-pub(crate) use inner::Keeps;
 
 /// Where the engine is.
 #[derive(Debug, Clone, Default)]
@@ -129,41 +119,16 @@ impl CatalogCheck {
     }
 }
 
-/// The catalog of an open store. Clones share what they know.
-///
-/// ```
-/// use fieldstone::catalog::{Catalog, CatalogSettings, Query, records::*};
-/// use fieldstone::catalog::value::ValueType;
-///
-/// let store = fieldstone::open("memory:", &fieldstone::OpenOptions::default())?;
-/// let catalog = Catalog::of(store, CatalogSettings::default())?;
-/// let run = RunName { project: String::new(), name: "demo".into() };
-/// catalog.create_run(RunDecl::named(run.clone()), false, None)?;
-/// catalog.annotate(AttributeBatch {
-///     tag: catalog.tag_for("cause", None, ValueType::Text)?,
-///     run,
-///     rows: 1,
-///     step: None,
-///     variables: Vec::new(),
-///     variable: Column::One(0),
-///     boxes: None,
-///     values: Values::Text(vec!["a shock".into()]),
-///     one_value: true,
-///     continues: false,
-///     singles: false,
-/// }, None)?;
-/// assert_eq!(catalog.count(&Query::all())?, 1);
-/// # Ok::<(), fieldstone::Error>(())
-/// ```
+/// The catalog of an open store. Clones share what they have.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     inner: Arc<Inner>,
 }
 
 impl Catalog {
-    /// The catalog of a store. Nothing is opened before it is needed.
-    pub fn of(store: Arc<Store>, settings: CatalogSettings) -> Result<Catalog> {
-        Ok(Catalog { inner: Inner::new(store, settings) })
+    /// The catalog over a journal and the fields that it holds. Nothing is opened before it is needed.
+    pub fn new(fields: Arc<dyn FieldPort>, journal: Arc<Journal>, settings: CatalogSettings) -> Catalog {
+        Catalog { inner: Inner::new(fields, journal, settings) }
     }
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
@@ -238,12 +203,12 @@ impl Catalog {
     /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,
     /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`.
     pub fn activate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
-        self.inner.store.decide_kinds(transaction, kind_bits(kinds)?, 0)
+        self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0)
     }
 
     /// Hides what a transaction holds of some kinds again.
     pub fn deactivate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
-        self.inner.store.decide_kinds(transaction, 0, kind_bits(kinds)?)
+        self.inner.fields.decide_kinds(transaction, 0, kind_bits(kinds)?)
     }
 
     // ---- reading
@@ -266,7 +231,7 @@ impl Catalog {
 
     /// All hits, in columns.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
-        self.inner.ask(query, |tables| query::collect(tables, query))
+        self.inner.ask(query, |tables| queries::collect(tables, query))
     }
 
     /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an
@@ -277,37 +242,37 @@ impl Catalog {
 
     /// How many hits there are.
     pub fn count(&self, query: &Query) -> Result<u64> {
-        Ok(self.inner.ask(query, |tables| query::count(tables, query))?.0)
+        Ok(self.inner.ask(query, |tables| queries::count(tables, query))?.0)
     }
 
     /// Count, least, greatest and mean number of groups of hits.
     pub fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
-        self.inner.ask(query, |tables| query::aggregate(tables, query, by))
+        self.inner.ask(query, |tables| queries::aggregate(tables, query, by))
     }
 
     /// Boxes of hits, each once.
     pub fn boxes(&self, query: &Query) -> Result<Vec<BoxInfo>> {
-        self.inner.ask(query, |tables| query::boxes(tables, query))
+        self.inner.ask(query, |tables| queries::boxes(tables, query))
     }
 
     /// Runs: those that exist, or those that matching attributes touch.
     pub fn runs(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        self.inner.ask(query, |tables| query::runs(tables, query))
+        self.inner.ask(query, |tables| queries::runs(tables, query))
     }
 
     /// Steps: those that exist, or those that matching attributes touch.
     pub fn steps(&self, query: &Query) -> Result<Vec<StepInfo>> {
-        self.inner.ask(query, |tables| query::steps(tables, query))
+        self.inner.ask(query, |tables| queries::steps(tables, query))
     }
 
     /// Variables: those that exist, or those that matching attributes touch.
     pub fn variables(&self, query: &Query) -> Result<Vec<VariableInfo>> {
-        self.inner.ask(query, |tables| query::variables(tables, query))
+        self.inner.ask(query, |tables| queries::variables(tables, query))
     }
 
     /// Tags: those that exist, or those that matching attributes have.
     pub fn tags(&self, query: &Query) -> Result<Vec<TagInfo>> {
-        self.inner.ask(query, |tables| query::tags(tables, query))
+        self.inner.ask(query, |tables| queries::tags(tables, query))
     }
 
     /// The name of a user, as a hit has its number.
@@ -342,20 +307,21 @@ impl Catalog {
 
     /// Rows of a read-only SQL statement over the documented views: names of columns, then rows.
     pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        self.inner.look(View::All(None), &mut |index| index.sql(statement))
+        self.inner.look(Visibility::All(None), &mut |index| index.sql(statement))
     }
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        let text =
-            self.inner.look(View::All(query.transaction), &mut |index| query::explain(index, query))?;
-        let place = self.inner.place_now(&self.inner.store.journal().feed()?.heads())?;
+        let text = self
+            .inner
+            .look(Visibility::All(query.transaction), &mut |index| queries::explain(index, query))?;
+        let place = self.inner.location_now(&self.inner.journal.feed()?.heads())?;
         Ok(format!("engine: {place}\n{text}"))
     }
 
     /// Contradicting definitions that were found, in words.
     pub fn conflicts(&self) -> Result<Vec<String>> {
-        self.inner.look(View::All(None), &mut |index| index.conflicts())
+        self.inner.look(Visibility::All(None), &mut |index| index.conflicts())
     }
 
     /// Applies what the logs hold and the engine does not, if no other process does so at this moment.

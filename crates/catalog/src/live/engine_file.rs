@@ -15,19 +15,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fieldstone_catalog::engine::Busy;
 use fieldstone_core::env::Clock;
 use fieldstone_core::{Error, Result};
 use rustix::fs::{FlockOperation, OFlags};
 
-use super::{folder, holders};
+use super::{lock_holders, trusted_folder};
+use crate::engine::Busy;
 
 /// Between two tries to take the lock, in nanoseconds.
 const PAUSE: u64 = 5_000_000;
 
 /// Who waits, how, and whose files these are.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+pub struct LockTerms<'a> {
     /// The user.
     pub uid: u32,
     /// The time.
@@ -36,11 +36,11 @@ pub struct Terms<'a> {
     pub limit: Duration,
 }
 
-/// Keeps others from setting the file aside, or from opening it.
+/// FlushParticipant others from setting the file aside, or from opening it.
 #[derive(Debug)]
-pub struct Guard(File);
+pub struct FileGuard(File);
 
-impl Drop for Guard {
+impl Drop for FileGuard {
     fn drop(&mut self) {
         // A child that was forked meanwhile has the same open file, and the lock with it: closing ours
         // would not give it up.
@@ -48,10 +48,10 @@ impl Drop for Guard {
     }
 }
 
-fn guard(path: &Path, alone: bool, terms: Terms<'_>) -> Result<Guard> {
+fn guard(path: &Path, alone: bool, terms: LockTerms<'_>) -> Result<FileGuard> {
     let lock = path.with_file_name("lock");
     let failed = |e| Error::io("lock", &lock, e);
-    if !folder::is_own_file(&lock, terms.uid).map_err(failed)? {
+    if !trusted_folder::is_own_file(&lock, terms.uid).map_err(failed)? {
         remove(&lock)?;
     }
     let file = new_file().truncate(false).open(&lock).map_err(failed)?;
@@ -60,13 +60,13 @@ fn guard(path: &Path, alone: bool, terms: Terms<'_>) -> Result<Guard> {
     let begun = terms.clock.monotonic();
     loop {
         match rustix::fs::flock(&file, operation) {
-            Ok(()) => return Ok(Guard(file)),
+            Ok(()) => return Ok(FileGuard(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(e) => return Err(failed(e.into())),
         }
         if u128::from(terms.clock.monotonic().saturating_sub(begun)) >= terms.limit.as_nanos() {
-            let holders = holders::named(&lock, None);
+            let holders = lock_holders::named(&lock, None);
             return Err(Error::unavailable(format!("cannot lock {}: {holders}", lock.display()))
                 .with_hint("end or continue that process, or try again")
                 .with_source(Busy(holders)));
@@ -86,7 +86,7 @@ fn new_file() -> OpenOptions {
 
 /// Makes a file ready to be opened, and keeps it so until the guard is dropped: it is there, this user's
 /// alone, and no journal of a file that was deleted lies beside it.
-pub fn prepare(path: &Path, terms: Terms<'_>) -> Result<Guard> {
+pub fn prepare(path: &Path, terms: LockTerms<'_>) -> Result<FileGuard> {
     let shared = guard(path, false, terms)?;
     if path.exists() && all_own(path, terms.uid)? {
         return Ok(shared);
@@ -111,7 +111,7 @@ pub fn prepare(path: &Path, terms: Terms<'_>) -> Result<Guard> {
 fn all_own(path: &Path, uid: u32) -> Result<bool> {
     let [wal, shm] = companions(path);
     for file in [path, &wal, &shm] {
-        if !folder::is_own_file(file, uid).map_err(|e| Error::io("look at", file, e))? {
+        if !trusted_folder::is_own_file(file, uid).map_err(|e| Error::io("look at", file, e))? {
             return Ok(false);
         }
     }
@@ -120,7 +120,7 @@ fn all_own(path: &Path, uid: u32) -> Result<bool> {
 
 /// Sets a damaged file aside, provided that it is still the one with this inode. What was set aside
 /// before is replaced.
-pub fn set_aside(path: &Path, inode: Option<u64>, terms: Terms<'_>) -> Result<()> {
+pub fn set_aside(path: &Path, inode: Option<u64>, terms: LockTerms<'_>) -> Result<()> {
     let _alone = guard(path, true, terms)?;
     if inode_of(path) != inode {
         return Ok(());
@@ -182,8 +182,12 @@ mod tests {
             Setting { path: folder.path().join("index.sqlite"), folder, env: Env::real() }
         }
 
-        fn terms(&self) -> Terms<'_> {
-            Terms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit: Duration::from_millis(20) }
+        fn terms(&self) -> LockTerms<'_> {
+            LockTerms {
+                uid: self.env.identity.uid(),
+                clock: &*self.env.clock,
+                limit: Duration::from_millis(20),
+            }
         }
     }
 
@@ -233,7 +237,7 @@ mod tests {
                 assert_eq!(fs::read(&precious).unwrap(), b"mine", "{context}");
                 assert_eq!(fs::read(&at.path).unwrap(), b"", "{context}");
                 assert!(!wal.exists() && !shm.exists(), "{context}");
-                assert!(folder::is_own_file(&lock, at.terms().uid).unwrap(), "{context}");
+                assert!(trusted_folder::is_own_file(&lock, at.terms().uid).unwrap(), "{context}");
                 fs::remove_file(&precious).unwrap();
             }
         }
@@ -252,7 +256,7 @@ mod tests {
         let held = File::open(&lock).unwrap();
         rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
         let error = prepare(&at.path, at.terms()).unwrap_err();
-        assert!(fieldstone_catalog::engine::is_busy(&error), "{error}");
+        assert!(crate::engine::is_busy(&error), "{error}");
         let me = format!("process {}", std::process::id());
         assert!(error.message().contains(&me) || !Path::new("/proc/locks").exists(), "{error}");
         drop(held);

@@ -1,17 +1,16 @@
 //! The engine as a view of the store's logs: how long it is waited for, and what it asks of the fields.
 
-use fieldstone_catalog::engine::Index;
-use fieldstone_catalog::view::IndexView;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{self, Followed, Following, Pace};
 use fieldstone_journal::view::Wait;
-use fieldstone_store::Standing;
 
 use super::RebuildReport;
+use super::connection::Patience;
 use super::inner::Inner;
-use super::lend::Patience;
+use crate::engine::Index;
+use crate::view::IndexView;
 
 impl Inner {
     fn view<'a>(&'a self, index: &'a mut Index, patience: Patience) -> IndexView<'a, &'a mut Index> {
@@ -19,10 +18,6 @@ impl Inner {
             self.insist(index, patience, begin)
         });
         IndexView::with(index, self.schema.clone(), self.user(), insist)
-    }
-
-    fn standing(&self, feed: &Feed) -> Standing {
-        Standing::at(feed, self.schema.clone(), self.env.clock.now())
     }
 
     fn following(&self, patience: Patience, newest: bool) -> Following<'_> {
@@ -43,7 +38,7 @@ impl Inner {
         patience: Patience,
     ) -> Result<Followed> {
         let how = self.following(patience, newest);
-        follow::follow(&mut self.view(index, patience), feed, &self.standing(feed), &how)
+        follow::follow(&mut self.view(index, patience), feed, &*self.fields.standing(feed), &how)
     }
 
     /// Begins to read with what a transaction has prepared and what is not flushed laid over the tables;
@@ -56,20 +51,26 @@ impl Inner {
         own: &[Commit],
         patience: Patience,
     ) -> Result<bool> {
-        follow::lay_over(&mut self.view(index, patience), feed, &self.standing(feed), transaction, own)
+        follow::lay_over(
+            &mut self.view(index, patience),
+            feed,
+            &*self.fields.standing(feed),
+            transaction,
+            own,
+        )
     }
 
     /// Makes an engine's tables anew from the first commit on.
     pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
         let mut view = self.view(index, Patience::Full);
         let how = self.following(Patience::Full, false);
-        let (mut followed, applied) = follow::rebuild(&mut view, feed, &self.standing(feed), &how)?;
+        let (mut followed, applied) = follow::rebuild(&mut view, feed, &*self.fields.standing(feed), &how)?;
         let mut feed = feed.clone();
         while followed == Followed::Behind {
             // Others, who know of more, went on with it meanwhile.
             let (later, newest) = self.newer(&feed)?;
             let how = self.following(Patience::Full, newest);
-            followed = follow::follow(&mut view, &later, &self.standing(&later), &how)?;
+            followed = follow::follow(&mut view, &later, &*self.fields.standing(&later), &how)?;
             feed = later;
         }
         Ok(RebuildReport {
@@ -83,8 +84,8 @@ impl Inner {
 
     /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
     pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
-        self.store.refresh()?;
-        let later = self.store.journal().feed()?;
+        self.journal.refresh()?;
+        let later = self.journal.feed()?;
         let newest = later.heads() == feed.heads();
         Ok((later, newest))
     }
@@ -94,22 +95,59 @@ impl Inner {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::{Arc, Weak};
+
+    use fieldstone_core::env::Env;
+    use fieldstone_core::request::Request;
+    use fieldstone_core::value::ValueType;
+    use fieldstone_core::{Error, Result};
+    use fieldstone_format::Id;
     use fieldstone_format::catalog::{AttributeBatch, Column, RunDecl, RunName, TagDecl, Values};
+    use fieldstone_journal::feed::Feed;
+    use fieldstone_journal::view::Holds;
+    use fieldstone_store::Standing;
+    use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
+    use fieldstone_store::local::{LocalOptions, LocalStore};
 
-    use super::super::value::ValueType;
-    use super::super::{Catalog, CatalogSettings, Query};
-    use crate::ArchiveOptions;
+    use crate::live::{Catalog, CatalogSettings, FieldPort, FlushParticipant};
+    use crate::query::Query;
 
-    fn at(folder: &std::path::Path) -> Catalog {
-        let store = crate::open(&folder.display().to_string(), &crate::OpenOptions::default()).unwrap();
-        Catalog::of(store, CatalogSettings::default()).unwrap()
+    /// The fields of a store, and nothing that changes them.
+    #[derive(Debug)]
+    struct Fields(LocalStore);
+
+    impl FieldPort for Fields {
+        fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
+            Box::new(Standing::at(feed, self.0.schema(), 0))
+        }
+
+        fn count(&self, _: &Request, _: Option<Id>) -> Result<u64> {
+            Err(Error::internal("nothing is counted"))
+        }
+
+        fn remove(&self, _: &Request, _: Option<Id>) -> Result<u64> {
+            Err(Error::internal("nothing is removed"))
+        }
+
+        fn decide_kinds(&self, _: Id, _: u32, _: u32) -> Result<()> {
+            Err(Error::internal("nothing is decided"))
+        }
+
+        fn join(&self, _: Weak<dyn FlushParticipant>) {}
+    }
+
+    fn at(folder: &std::path::Path) -> (Arc<Fields>, Catalog) {
+        let options = LocalOptions { writable: true, native: true, ..LocalOptions::default() };
+        let fields = Arc::new(Fields(LocalStore::open(Env::real(), folder, options).unwrap()));
+        let journal = fields.0.journal().clone();
+        (fields.clone(), Catalog::new(fields, journal, CatalogSettings::default()))
     }
 
     #[test]
     fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
         let folder = tempfile::tempdir().unwrap();
         for writer in 0..3 {
-            let catalog = at(folder.path());
+            let (fields, catalog) = at(folder.path());
             let name = format!("w{writer}");
             let run = RunName { project: String::new(), name: name.clone() };
             catalog.create_run(RunDecl::named(run.clone()), false, None).unwrap();
@@ -135,16 +173,16 @@ mod tests {
                 catalog.annotate(batch, None).unwrap();
                 let text = step.to_string();
                 let key = [("run", name.as_str()), ("variable", "t"), ("step", text.as_str())];
-                let value = crate::Value::Bytes(b"x");
-                catalog.inner.store.archive(&key, value, &ArchiveOptions::default()).unwrap();
-                catalog.inner.store.flush(None).unwrap();
+                fields.0.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+                catalog.inner.hand_over(None);
+                catalog.inner.journal.flush(None).unwrap();
             }
         }
         for _ in 0..4 {
             std::fs::remove_dir_all(folder.path().join("catalog")).unwrap();
             std::thread::scope(|scope| {
                 for reader in 0..5 {
-                    let catalog = at(folder.path());
+                    let (_, catalog) = at(folder.path());
                     scope.spawn(move || {
                         if reader == 0 {
                             catalog.rebuild().unwrap();
@@ -154,7 +192,7 @@ mod tests {
                     });
                 }
             });
-            let check = at(folder.path()).verify().unwrap();
+            let check = at(folder.path()).1.verify().unwrap();
             assert!(check.ok(), "{check:#?}");
         }
     }

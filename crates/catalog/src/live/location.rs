@@ -11,7 +11,7 @@
 //! Invariants:
 //! * SQLite never opens a file on a network file system;
 //! * an engine is one user's: no file and no link of another user is opened, and none is made for
-//!   others (`folder`);
+//!   others (`trusted_folder`);
 //! * nothing is made in a folder of another user.
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_journal::home::Home;
 use rustix::fs::Access;
 
-use super::folder;
+use super::trusted_folder;
 
 /// Name of the folder in the store's.
 const FOLDER: &str = "catalog";
@@ -29,7 +29,7 @@ const FILE: &str = "index.sqlite";
 
 /// Where an engine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EnginePlace {
+pub enum EngineLocation {
     /// In this process's memory.
     Memory,
     /// A file of SQLite's.
@@ -38,12 +38,12 @@ pub enum EnginePlace {
     Postgres(String),
 }
 
-impl std::fmt::Display for EnginePlace {
+impl std::fmt::Display for EngineLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            EnginePlace::Memory => f.write_str("memory"),
-            EnginePlace::File(path) => write!(f, "{}", path.display()),
-            EnginePlace::Postgres(url) => f.write_str(&without_password(url)),
+            EngineLocation::Memory => f.write_str("memory"),
+            EngineLocation::File(path) => write!(f, "{}", path.display()),
+            EngineLocation::Postgres(url) => f.write_str(&without_password(url)),
         }
     }
 }
@@ -63,17 +63,17 @@ fn without_password(url: &str) -> String {
 
 /// Chooses the engine's place. `engine` is what the caller asked for; else, for a store in a folder, the
 /// variable `FIELDSTONE_CATALOG`.
-pub fn choose(home: &Home, engine: Option<&str>) -> Result<EnginePlace> {
+pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
     if home.pinned {
-        return Ok(EnginePlace::Memory);
+        return Ok(EngineLocation::Memory);
     }
     let variable =
         std::env::var("FIELDSTONE_CATALOG").ok().filter(|text| !text.is_empty() && home.folder.is_some());
     match engine.or(variable.as_deref()) {
         Some(url) if url.starts_with("postgresql://") || url.starts_with("postgres://") => {
-            return Ok(EnginePlace::Postgres(url.to_owned()));
+            return Ok(EngineLocation::Postgres(url.to_owned()));
         }
-        Some("memory:") => return Ok(EnginePlace::Memory),
+        Some("memory:") => return Ok(EngineLocation::Memory),
         Some(url) => {
             return Err(Error::invalid(format!("no engine of a catalog is reached by '{url}'")).with_hint(
                 "give postgresql://user@host/database, memory:, or nothing for the file beside the store",
@@ -81,9 +81,9 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EnginePlace> {
         }
         None => {}
     }
-    let Some(folder) = &home.folder else { return Ok(EnginePlace::Memory) };
+    let Some(folder) = &home.folder else { return Ok(EngineLocation::Memory) };
     let own = beside(home, folder).or_else(|| in_cache(home)).or_else(|| in_temporary(home));
-    Ok(own.map_or(EnginePlace::Memory, EnginePlace::File))
+    Ok(own.map_or(EngineLocation::Memory, EngineLocation::File))
 }
 
 /// The engine in the store's own folder, where it may stand there.
@@ -91,7 +91,7 @@ fn beside(home: &Home, folder: &Path) -> Option<PathBuf> {
     if is_network(folder) {
         return None;
     }
-    usable(&folder::in_store(folder, FOLDER, home.env.identity.uid())?)
+    usable(&trusted_folder::in_store(folder, FOLDER, home.env.identity.uid())?)
 }
 
 fn in_cache(home: &Home) -> Option<PathBuf> {
@@ -109,7 +109,7 @@ fn in_temporary(home: &Home) -> Option<PathBuf> {
 
 /// The engine in a folder of this user's.
 fn of_user(home: &Home, base: &Path, name: &str) -> Option<PathBuf> {
-    usable(&folder::of_user(base, &[name, &home.id.to_string()], home.env.identity.uid())?)
+    usable(&trusted_folder::of_user(base, &[name, &home.id.to_string()], home.env.identity.uid())?)
 }
 
 /// The engine's file in a folder of ours, where we may write to it.
@@ -120,7 +120,7 @@ fn usable(folder: &Path) -> Option<PathBuf> {
 
 /// Whether the file of an engine can still stand where it was, or its folder was deleted or replaced.
 pub fn stands(path: &Path, uid: u32) -> bool {
-    path.parent().is_some_and(|folder| folder::is_own(folder, uid))
+    path.parent().is_some_and(|folder| trusted_folder::is_own(folder, uid))
 }
 
 /// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
@@ -206,17 +206,17 @@ mod tests {
     fn it_stands_beside_the_store_or_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let found = choose(&home(Some(folder.path())), None).unwrap();
-        assert_eq!(found, EnginePlace::File(folder.path().join("catalog/index.sqlite")));
-        assert_eq!(choose(&home(None), None).unwrap(), EnginePlace::Memory);
+        assert_eq!(found, EngineLocation::File(folder.path().join("catalog/index.sqlite")));
+        assert_eq!(choose(&home(None), None).unwrap(), EngineLocation::Memory);
         let older = Home { pinned: true, ..home(Some(folder.path())) };
-        assert_eq!(choose(&older, None).unwrap(), EnginePlace::Memory);
+        assert_eq!(choose(&older, None).unwrap(), EngineLocation::Memory);
     }
 
     #[test]
     fn it_is_asked_for_by_url() {
         let url = "postgresql://me:secret@host:1/db?x=1";
         let found = choose(&home(None), Some(url)).unwrap();
-        assert_eq!(found, EnginePlace::Postgres(url.into()));
+        assert_eq!(found, EngineLocation::Postgres(url.into()));
         assert_eq!(found.to_string(), "postgresql://me@host:1/db?x=1");
         assert!(choose(&home(None), Some("mysql://host")).unwrap_err().message().contains("mysql://host"));
     }

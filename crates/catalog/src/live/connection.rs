@@ -19,16 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fieldstone_catalog::engine::{
-    Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema,
-};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
-use super::guard::{self, Terms};
-use super::holders;
+use super::engine_file::{self, LockTerms};
 use super::inner::{Inner, lock};
-use super::place::{self, EnginePlace};
+use super::location::{self, EngineLocation};
+use super::lock_holders;
+use crate::engine::{Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema};
 
 /// Connections that are kept while nobody reads.
 const IDLE: usize = 4;
@@ -57,11 +55,11 @@ pub enum Patience {
 }
 
 impl Patience {
-    fn limit(self, place: &EnginePlace) -> Duration {
+    fn limit(self, place: &EngineLocation) -> Duration {
         match self {
             Patience::None => Duration::ZERO,
             Patience::Brief => BRIEF,
-            Patience::Full if matches!(place, EnginePlace::Postgres(_)) => SERVER,
+            Patience::Full if matches!(place, EngineLocation::Postgres(_)) => SERVER,
             Patience::Full => QUIET,
         }
     }
@@ -69,12 +67,12 @@ impl Patience {
 
 /// The engines of one process.
 #[derive(Debug, Default)]
-pub struct Engines {
-    place: Mutex<Option<EnginePlace>>,
+pub struct Connections {
+    place: Mutex<Option<EngineLocation>>,
     /// Connections to the file or the server that nobody uses.
-    idle: Mutex<Vec<Engine>>,
+    idle: Mutex<Vec<Connection>>,
     /// The engine in memory: there is one, because it holds the data.
-    memory: Mutex<Option<Engine>>,
+    memory: Mutex<Option<Connection>>,
     /// Until when the shared engine is not tried, by the monotonic clock: others have it, and the one in
     /// memory stands for it.
     away: Mutex<Option<u64>>,
@@ -82,7 +80,7 @@ pub struct Engines {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Engine {
+pub struct Connection {
     index: Option<Index>,
     /// The file, and which one it was when it was opened.
     file: Option<(PathBuf, Option<u64>)>,
@@ -92,7 +90,7 @@ pub struct Engine {
     process: u32,
 }
 
-impl Drop for Engine {
+impl Drop for Connection {
     fn drop(&mut self) {
         // In a forked child the connection is its parent's: to close it could end the parent's, too.
         if std::process::id() != self.process {
@@ -101,16 +99,16 @@ impl Drop for Engine {
     }
 }
 
-impl Engine {
+impl Connection {
     fn of(
         database: Box<dyn Database>,
         file: Option<PathBuf>,
         store: Id,
         patience: Patience,
-    ) -> Result<Engine> {
-        let file = file.map(|path| (path.clone(), guard::inode_of(&path)));
+    ) -> Result<Connection> {
+        let file = file.map(|path| (path.clone(), engine_file::inode_of(&path)));
         let index = Index::open(database, store)?;
-        Ok(Engine { index: Some(index), file, patience, process: std::process::id() })
+        Ok(Connection { index: Some(index), file, patience, process: std::process::id() })
     }
 
     /// The index.
@@ -120,7 +118,7 @@ impl Engine {
 
     /// Whether its file is still the one under the name.
     fn is_current(&self) -> bool {
-        self.file.as_ref().is_none_or(|(path, inode)| guard::inode_of(path) == *inode)
+        self.file.as_ref().is_none_or(|(path, inode)| engine_file::inode_of(path) == *inode)
     }
 }
 
@@ -142,7 +140,7 @@ fn newer_layout(database: &mut Sqlite) -> Result<bool> {
 }
 
 /// Why a connection's work was not done.
-struct Failed {
+struct ConnectionFailure {
     error: Error,
     /// Whether it may go better with another connection.
     again: bool,
@@ -154,29 +152,29 @@ fn keeps(error: &Error) -> bool {
 }
 
 /// Which engine a call takes.
-enum Turn {
+enum EngineChoice {
     Shared(Patience),
-    Own,
+    Private,
 }
 
-impl Engines {
-    /// Keeps a connection for whoever reads next.
-    fn keep(&self, engine: Engine) {
+impl Connections {
+    /// FlushParticipant a connection for whoever reads next.
+    fn put_back(&self, engine: Connection) {
         let mut idle = lock(&self.idle);
         if idle.len() < IDLE {
             idle.push(engine);
         }
     }
 
-    fn turn(&self, now: u64) -> Turn {
+    fn turn(&self, now: u64) -> EngineChoice {
         let mut away = lock(&self.away);
         match *away {
-            None => Turn::Shared(Patience::Full),
-            Some(until) if now < until => Turn::Own,
+            None => EngineChoice::Shared(Patience::Full),
+            Some(until) if now < until => EngineChoice::Private,
             Some(_) => {
                 // This call tries; others need not wait with it.
                 *away = Some(now.saturating_add(RETRY));
-                Turn::Shared(Patience::Brief)
+                EngineChoice::Shared(Patience::Brief)
             }
         }
     }
@@ -191,8 +189,8 @@ impl Engines {
 }
 
 impl Inner {
-    fn terms(&self, limit: Duration) -> Terms<'_> {
-        Terms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit }
+    fn terms(&self, limit: Duration) -> LockTerms<'_> {
+        LockTerms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit }
     }
 
     fn now(&self) -> u64 {
@@ -200,23 +198,23 @@ impl Inner {
     }
 
     /// Opens a file. Conflict where its tables are of a later release.
-    fn open_file(&self, path: &Path, patience: Patience) -> Result<Engine> {
-        let limit = patience.limit(&EnginePlace::File(path.to_owned()));
+    fn open_file(&self, path: &Path, patience: Patience) -> Result<Connection> {
+        let limit = patience.limit(&EngineLocation::File(path.to_owned()));
         let terms = self.terms(limit);
-        let store = self.store.journal().home().id;
+        let store = self.journal.home().id;
         let inode;
         let outcome = {
-            let _guard = guard::prepare(path, terms)?;
-            inode = guard::inode_of(path);
+            let _guard = engine_file::prepare(path, terms)?;
+            inode = engine_file::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
                 true => Err(Error::conflict("its tables are of a later release")),
-                false => Engine::of(Box::new(database), Some(path.to_owned()), store, patience),
+                false => Connection::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
         let named = |e: Error| e.context(format!("the catalog's engine {}", path.display()));
         match outcome {
             Err(e) if e.kind() == ErrorKind::Corrupt => {
-                guard::set_aside(path, inode, terms)?;
+                engine_file::set_aside(path, inode, terms)?;
                 Err(named(e))
             }
             outcome => outcome.map_err(named),
@@ -224,21 +222,20 @@ impl Inner {
     }
 
     /// Where the engine is that this user's processes share.
-    pub fn place(&self) -> Result<EnginePlace> {
-        let mut known = lock(&self.engines().place);
+    pub fn location(&self) -> Result<EngineLocation> {
+        let mut known = lock(&self.connections().place);
         let uid = self.env.identity.uid();
         // Its folder may have been deleted with it, or replaced.
-        let gone =
-            |place: &EnginePlace| matches!(place, EnginePlace::File(path) if !place::stands(path, uid));
+        let gone = |place: &EngineLocation| matches!(place, EngineLocation::File(path) if !location::stands(path, uid));
         match &*known {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
-                let home = self.store.journal().home();
-                let place = place::choose(&home, self.settings.engine.as_deref())?;
+                let home = self.journal.home();
+                let place = location::choose(&home, self.settings.engine.as_deref())?;
                 // Beside a store that is not made yet nothing can stand: it is asked again once it is.
                 match &home.folder {
-                    Some(folder) if matches!(place, EnginePlace::File(_)) && !folder.exists() => {
-                        Ok(EnginePlace::Memory)
+                    Some(folder) if matches!(place, EngineLocation::File(_)) && !folder.exists() => {
+                        Ok(EngineLocation::Memory)
                     }
                     _ => Ok(known.insert(place).clone()),
                 }
@@ -247,31 +244,35 @@ impl Inner {
     }
 
     /// The engine's place for a store with these heads: in memory while there is nothing to keep.
-    pub fn place_for(&self, heads: &[(Id, u64)]) -> Result<EnginePlace> {
-        if heads.is_empty() { Ok(EnginePlace::Memory) } else { self.place() }
+    pub fn location_for(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
+        if heads.is_empty() { Ok(EngineLocation::Memory) } else { self.location() }
     }
 
     /// The place of the engine that this handle asks at this moment.
-    pub fn place_now(&self, heads: &[(Id, u64)]) -> Result<EnginePlace> {
-        if lock(&self.engines().away).is_some() { Ok(EnginePlace::Memory) } else { self.place_for(heads) }
+    pub fn location_now(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
+        if lock(&self.connections().away).is_some() {
+            Ok(EngineLocation::Memory)
+        } else {
+            self.location_for(heads)
+        }
     }
 
     /// A new connection. A file that is damaged is set aside.
-    fn connect(&self, place: &EnginePlace, patience: Patience) -> Result<Engine> {
-        let store = self.store.journal().home().id;
+    fn connect(&self, place: &EngineLocation, patience: Patience) -> Result<Connection> {
+        let store = self.journal.home().id;
         match place {
-            EnginePlace::Memory => Engine::of(Box::new(Sqlite::memory()?), None, store, patience),
-            EnginePlace::Postgres(url) => {
+            EngineLocation::Memory => Connection::of(Box::new(Sqlite::memory()?), None, store, patience),
+            EngineLocation::Postgres(url) => {
                 let mut server = Postgres::open(url, store)?;
                 server.set_patience(patience.limit(place))?;
-                Engine::of(Box::new(server), None, store, patience)
+                Connection::of(Box::new(server), None, store, patience)
             }
-            EnginePlace::File(path) => match self.open_file(path, patience) {
+            EngineLocation::File(path) => match self.open_file(path, patience) {
                 Err(e) if e.kind() == ErrorKind::Conflict => {
                     // Who has the later release goes on with that file, and we have one of our own.
-                    let own = place::of_layout(path, schema::LAYOUT);
+                    let own = location::of_layout(path, schema::LAYOUT);
                     let engine = self.open_file(&own, patience)?;
-                    *lock(&self.engines().place) = Some(EnginePlace::File(own));
+                    *lock(&self.connections().place) = Some(EngineLocation::File(own));
                     Ok(engine)
                 }
                 outcome => outcome,
@@ -282,11 +283,11 @@ impl Inner {
     /// Lends a connection; one to an engine in memory where others have the shared one and do not get on.
     pub fn with_engine<T>(
         &self,
-        place: &EnginePlace,
-        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+        place: &EngineLocation,
+        work: &mut dyn FnMut(&mut Connection) -> Result<T>,
     ) -> Result<T> {
-        if *place != EnginePlace::Memory
-            && let Turn::Shared(patience) = self.engines().turn(self.now())
+        if *place != EngineLocation::Memory
+            && let EngineChoice::Shared(patience) = self.connections().turn(self.now())
         {
             let outcome = self.with(place, patience, &mut |engine| {
                 // Who returns must find it free for what comes next, too: reading alone may do without.
@@ -304,17 +305,17 @@ impl Inner {
                 Err(e) if is_busy(&e) => self.go_away(),
                 Err(e) => return Err(e),
                 Ok(value) => {
-                    self.engines().returned();
+                    self.connections().returned();
                     return Ok(value);
                 }
             }
         }
-        self.with(&EnginePlace::Memory, Patience::Full, work)
+        self.with(&EngineLocation::Memory, Patience::Full, work)
     }
 
     /// Asks the engine in memory for a while.
     pub fn go_away(&self) {
-        *lock(&self.engines().away) = Some(self.now().saturating_add(RETRY));
+        *lock(&self.connections().away) = Some(self.now().saturating_add(RETRY));
     }
 
     /// Lends a connection to this engine and no other; an error of which `is_busy` says so: others have it.
@@ -322,29 +323,30 @@ impl Inner {
     /// once again, on a new one: all of an engine is in the logs.
     pub fn with<T>(
         &self,
-        place: &EnginePlace,
+        place: &EngineLocation,
         patience: Patience,
-        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
+        work: &mut dyn FnMut(&mut Connection) -> Result<T>,
     ) -> Result<T> {
-        match self.lend(place, patience, work) {
-            Err(Failed { again: true, .. }) => {
-                let place = if *place == EnginePlace::Memory { EnginePlace::Memory } else { self.place()? };
-                self.lend(&place, patience, work).map_err(|failed| failed.error)
+        match self.with_connection(place, patience, work) {
+            Err(ConnectionFailure { again: true, .. }) => {
+                let place =
+                    if *place == EngineLocation::Memory { EngineLocation::Memory } else { self.location()? };
+                self.with_connection(&place, patience, work).map_err(|failed| failed.error)
             }
             outcome => outcome.map_err(|failed| failed.error),
         }
     }
 
-    fn lend<T>(
+    fn with_connection<T>(
         &self,
-        place: &EnginePlace,
+        place: &EngineLocation,
         patience: Patience,
-        work: &mut dyn FnMut(&mut Engine) -> Result<T>,
-    ) -> std::result::Result<T, Failed> {
-        let engines = self.engines();
-        let broken = |error: Error| Failed { again: error.kind() == ErrorKind::Corrupt, error };
-        if *place == EnginePlace::Memory {
-            let mut slot = lock(&engines.memory);
+        work: &mut dyn FnMut(&mut Connection) -> Result<T>,
+    ) -> std::result::Result<T, ConnectionFailure> {
+        let connections = self.connections();
+        let broken = |error: Error| ConnectionFailure { again: error.kind() == ErrorKind::Corrupt, error };
+        if *place == EngineLocation::Memory {
+            let mut slot = lock(&connections.memory);
             let mut engine = match slot.take() {
                 Some(engine) => engine,
                 None => self.connect(place, patience).map_err(broken)?,
@@ -355,13 +357,13 @@ impl Inner {
             }
             return outcome.map_err(broken);
         }
-        let idle = lock(&engines.idle).pop().filter(Engine::is_current);
+        let idle = lock(&connections.idle).pop().filter(Connection::is_current);
         let was_idle = idle.is_some();
         let mut engine = match idle {
             Some(engine) => engine,
             None => {
                 // Others that lie idle have the old file, too.
-                lock(&engines.idle).retain(Engine::is_current);
+                lock(&connections.idle).retain(Connection::is_current);
                 self.connect(place, patience).map_err(broken)?
             }
         };
@@ -372,30 +374,30 @@ impl Inner {
         }
         match work(&mut engine) {
             Ok(value) => {
-                engines.keep(engine);
+                connections.put_back(engine);
                 Ok(value)
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 if let Some((path, inode)) = engine.file.clone() {
                     drop(engine);
-                    guard::set_aside(&path, inode, self.terms(patience.limit(place)))
-                        .map_err(|error| Failed { again: false, error })?;
+                    engine_file::set_aside(&path, inode, self.terms(patience.limit(place)))
+                        .map_err(|error| ConnectionFailure { again: false, error })?;
                 }
-                Err(Failed { again: true, error })
+                Err(ConnectionFailure { again: true, error })
             }
             Err(error) => {
                 // A server that was started anew has ended all connections: a new one is tried.
-                let on_server = matches!(place, EnginePlace::Postgres(_));
+                let on_server = matches!(place, EngineLocation::Postgres(_));
                 let ended =
                     on_server && was_idle && error.kind() == ErrorKind::Unavailable && !is_busy(&error);
                 if ended {
-                    lock(&engines.idle).clear();
+                    lock(&connections.idle).clear();
                 }
                 let again = ended || !engine.is_current();
                 if keeps(&error) && !again {
-                    engines.keep(engine);
+                    connections.put_back(engine);
                 }
-                Err(Failed { again, error })
+                Err(ConnectionFailure { again, error })
             }
         }
     }
@@ -407,8 +409,8 @@ impl Inner {
         patience: Patience,
         begin: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        let place = self.place()?;
-        let EnginePlace::File(path) = &place else { return begin(index) };
+        let place = self.location()?;
+        let EngineLocation::File(path) = &place else { return begin(index) };
         if patience != Patience::Full || index.database().dialect() != Dialect::Sqlite {
             return begin(index);
         }
@@ -435,17 +437,17 @@ impl Inner {
     /// What changes while whoever has the engine gets on: its processor time, where the system tells, and
     /// the marks, at least twice a second where that is possible.
     fn signs(&self, path: &Path, index: &mut Index) -> (u64, Vec<(Id, u64)>) {
-        let [_, shm] = guard::companions(path);
+        let [_, shm] = engine_file::companions(path);
         let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
         marks.sort_unstable();
-        (holders::work(&shm, Some(SHM_LOCKS), self.env.identity.uid()), marks)
+        (lock_holders::work(&shm, Some(SHM_LOCKS), self.env.identity.uid()), marks)
     }
 
     /// Names who has the engine, in an error that says that it is not free.
-    pub fn held(&self, place: &EnginePlace, error: Error) -> Error {
-        let EnginePlace::File(path) = place else { return error };
-        let [_, shm] = guard::companions(path);
-        let error = error.context(holders::named(&shm, Some(SHM_LOCKS)));
+    pub fn held(&self, place: &EngineLocation, error: Error) -> Error {
+        let EngineLocation::File(path) = place else { return error };
+        let [_, shm] = engine_file::companions(path);
+        let error = error.context(lock_holders::named(&shm, Some(SHM_LOCKS)));
         error.with_hint("end or continue that process, or try again; queries are answered without it")
     }
 }
@@ -456,17 +458,17 @@ mod tests {
 
     use super::*;
 
-    fn turn(engines: &Engines, now: u64) -> Option<Patience> {
+    fn turn(engines: &Connections, now: u64) -> Option<Patience> {
         match engines.turn(now) {
-            Turn::Shared(patience) => Some(patience),
-            Turn::Own => None,
+            EngineChoice::Shared(patience) => Some(patience),
+            EngineChoice::Private => None,
         }
     }
 
     #[test]
     fn one_call_tries_to_return_after_a_while() {
-        let engines = Engines::default();
-        let own = || Engine::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
+        let engines = Connections::default();
+        let own = || Connection::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
         assert_eq!(turn(&engines, 5), Some(Patience::Full));
         *lock(&engines.away) = Some(5 + RETRY);
         *lock(&engines.memory) = Some(own().unwrap());

@@ -11,7 +11,7 @@ use fieldstone_core::env::Clock;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName, TagDecl, VariableName};
 
-use super::{RunInfo, TagInfo, VariableInfo};
+use crate::query::{RunInfo, TagInfo, VariableInfo};
 
 /// How long what the engine said is believed, in nanoseconds.
 const FRESH: u64 = 10_000_000_000;
@@ -20,21 +20,21 @@ const SESSIONS: usize = 256;
 
 /// A thing, and until when it is believed, by the monotonic clock; without end while it is not flushed.
 #[derive(Debug)]
-struct Seen<T> {
+struct Cached<T> {
     value: T,
     until: Option<u64>,
 }
 
 /// What is known in one session.
 #[derive(Debug, Default)]
-struct Names {
-    runs: HashMap<RunName, Seen<RunInfo>>,
-    variables: HashMap<RunName, HashMap<VariableName, Seen<VariableInfo>>>,
-    tags: HashMap<String, Vec<Seen<TagInfo>>>,
+struct SessionDeclarations {
+    runs: HashMap<RunName, Cached<RunInfo>>,
+    variables: HashMap<RunName, HashMap<VariableName, Cached<VariableInfo>>>,
+    tags: HashMap<String, Vec<Cached<TagInfo>>>,
     steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
     /// Runs that are the caller's, until when; without end while they are claimed and not flushed.
     mine: HashMap<RunName, Option<u64>>,
-    /// Names of tags of which all are known, and until when.
+    /// SessionDeclarations of tags of which all are known, and until when.
     asked: HashMap<String, u64>,
     /// Whether something was deleted and not flushed: then only the engine knows.
     deleted: bool,
@@ -42,33 +42,33 @@ struct Names {
 
 /// What is known, by session.
 #[derive(Debug)]
-pub struct Known {
+pub struct DeclarationCache {
     clock: Arc<dyn Clock>,
-    sessions: HashMap<Option<Id>, Names>,
+    sessions: HashMap<Option<Id>, SessionDeclarations>,
 }
 
 /// Whether a thing is known.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Look<T> {
+pub enum Lookup<T> {
     /// It is.
-    Here(T),
+    Hit(T),
     /// It was, a while ago.
-    Old(T),
+    Stale(T),
     /// Ask the engine.
-    Ask,
+    Miss,
 }
 
-impl Known {
+impl DeclarationCache {
     /// Knows nothing yet.
-    pub fn new(clock: Arc<dyn Clock>) -> Known {
-        Known { clock, sessions: HashMap::new() }
+    pub fn new(clock: Arc<dyn Clock>) -> DeclarationCache {
+        DeclarationCache { clock, sessions: HashMap::new() }
     }
 
     fn until(&self, own: bool) -> Option<u64> {
         (!own).then(|| self.clock.monotonic().saturating_add(FRESH))
     }
 
-    fn names(&mut self, session: Option<Id>) -> &mut Names {
+    fn names(&mut self, session: Option<Id>) -> &mut SessionDeclarations {
         if self.sessions.len() > SESSIONS && !self.sessions.contains_key(&session) {
             self.sessions.retain(|id, names| id.is_none() || names.deleted);
         }
@@ -84,29 +84,29 @@ impl Known {
     fn look<T, U>(
         &self,
         session: Option<Id>,
-        find: impl Fn(&Names) -> Option<&Seen<T>>,
+        find: impl Fn(&SessionDeclarations) -> Option<&Cached<T>>,
         part: impl Fn(&T) -> U,
-    ) -> Look<U> {
+    ) -> Lookup<U> {
         if self.deleted(session) {
-            return Look::Ask;
+            return Lookup::Miss;
         }
         let found = [session, None].into_iter().find_map(|id| find(self.sessions.get(&id)?));
         match found {
             Some(seen) if seen.until.is_some_and(|until| until < self.clock.monotonic()) => {
-                Look::Old(part(&seen.value))
+                Lookup::Stale(part(&seen.value))
             }
-            Some(seen) => Look::Here(part(&seen.value)),
-            None => Look::Ask,
+            Some(seen) => Lookup::Hit(part(&seen.value)),
+            None => Lookup::Miss,
         }
     }
 
     /// A run.
-    pub fn run(&self, session: Option<Id>, run: &RunName) -> Look<RunInfo> {
+    pub fn run(&self, session: Option<Id>, run: &RunName) -> Lookup<RunInfo> {
         self.look(session, |names| names.runs.get(run), RunInfo::clone)
     }
 
     /// Whether there is a run, and who may annotate it.
-    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Look<Annotate> {
+    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Lookup<Annotate> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.annotate)
     }
 
@@ -117,25 +117,25 @@ impl Known {
         mine.is_some_and(|until| until.is_none_or(|until| until >= self.clock.monotonic()))
     }
 
-    /// Keeps that a run is the caller's, or will be with the next flush.
-    pub fn keep_mine(&mut self, session: Option<Id>, run: &RunName) {
+    /// FlushParticipant that a run is the caller's, or will be with the next flush.
+    pub fn cache_mine(&mut self, session: Option<Id>, run: &RunName) {
         self.names(session).mine.insert(run.clone(), None);
     }
 
     /// A variable.
-    pub fn variable(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Look<VariableInfo> {
+    pub fn variable(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Lookup<VariableInfo> {
         self.look(session, |names| names.variables.get(run)?.get(name), VariableInfo::clone)
     }
 
     /// The shape of a variable, where that is known.
-    pub fn shape(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Look<Option<Vec<u64>>> {
+    pub fn shape(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Lookup<Option<Vec<u64>>> {
         let shape = |variable: &VariableInfo| variable.decl.shape.clone();
         self.look(session, |names| names.variables.get(run)?.get(name), shape)
     }
 
     /// Whether a tag is known, by its whole declaration.
     pub fn has_tag(&self, session: Option<Id>, tag: &TagDecl) -> bool {
-        let find = |names: &'_ Names| {
+        let find = |names: &'_ SessionDeclarations| {
             names.tags.get(&tag.name).is_some_and(|tags| tags.iter().any(|seen| seen.value.decl == *tag))
         };
         let mut sessions = [session, None].into_iter().filter_map(|id| self.sessions.get(&id));
@@ -148,8 +148,8 @@ impl Known {
         [session, None].into_iter().find_map(find)
     }
 
-    /// Keeps the time of a step until it is flushed.
-    pub fn keep_step(&mut self, session: Option<Id>, run: &RunName, step: i64, time: Option<f64>) {
+    /// FlushParticipant the time of a step until it is flushed.
+    pub fn cache_step(&mut self, session: Option<Id>, run: &RunName, step: i64, time: Option<f64>) {
         self.names(session).steps.entry(run.clone()).or_default().insert(step, time);
     }
 
@@ -188,34 +188,34 @@ impl Known {
         self.names(session).asked.insert(name.to_owned(), until);
     }
 
-    /// Keeps a run; `own`: declared here and not flushed.
-    pub fn keep_run(&mut self, session: Option<Id>, run: RunInfo, own: bool) {
-        let seen = Seen { until: self.until(own), value: run };
+    /// FlushParticipant a run; `own`: declared here and not flushed.
+    pub fn cache_run(&mut self, session: Option<Id>, run: RunInfo, own: bool) {
+        let seen = Cached { until: self.until(own), value: run };
         self.names(session).runs.insert(seen.value.decl.run.clone(), seen);
     }
 
-    /// Keeps a variable.
-    pub fn keep_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
+    /// FlushParticipant a variable.
+    pub fn cache_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
         let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
-        let seen = Seen { until: self.until(own), value: variable };
+        let seen = Cached { until: self.until(own), value: variable };
         self.names(session).variables.entry(run).or_default().insert(name, seen);
     }
 
-    /// Keeps a tag.
-    pub fn keep_tag(&mut self, session: Option<Id>, tag: TagInfo, own: bool) {
+    /// FlushParticipant a tag.
+    pub fn cache_tag(&mut self, session: Option<Id>, tag: TagInfo, own: bool) {
         let until = self.until(own);
         let tags = self.names(session).tags.entry(tag.decl.name.clone()).or_default();
         match tags.iter_mut().find(|seen| seen.value.decl == tag.decl) {
             // What is not flushed stays so.
             Some(seen) if seen.until.is_none() => seen.value = tag,
-            Some(seen) => *seen = Seen { until, value: tag },
-            None => tags.push(Seen { until, value: tag }),
+            Some(seen) => *seen = Cached { until, value: tag },
+            None => tags.push(Cached { until, value: tag }),
         }
     }
 
     /// Something was deleted in a session.
     pub fn note_deletion(&mut self, session: Option<Id>) {
-        *self.names(session) = Names { deleted: true, ..Names::default() };
+        *self.names(session) = SessionDeclarations { deleted: true, ..SessionDeclarations::default() };
     }
 
     /// What a session declared is in the log now; `all`: nothing of it waits for the next flush.

@@ -8,25 +8,23 @@
 
 use std::collections::BTreeSet;
 
-use fieldstone_catalog::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
-use fieldstone_catalog::query;
-use fieldstone_catalog::view::roles;
-use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
-use fieldstone_store::api::{ListOptions, RemoveOptions};
 
-use super::engine::{OWN, OWN_TRANSACTION, View};
-use super::inner::Inner;
-use super::{DeleteReport, Deletion};
+use crate::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
+use crate::live::consistent_view::{OWN, OWN_TRANSACTION, Visibility};
+use crate::live::inner::Inner;
+use crate::live::{DeleteReport, Deletion};
+use crate::query;
+use crate::view::roles;
 
 /// Attributes that one record names.
 const IDS: usize = 65_536;
 
 /// What is to go.
 #[derive(Debug, Default)]
-struct Plan {
+struct DeletionPlan {
     removals: Vec<Removal>,
     attributes: Vec<AttributeId>,
     /// Attributes that others wrote, and in which of `runs`.
@@ -50,20 +48,20 @@ impl Inner {
         session: Option<Id>,
     ) -> Result<DeleteReport> {
         if doit {
-            self.store.journal().check_writable()?;
+            self.journal.check_writable()?;
         }
         if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
             return Err(Error::invalid("no field belongs to a tag or an attribute")
                 .with_hint("fields go with runs, steps and variables"));
         }
-        let mut plan = self.look(View::All(session), &mut |index| self.plan(index, what))?;
+        let mut plan = self.look(Visibility::All(session), &mut |index| self.plan(index, what))?;
         self.only_own(&mut plan, matches!(what, Deletion::Attributes(_)))?;
         if fields {
             for pairs in &plan.fields {
                 let request = roles::request_of(pairs);
                 plan.report.fields += match doit {
-                    true => self.store.remove(&request, &RemoveOptions { transaction: session })?,
-                    false => self.count_fields(&request, session)?,
+                    true => self.fields.remove(&request, session)?,
+                    false => self.fields.count(&request, session)?,
                 };
             }
         }
@@ -77,7 +75,7 @@ impl Inner {
             records.extend(parts.map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())])));
             if !records.is_empty() {
                 self.emit(session, records)?;
-                self.known().note_deletion(session);
+                self.declarations().note_deletion(session);
             }
             plan.report.done = true;
         }
@@ -85,7 +83,7 @@ impl Inner {
     }
 
     /// Refuses what is others', or leaves it out where it is attributes that a query found.
-    fn only_own(&self, plan: &mut Plan, found: bool) -> Result<()> {
+    fn only_own(&self, plan: &mut DeletionPlan, found: bool) -> Result<()> {
         if let Some((tag, user)) = plan.tags.first() {
             let name = self.user_name(*user);
             return Err(Error::denied(format!("tag '{tag}' is declared by {name}, too"))
@@ -124,9 +122,9 @@ impl Inner {
         }
     }
 
-    fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<Plan> {
+    fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<DeletionPlan> {
         let me = self.user();
-        let mut plan = Plan::default();
+        let mut plan = DeletionPlan::default();
         let all = NO_STEP..=i64::MAX;
         match what {
             Deletion::Runs(query) => {
@@ -209,7 +207,7 @@ impl Inner {
     }
 
     /// A tag goes only where nobody else has something to do with it but in the caller's own runs.
-    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, plan: &mut Plan) -> Result<()> {
+    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, plan: &mut DeletionPlan) -> Result<()> {
         let me = self.user();
         let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
         if let Some(user) = other(index.users_of_tag(tag.id)?) {
@@ -226,19 +224,9 @@ impl Inner {
         }
         Ok(())
     }
-
-    fn count_fields(&self, request: &Request, session: Option<Id>) -> Result<u64> {
-        let options = ListOptions { transaction: session, ..ListOptions::default() };
-        let mut fields = 0;
-        for entry in self.store.list(request, &options)? {
-            entry?;
-            fields += 1;
-        }
-        Ok(fields)
-    }
 }
 
-impl Plan {
+impl DeletionPlan {
     /// A run that must be ours. Hits come run by run.
     fn note_run(&mut self, run: &RunName, first: Option<u32>) {
         if self.runs.last().is_none_or(|(last, _)| last != run) {

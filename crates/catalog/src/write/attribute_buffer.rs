@@ -18,7 +18,7 @@ const VARIABLES: usize = 64;
 
 /// Batches that grow in one session.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct BufferedAttributes {
     /// How often the session had lost something when they began to grow.
     pub losses: u64,
     /// Attributes in them.
@@ -29,30 +29,35 @@ pub struct Gathered {
 
 /// Batches that still grow, by session.
 #[derive(Debug, Default)]
-pub struct Gather {
-    sessions: HashMap<Option<Id>, Gathered>,
+pub struct AttributeBuffer {
+    sessions: HashMap<Option<Id>, BufferedAttributes>,
 }
 
-impl Gather {
+impl AttributeBuffer {
     /// Adds one attribute, which was counted when the session had lost something so often; gives batches back
     /// that grow no further. What was there and lost meanwhile is forgotten, and so is an attribute that was.
-    pub fn add(&mut self, session: Option<Id>, losses: u64, single: AttributeBatch) -> Option<Gathered> {
+    pub fn add(
+        &mut self,
+        session: Option<Id>,
+        losses: u64,
+        single: AttributeBatch,
+    ) -> Option<BufferedAttributes> {
         let own = self.sessions.entry(session).or_default();
         if own.losses > losses {
             return None;
         }
         if own.losses < losses {
-            *own = Gathered { losses, ..Gathered::default() };
+            *own = BufferedAttributes { losses, ..BufferedAttributes::default() };
         }
         own.rows += 1;
         let ended = grow(&mut own.batches, single);
         let rows = ended.iter().map(|batch| batch.rows as u64).sum();
         own.rows -= rows;
-        (!ended.is_empty()).then_some(Gathered { losses, rows, batches: ended })
+        (!ended.is_empty()).then_some(BufferedAttributes { losses, rows, batches: ended })
     }
 
     /// Takes all batches of a session, in their order.
-    pub fn take(&mut self, session: Option<Id>) -> Option<Gathered> {
+    pub fn take(&mut self, session: Option<Id>) -> Option<BufferedAttributes> {
         self.sessions.remove(&session)
     }
 }
@@ -165,13 +170,13 @@ mod tests {
 
     #[test]
     fn singles_of_a_tag_become_one_batch() {
-        let mut gather = Gather::default();
+        let mut gather = AttributeBuffer::default();
         for step in 0..3 {
             assert!(gather.add(None, 0, single("x", Some(step), Some("t"), step as f64)).is_none());
             assert!(gather.add(None, 0, single("y", Some(step), Some("u"), 0.5)).is_none());
         }
         assert!(gather.add(None, 0, single("x", Some(9), Some("u"), 9.0)).is_none());
-        let Gathered { batches, rows, .. } = gather.take(None).unwrap();
+        let BufferedAttributes { batches, rows, .. } = gather.take(None).unwrap();
         assert_eq!(rows, 7);
         assert_eq!(batches.len(), 2);
         let x = &batches[0];
@@ -185,7 +190,7 @@ mod tests {
 
     #[test]
     fn another_form_of_the_same_tag_ends_the_batch_before() {
-        let mut gather = Gather::default();
+        let mut gather = AttributeBuffer::default();
         gather.add(None, 0, single("x", Some(1), None, 1.0));
         let ended = gather.add(None, 0, single("x", None, None, 2.0)).unwrap();
         assert_eq!((ended.batches.len(), ended.rows), (1, 1), "records of one tag keep their order");
@@ -196,12 +201,12 @@ mod tests {
 
     #[test]
     fn what_was_lost_meanwhile_is_forgotten() {
-        let mut gather = Gather::default();
+        let mut gather = AttributeBuffer::default();
         gather.add(None, 0, single("x", Some(1), None, 1.0));
         gather.add(None, 1, single("x", Some(2), None, 2.0));
         // Counted before the loss, and late.
         gather.add(None, 0, single("x", Some(3), None, 3.0));
-        let Gathered { losses, rows, batches } = gather.take(None).unwrap();
+        let BufferedAttributes { losses, rows, batches } = gather.take(None).unwrap();
         assert_eq!((losses, rows), (1, 1));
         assert!(matches!(&batches[0].values, Values::Float(v) if *v == [2.0]));
     }

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
-use fieldstone_catalog::query::{self, Hit, HitTable, Query};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
-use super::declare::run_row;
-use super::engine::{Moment, View};
+use super::connection::{Connection, Patience};
+use super::consistent_view::{ConsistentView, Visibility};
 use super::inner::Inner;
-use super::lend::{Engine, Patience};
-use super::place::EnginePlace;
-use super::{CatalogCheck, RebuildReport, RunInfo, VariableInfo};
+use super::location::EngineLocation;
+use super::{CatalogCheck, RebuildReport};
+use crate::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
+use crate::query::{self, Hit, HitTable, Query, RunInfo, VariableInfo};
+use crate::write::declare::{run_row, run_text};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
@@ -26,13 +26,13 @@ const NAMED: usize = 100;
 impl Inner {
     /// Answers from one state of all that a query may see.
     pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
-        self.look(View::All(query.transaction), &mut |index| answer(index))
+        self.look(Visibility::All(query.transaction), &mut |index| answer(index))
     }
 
     /// The run of a name.
     pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
         let mut rows =
-            self.look(View::All(session), &mut |index| index.runs(&RunSelect::Named(name.to_owned())))?;
+            self.look(Visibility::All(session), &mut |index| index.runs(&RunSelect::Named(name.to_owned())))?;
         rows.retain(|row| project.is_none_or(|project| row.decl.run.project == project));
         if rows.len() > 1 {
             let projects: Vec<String> =
@@ -63,7 +63,7 @@ impl Inner {
         version: Option<i64>,
         session: Option<Id>,
     ) -> Result<VariableInfo> {
-        let found = self.look(View::All(session), &mut |index| {
+        let found = self.look(Visibility::All(session), &mut |index| {
             let Some(row) = run_row(index, run)? else { return Ok(None) };
             let all = index.variables(row.id)?.into_iter();
             let named = all.filter(|row| row.decl.variable.name == name);
@@ -72,7 +72,7 @@ impl Inner {
             Ok(Some(asked.max_by_key(|row| row.decl.variable.version)))
         })?;
         match found {
-            None => Err(self.no_run(session, &run.name, &super::declare::run_text(run))),
+            None => Err(self.no_run(session, &run.name, &run_text(run))),
             Some(Some(row)) => Ok(VariableInfo { run: run.clone(), decl: row.decl, declared: row.declared }),
             Some(None) => {
                 let asked = VariableName { name: name.to_owned(), version: version.unwrap_or(0) };
@@ -85,13 +85,13 @@ impl Inner {
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         // Before it is copied for the thread that answers it.
         query.expr.size().check()?;
-        let view = View::All(query.transaction);
-        let moment = self.moment(view)?;
+        let view = Visibility::All(query.transaction);
+        let moment = self.consistent_view(view)?;
         let pending = query.transaction.is_some() || moment.has_own();
-        if pending || self.place_now(&moment.heads)? == EnginePlace::Memory {
+        if pending || self.location_now(&moment.heads)? == EngineLocation::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
             let table = self.look_from(moment, view, &mut |index| query::collect(index, query))?;
-            return Ok(Box::new(Rows { table, next: 0 }));
+            return Ok(Box::new(TableHits { table, next: 0 }));
         }
         let (sender, receiver) = sync_channel(WAITING);
         let inner = self.shared()?;
@@ -100,13 +100,13 @@ impl Inner {
             .name("catalog".into())
             .spawn(move || inner.send(&query, moment, &sender))
             .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
-        Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
+        Ok(Box::new(HitStream { receiver: Some(receiver), process: std::process::id() }))
     }
 
     /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
     /// one that is made anew gives those that were not sent yet.
-    fn send(&self, query: &Query, moment: Moment, sender: &SyncSender<Result<Hit>>) {
-        let mut sent = Sent { limit: query.limit, ids: HashSet::new(), count: 0 };
+    fn send(&self, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
+        let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
         let outcome = self.look_shared(moment, &mut |index| {
             let again = sent.again()?;
             query::run(index, query, &mut |hit| {
@@ -127,7 +127,7 @@ impl Inner {
                 self.go_away();
                 // All at once: who takes the hits may ask for more of that engine meanwhile.
                 self.ask(query, |tables| query::collect(tables, query)).map(|table| {
-                    Rows { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
+                    TableHits { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
                 })
             }
             outcome => outcome.map(drop),
@@ -140,9 +140,9 @@ impl Inner {
 
     /// Makes the engine's tables anew.
     pub fn rebuild(&self) -> Result<RebuildReport> {
-        let feed = self.store.journal().feed()?;
-        let place = self.place_for(&feed.heads())?;
-        let mut work = |engine: &mut Engine| self.replay(engine.index()?, &feed);
+        let feed = self.journal.feed()?;
+        let place = self.location_for(&feed.heads())?;
+        let mut work = |engine: &mut Connection| self.replay(engine.index()?, &feed);
         let outcome = self.with(&place, Patience::Full, &mut work);
         let mut report = outcome.map_err(|e| if is_busy(&e) { self.held(&place, e) } else { e })?;
         report.engine = place.to_string();
@@ -151,15 +151,15 @@ impl Inner {
 
     /// Compares the engine with a replay, both as lines of text in memory.
     pub fn verify(&self) -> Result<CatalogCheck> {
-        let feed = self.store.journal().feed()?;
-        let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.store.journal().home().id)?;
+        let feed = self.journal.feed()?;
+        let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.journal.home().id)?;
         self.replay(&mut replayed, &feed)?;
         let mut check = CatalogCheck::default();
         check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
         let problems = feed.problems().into_iter().filter(|problem| problem.damage);
         check.damaged.extend(problems.map(|problem| format!("{}: {}", problem.file, problem.why)));
         let expected = replayed.dump()?;
-        let found = self.look(View::Synced, &mut |index| index.dump())?;
+        let found = self.look(Visibility::Synced, &mut |index| index.dump())?;
         check.lines = expected.lines().count() as u64;
         let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
         for (have, other, what) in sides {
@@ -173,14 +173,14 @@ impl Inner {
 }
 
 /// Hits of a stream that were sent.
-struct Sent {
+struct StreamProgress {
     limit: Option<u64>,
     /// The first of them, up to [`REMEMBERED`].
     ids: HashSet<AttributeId>,
     count: u64,
 }
 
-impl Sent {
+impl StreamProgress {
     /// Whether hits were sent before. Unavailable where it is not known any more which.
     fn again(&self) -> Result<bool> {
         if self.count > self.ids.len() as u64 {
@@ -202,13 +202,13 @@ impl Sent {
     }
 }
 
-/// Rows of a table as hits.
-struct Rows {
+/// TableHits of a table as hits.
+struct TableHits {
     table: HitTable,
     next: usize,
 }
 
-impl Iterator for Rows {
+impl Iterator for TableHits {
     type Item = Result<Hit>;
 
     fn next(&mut self) -> Option<Result<Hit>> {
@@ -219,19 +219,19 @@ impl Iterator for Rows {
 }
 
 /// Hits that another thread finds. Dropping it ends that thread.
-struct Received {
+struct HitStream {
     receiver: Option<Receiver<Result<Hit>>>,
     /// The process that has the thread.
     process: u32,
 }
 
-impl Received {
+impl HitStream {
     fn is_forked(&self) -> bool {
         std::process::id() != self.process
     }
 }
 
-impl Iterator for Received {
+impl Iterator for HitStream {
     type Item = Result<Hit>;
 
     fn next(&mut self) -> Option<Result<Hit>> {
@@ -245,7 +245,7 @@ impl Iterator for Received {
     }
 }
 
-impl Drop for Received {
+impl Drop for HitStream {
     fn drop(&mut self) {
         if self.is_forked() {
             // It may be locked by a thread that is not in this process.

@@ -6,28 +6,29 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record, VariableName};
 
-use super::inner::Inner;
-use super::known::Look;
-use super::{TagInfo, fit};
+use super::declaration_cache::Lookup;
+use super::validate;
+use crate::live::inner::Inner;
+use crate::query::{TagInfo, VariableInfo};
 
 impl Inner {
     /// Takes attributes of one call.
     pub fn annotate(&self, mut batch: AttributeBatch, session: Option<Id>) -> Result<()> {
-        self.store.journal().check_writable()?;
+        self.journal.check_writable()?;
         if batch.rows == 0 {
             return Ok(());
         }
-        batch.values = fit::values(&batch.tag, batch.values)?;
+        batch.values = validate::values(&batch.tag, batch.values)?;
         batch.check()?;
         let annotate = self.need_run(session, &batch.run)?;
         self.need_annotate(session, &batch.run, annotate)?;
         if !batch.variables.is_empty() {
             let shapes = self.shapes(session, &batch)?;
-            fit::boxes(&batch, &shapes)?;
+            validate::boxes(&batch, &shapes)?;
         }
         self.note_tag(session, &batch)?;
         if batch.rows == 1 && !batch.continues {
-            return self.gather(session, batch);
+            return self.buffer_attribute(session, batch);
         }
         let parts = batch.split();
         self.emit(session, parts.into_iter().map(Record::Attributes).collect())
@@ -35,19 +36,19 @@ impl Inner {
 
     /// Shapes of a batch's variables; NotFound for one that is not there.
     fn shapes(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<Vec<Option<Vec<u64>>>> {
-        let known: Vec<Look<Option<Vec<u64>>>> = {
-            let known = self.known();
+        let known: Vec<Lookup<Option<Vec<u64>>>> = {
+            let known = self.declarations();
             batch.variables.iter().map(|name| known.shape(session, &batch.run, name)).collect()
         };
-        let mut asked: HashMap<VariableName, super::VariableInfo> = HashMap::new();
-        if known.iter().any(|look| !matches!(look, Look::Here(_))) {
+        let mut asked: HashMap<VariableName, VariableInfo> = HashMap::new();
+        if known.iter().any(|look| !matches!(look, Lookup::Hit(_))) {
             asked = self.find_variables(session, &batch.run, &batch.variables)?;
         }
         let mut shapes = Vec::with_capacity(known.len());
         for (name, look) in batch.variables.iter().zip(known) {
             match (look, asked.remove(name)) {
                 (_, Some(info)) => shapes.push(info.decl.shape),
-                (Look::Here(shape), None) => shapes.push(shape),
+                (Lookup::Hit(shape), None) => shapes.push(shape),
                 _ => return Err(self.no_variable(session, &batch.run, name)),
             }
         }
@@ -56,7 +57,7 @@ impl Inner {
 
     /// Remembers the tag of a batch, which declares it.
     fn note_tag(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<()> {
-        if self.known().has_tag(session, &batch.tag) {
+        if self.declarations().has_tag(session, &batch.tag) {
             return Ok(());
         }
         let known = self.tags_of(session, &batch.tag.name)?;
@@ -64,7 +65,7 @@ impl Inner {
             return Ok(());
         }
         let version = super::declare::free_version(&known, batch.tag.version);
-        self.known().keep_tag(session, TagInfo { decl: batch.tag.clone(), version }, true);
+        self.declarations().cache_tag(session, TagInfo { decl: batch.tag.clone(), version }, true);
         Ok(())
     }
 }

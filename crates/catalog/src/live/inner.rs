@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
@@ -21,10 +21,10 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 
 use super::CatalogSettings;
-use super::gather::{Gather, Gathered};
-use super::known::Known;
-use super::lend::Engines;
-use crate::Store;
+use super::connection::Connections;
+use super::port::{FieldPort, FlushParticipant};
+use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
+use crate::write::declaration_cache::DeclarationCache;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
@@ -32,34 +32,35 @@ const MANY: u64 = 10_000;
 /// The catalog itself; [`Catalog`](super::Catalog) is a handle on it.
 #[derive(Debug)]
 pub struct Inner {
-    pub store: Arc<Store>,
+    pub fields: Arc<dyn FieldPort>,
+    pub journal: Arc<Journal>,
     pub settings: CatalogSettings,
     pub schema: Schema,
     /// The world that the store lives in.
     pub env: Env,
     me: Weak<Inner>,
-    process: PerProcess<State>,
+    process: PerProcess<ProcessState>,
 }
 
 /// What one process has.
 #[derive(Debug)]
-pub struct State {
-    gather: Mutex<Gather>,
-    known: Mutex<Known>,
+pub struct ProcessState {
+    attribute_buffer: Mutex<AttributeBuffer>,
+    declarations: Mutex<DeclarationCache>,
     /// Held while something is declared, so that two threads do not declare the same.
     declaring: Mutex<()>,
-    engines: Engines,
-    /// Rows given to sessions since they were last flushed, and flushed and not applied.
-    rows: Mutex<Rows>,
+    connections: Connections,
+    /// Attributes given to sessions since they were last flushed, and flushed and not applied.
+    rows: Mutex<AttributeCounts>,
     /// How often each session had lost something when that was looked at last.
-    seen: Mutex<HashMap<Option<Id>, u64>>,
+    losses_seen: Mutex<HashMap<Option<Id>, u64>>,
     /// The thread that applies what was flushed.
     applying: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Attributes on their way into the engine.
 #[derive(Debug, Default)]
-struct Rows {
+struct AttributeCounts {
     sessions: HashMap<Option<Id>, u64>,
     unapplied: u64,
 }
@@ -69,44 +70,44 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
-    fn new(store: &Store, me: &Weak<Inner>) -> State {
-        store.join(me.clone());
-        State {
-            gather: Mutex::default(),
-            known: Mutex::new(Known::new(store.journal().env().clock.clone())),
+impl ProcessState {
+    fn new(fields: &Arc<dyn FieldPort>, clock: &Arc<dyn Clock>, me: &Weak<Inner>) -> ProcessState {
+        fields.join(me.clone());
+        ProcessState {
+            attribute_buffer: Mutex::default(),
+            declarations: Mutex::new(DeclarationCache::new(clock.clone())),
             declaring: Mutex::default(),
-            engines: Engines::default(),
+            connections: Connections::default(),
             rows: Mutex::default(),
-            seen: Mutex::default(),
+            losses_seen: Mutex::default(),
             applying: Mutex::default(),
         }
     }
 }
 
 impl Inner {
-    pub fn new(store: Arc<Store>, settings: CatalogSettings) -> Arc<Inner> {
-        let env = store.journal().env().clone();
+    pub fn new(fields: Arc<dyn FieldPort>, journal: Arc<Journal>, settings: CatalogSettings) -> Arc<Inner> {
+        let env = journal.env().clone();
         let identity = env.identity.clone();
         Arc::new_cyclic(|me| {
-            let state = State::new(&store, me);
-            let schema = store.schema();
-            Inner { process: PerProcess::new(identity, state), store, settings, schema, env, me: me.clone() }
+            let process = PerProcess::new(identity, ProcessState::new(&fields, &env.clock, me));
+            let schema = journal.schema().clone();
+            Inner { process, fields, journal, settings, schema, env, me: me.clone() }
         })
     }
 
-    fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.store, &self.me))
+    fn state(&self) -> &ProcessState {
+        self.process.get(|| ProcessState::new(&self.fields, &self.env.clock, &self.me))
     }
 
     /// What is known of what was declared; nothing of what was lost since.
-    pub fn known(&self) -> MutexGuard<'_, Known> {
+    pub fn declarations(&self) -> MutexGuard<'_, DeclarationCache> {
         self.forget_lost();
-        lock(&self.state().known)
+        lock(&self.state().declarations)
     }
 
-    pub fn engines(&self) -> &Engines {
-        &self.state().engines
+    pub fn connections(&self) -> &Connections {
+        &self.state().connections
     }
 
     /// Itself, for a thread of its own.
@@ -114,7 +115,7 @@ impl Inner {
         self.me.upgrade().ok_or_else(|| Error::internal("a catalog is used while it is dropped"))
     }
 
-    /// Keeps others from declaring until it is dropped.
+    /// FlushParticipant others from declaring until it is dropped.
     pub fn declaring(&self) -> MutexGuard<'_, ()> {
         lock(&self.state().declaring)
     }
@@ -127,17 +128,17 @@ impl Inner {
         });
         self.count_rows(session, rows.sum());
         self.hand_over(session);
-        self.store.journal().take_side(records.iter().map(Record::encode).collect(), session)
+        self.journal.take_side(records.iter().map(Record::encode).collect(), session)
     }
 
     /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
     /// knows who is to hear of a failure.
-    pub fn gather(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
-        let journal = self.store.journal();
+    pub fn buffer_attribute(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
+        let journal = &self.journal;
         let losses = journal.keep(1, session);
         self.count_rows(session, 1);
-        let mut gather = lock(&self.state().gather);
-        if let Some(ended) = gather.add(session, losses, single) {
+        let mut buffer = lock(&self.state().attribute_buffer);
+        if let Some(ended) = buffer.add(session, losses, single) {
             give(journal, session, ended);
         }
         Ok(())
@@ -150,55 +151,43 @@ impl Inner {
     /// Forgets what is remembered of sessions that have lost something since this was asked last.
     fn forget_lost(&self) {
         let state = self.state();
-        let losses = self.store.journal().all_losses();
-        let mut seen = lock(&state.seen);
+        let losses = self.journal.all_losses();
+        let mut seen = lock(&state.losses_seen);
         for (session, losses) in losses {
             if seen.insert(session, losses) != Some(losses) {
-                lock(&state.known).discarded(session);
+                lock(&state.declarations).discarded(session);
                 lock(&state.rows).sessions.remove(&session);
             }
         }
     }
 }
 
-/// Gives gathered attributes to the journal, unless it counted them as lost.
-fn give(journal: &Journal, session: Option<Id>, gathered: Gathered) {
-    let Gathered { losses, rows, batches } = gathered;
+/// Gives buffered attributes to the journal, unless it counted them as lost.
+fn give(journal: &Journal, session: Option<Id>, buffered: BufferedAttributes) {
+    let BufferedAttributes { losses, rows, batches } = buffered;
     let parts = batches.into_iter().flat_map(AttributeBatch::split);
     let records = parts.map(|part| Record::Attributes(part).encode()).collect();
     journal.take_kept(records, rows, losses, session);
 }
 
-/// Who keeps records for a store's flushes. No lock of the store's is held at a call.
-pub trait Keeps: Send + Sync + std::fmt::Debug {
-    /// Gives the journal what is kept for a session: it is about to be flushed, or looked at.
-    fn hand_over(&self, session: Option<Id>);
-    /// The session is discarded, with what was handed over for it.
-    fn discarded(&self, session: Option<Id>);
-    /// The session was flushed.
-    fn flushed(&self, session: Option<Id>);
-    /// The store is closed: it flushes no more.
-    fn closed(&self);
-}
-
-impl Keeps for Inner {
+impl FlushParticipant for Inner {
     fn hand_over(&self, session: Option<Id>) {
         // Held until the journal has them: what comes later stands behind.
-        let mut gather = lock(&self.state().gather);
-        if let Some(gathered) = gather.take(session) {
-            give(self.store.journal(), session, gathered);
+        let mut buffer = lock(&self.state().attribute_buffer);
+        if let Some(buffered) = buffer.take(session) {
+            give(&self.journal, session, buffered);
         }
     }
 
     fn discarded(&self, session: Option<Id>) {
-        drop(lock(&self.state().gather).take(session));
-        self.known().discarded(session);
+        drop(lock(&self.state().attribute_buffer).take(session));
+        self.declarations().discarded(session);
         lock(&self.state().rows).sessions.remove(&session);
     }
 
     fn flushed(&self, session: Option<Id>) {
-        let all = !self.store.journal().has_pending(session);
-        self.known().flushed(session, all);
+        let all = !self.journal.has_pending(session);
+        self.declarations().flushed(session, all);
         let unapplied = {
             let mut rows = lock(&self.state().rows);
             let flushed = rows.sessions.remove(&session).unwrap_or(0);

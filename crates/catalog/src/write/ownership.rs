@@ -5,14 +5,14 @@
 //! its own. Where the store names nobody, the user who declared the run first owns it; one that the owner of the
 //! folder of logs declared is always his. What is refused here with an error does not count in the engine either, whoever wrote it into a log.
 
-use fieldstone_catalog::view::roles::owner_level;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
 
 use super::declare::run_text;
-use super::engine::View;
-use super::inner::Inner;
+use crate::live::consistent_view::Visibility;
+use crate::live::inner::Inner;
+use crate::view::roles::owner_level;
 
 impl Inner {
     /// The user who calls.
@@ -27,7 +27,7 @@ impl Inner {
 
     /// The owner of a run; `first` is who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        let feed = self.store.journal().feed()?;
+        let feed = self.journal.feed()?;
         if first.is_some() && first == feed.folder_owner() {
             return Ok(first);
         }
@@ -36,25 +36,25 @@ impl Inner {
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
     pub fn need_own(&self, session: Option<Id>, run: &RunName) -> Result<()> {
-        if self.known().is_mine(session, run) {
+        if self.declarations().is_mine(session, run) {
             return Ok(());
         }
         let first = match self.find_run(session, run)? {
             Some(info) => info.first,
             // One that was deleted stays its owner's.
-            None => self.look(View::All(session), &mut |index| index.first_user(run))?,
+            None => self.look(Visibility::All(session), &mut |index| index.first_user(run))?,
         };
         match self.owner(run, first)? {
             Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
-            _ => self.store.claim(owner_level(&self.schema, run), session)?,
+            _ => self.journal.claim(owner_level(&self.schema, run), session)?,
         }
-        self.known().keep_mine(session, run);
+        self.declarations().cache_mine(session, run);
         Ok(())
     }
 
     /// Refuses attributes of others where a run takes none.
     pub fn need_annotate(&self, session: Option<Id>, run: &RunName, annotate: Annotate) -> Result<()> {
-        if annotate == Annotate::All || self.known().is_mine(session, run) {
+        if annotate == Annotate::All || self.declarations().is_mine(session, run) {
             return Ok(());
         }
         let first = self.find_run(session, run)?.and_then(|info| info.first);

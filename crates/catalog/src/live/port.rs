@@ -1,0 +1,47 @@
+//! What the catalog of an open store asks of the store, and what the store tells it.
+//!
+//! Side records, claims and feeds it has from the journal. Of fields it needs what stands here and no more, so
+//! that it knows no field store: the facade, which composes both, implements [`FieldPort`].
+//!
+//! Invariant: neither side calls the other with a lock held that the other may want.
+
+use std::sync::Weak;
+
+use fieldstone_core::Result;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_journal::feed::Feed;
+use fieldstone_journal::view::Holds;
+
+/// What a catalog asks of the store that its fields are in.
+pub trait FieldPort: Send + Sync + std::fmt::Debug {
+    /// Fields that stand at the very moment of a feed.
+    fn standing(&self, feed: &Feed) -> Box<dyn Holds>;
+
+    /// How many fields a request selects, with those that a transaction has prepared.
+    fn count(&self, request: &Request, transaction: Option<Id>) -> Result<u64>;
+
+    /// Removes the fields that a request selects, with the session's next flush; how many.
+    fn remove(&self, request: &Request, transaction: Option<Id>) -> Result<u64>;
+
+    /// Flushes a transaction where kinds are switched on, and makes what it holds of them visible or hides it.
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
+
+    /// Lets a catalog take part in every flush of this process, for as long as it lives.
+    fn join(&self, catalog: Weak<dyn FlushParticipant>);
+}
+
+/// Who has records for a store's flushes. No lock of the store's is held at a call.
+pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
+    /// Gives the journal what is buffered for a session: it is about to be flushed.
+    fn hand_over(&self, session: Option<Id>);
+
+    /// The session is discarded, with what was handed over for it.
+    fn discarded(&self, session: Option<Id>);
+
+    /// The session was flushed.
+    fn flushed(&self, session: Option<Id>);
+
+    /// The store is closed: it flushes no more.
+    fn closed(&self);
+}

@@ -1,0 +1,22 @@
+//! Writing: declarations, attributes and deletions are checked here, against what is declared, and become
+//! records of a session's next commit.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `declare`, `agreement` | runs, variables, steps and tags; when two declarations agree |
+//! | `declaration_cache` | what was declared or looked up lately, so that an attribute asks no engine |
+//! | `annotate`, `validate` | attributes; whether they agree with their tag and their variables |
+//! | `attribute_buffer` | attributes that came one at a time, gathered into few records |
+//! | `delete` | deletions |
+//! | `ownership` | who owns a run, and what others may do with it |
+//!
+//! All of it are methods of the catalog of an open store (`live`).
+
+mod agreement;
+mod annotate;
+pub(crate) mod attribute_buffer;
+pub(crate) mod declaration_cache;
+pub(crate) mod declare;
+mod delete;
+mod ownership;
+mod validate;
