@@ -31,6 +31,7 @@ mod request;
 mod sequence;
 mod store;
 mod table;
+mod transaction;
 mod transfer;
 
 use pyo3::prelude::*;
@@ -83,6 +84,8 @@ mod native {
     use super::store::Store;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::transaction::PyTransaction;
     #[pymodule_export]
     use super::transfer::transfer;
 

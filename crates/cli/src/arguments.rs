@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use clap::Args;
 use fieldstone::{
@@ -27,7 +27,7 @@ pub struct Reading {
 
 impl Reading {
     /// Opens it for reading; NotFound where no store is.
-    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
+    pub fn open(&self) -> Result<fieldstone::Store> {
         let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
@@ -76,10 +76,10 @@ pub struct Writing {
 
 impl Writing {
     /// Opens it for reading and writing.
-    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
+    pub fn open(&self) -> Result<fieldstone::Store> {
         let compression = self.compression.as_deref().map(fieldstone::Compression::parse).transpose()?;
         let schema = self.schema.clone();
-        let options = OpenOptions { mode: Mode::Append, schema, at: None, compression };
+        let options = OpenOptions { mode: Mode::Append, schema, compression, ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options)?;
         note_passed_over(&store)?;
         Ok(store)

@@ -23,7 +23,9 @@ pub mod helper;
 mod ingest;
 mod open;
 pub mod outside;
+mod run;
 mod store;
+mod transaction;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -48,4 +50,6 @@ pub use ingest::{
     ingest_fdb, suggest_schema,
 };
 pub use open::{Mode, OpenOptions, init, open, open_in};
+pub use run::{Array, NewRun, NewVariable, Run, TagRef, Target, WriteOptions};
 pub use store::Store;
+pub use transaction::Transaction;

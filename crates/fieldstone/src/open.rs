@@ -11,6 +11,7 @@ use fieldstone_store::api::Compression;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use crate::Store;
+use crate::catalog::CatalogSettings;
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,10 +49,12 @@ pub struct OpenOptions {
     pub at: Option<String>,
     /// How blocks are compressed where a call does not say.
     pub compression: Option<Compression>,
+    /// Where the catalog's engine is: `postgresql://…`; the embedded one where absent.
+    pub catalog: Option<String>,
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
-pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     open_local(env, outside, native, url, &path, options)
@@ -91,16 +94,16 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
 /// assert_eq!(store.schema().name(), Some("mars"));
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
-pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
-    store.create()?;
+    store.composed().create()?;
     Ok(store)
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
-pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Store> {
     open_local(env, None, false, url, path, options)
 }
 
@@ -111,8 +114,9 @@ fn open_local(
     url: &str,
     path: &Path,
     options: &OpenOptions,
-) -> Result<Arc<Store>> {
+) -> Result<Store> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
+    let settings = CatalogSettings { engine: options.catalog.clone() };
     let options = LocalOptions {
         url: url.to_owned(),
         writable: options.mode != Mode::Read && options.at.is_none(),
@@ -124,7 +128,7 @@ fn open_local(
         outside,
         native,
     };
-    Ok(Store::of(LocalStore::open(env, path, options)?))
+    Ok(Store::of(LocalStore::open(env, path, options)?, settings))
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

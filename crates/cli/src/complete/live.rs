@@ -34,7 +34,7 @@ const MOST: usize = 20_000;
 /// What a store, or a schema by its name, knows.
 pub struct Known {
     pub schema: Schema,
-    store: Option<Arc<fieldstone::Store>>,
+    store: Option<fieldstone::Store>,
     /// When to stop, nanoseconds of the monotonic clock.
     until: u64,
 }

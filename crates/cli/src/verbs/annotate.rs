@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use fieldstone::catalog::Catalog;
 use fieldstone::catalog::query::Term;
-use fieldstone::catalog::records::{Annotate, RunDecl, RunName, TagDecl};
 use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Env, Error, ErrorKind, Result};
+use fieldstone::{Error, ErrorKind, Result, Run};
 use serde_json::json;
 
 use crate::arguments::Writing;
@@ -125,7 +125,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         None => None,
     };
     let (store, catalog) = writing(&arguments.store)?;
-    let mut taking = Taking { catalog: &catalog, arguments, transaction, taken: Taken::default() };
+    let mut taking =
+        Taking { store: &store, catalog: &catalog, arguments, transaction, taken: Taken::default() };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -161,6 +162,7 @@ struct Taken {
 
 /// One call on its way.
 struct Taking<'a> {
+    store: &'a fieldstone::Store,
     catalog: &'a Catalog,
     arguments: &'a Arguments,
     transaction: Option<fieldstone::Id>,
@@ -260,9 +262,7 @@ impl Taking<'_> {
     /// Gives all rows to the catalog.
     fn give(&mut self, rows: &mut Rows) -> Result<()> {
         let batches = rows.take(|group| self.kind_of(group), |group, kind| self.tag_of(group, kind))?;
-        for mut batch in batches {
-            // A file is one call, however many parts it is taken in.
-            batch.continues = self.taken.attributes > 0;
+        for batch in batches {
             if !self.taken.runs.contains(&batch.run) {
                 self.make_run(&batch.run)?;
                 self.taken.runs.push(batch.run.clone());
@@ -270,8 +270,14 @@ impl Taking<'_> {
             if !self.taken.tags.contains(&batch.tag.name) {
                 self.taken.tags.push(batch.tag.name.clone());
             }
+            let is_first = self.taken.attributes == 0;
             self.taken.attributes += batch.rows as u64;
-            self.catalog.annotate(batch, self.transaction)?;
+            let run = Run::new(self.store, batch.run, self.transaction);
+            // A file is one call, however many parts it is taken in.
+            match is_first {
+                true => run.annotate_rows(batch.tag, batch.values, false, &batch.target)?,
+                false => run.annotate_more(batch.tag, batch.values, &batch.target)?,
+            }
         }
         Ok(())
     }
@@ -285,20 +291,12 @@ impl Taking<'_> {
             Err(error) => return Err(error),
             Ok(_) => return Ok(()),
         }
-        let decl = RunDecl {
-            run: run.clone(),
-            job: None,
-            params: Vec::new(),
-            created: Env::real().clock.now(),
-            grid: None,
-            notes: None,
-            outside: None,
-            annotate: match self.arguments.annotators {
-                Annotators::All => Annotate::All,
-                Annotators::Owner => Annotate::Owner,
-            },
+        let new = self.store.create_run(&run.name).project(&run.project).within(self.transaction).exist_ok();
+        let new = match self.arguments.annotators {
+            Annotators::All => new,
+            Annotators::Owner => new.annotated_by_owner(),
         };
-        self.catalog.create_run(decl, true, self.transaction)
+        new.create().map(drop)
     }
 
     /// The tags of a group's name that are there.

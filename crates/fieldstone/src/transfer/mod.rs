@@ -35,7 +35,6 @@ mod content;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
@@ -144,7 +143,7 @@ pub fn move_fields(
 }
 
 /// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
-pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Arc<crate::Store>> {
+pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<crate::Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let schema = match crate::open(url, &reading) {
         Err(e) if e.kind() == ErrorKind::NotFound => Some(from.schema().text().to_owned()),
