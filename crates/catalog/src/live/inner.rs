@@ -22,6 +22,7 @@ use fieldstone_journal::fork::PerProcess;
 
 use super::CatalogSettings;
 use super::connection::Connections;
+use super::overlay::Overlays;
 use super::port::{FieldPort, FlushParticipant};
 use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
 use crate::write::declaration_cache::DeclarationCache;
@@ -50,6 +51,7 @@ pub struct ProcessState {
     /// Held while something is declared, so that two threads do not declare the same.
     declaring: Mutex<()>,
     connections: Connections,
+    overlays: Overlays,
     /// Attributes given to sessions since they were last flushed, and flushed and not applied.
     rows: Mutex<AttributeCounts>,
     /// How often each session had lost something when that was looked at last.
@@ -78,6 +80,7 @@ impl ProcessState {
             declarations: Mutex::new(DeclarationCache::new(clock.clone())),
             declaring: Mutex::default(),
             connections: Connections::default(),
+            overlays: Overlays::default(),
             rows: Mutex::default(),
             losses_seen: Mutex::default(),
             applying: Mutex::default(),
@@ -108,6 +111,10 @@ impl Inner {
 
     pub fn connections(&self) -> &Connections {
         &self.state().connections
+    }
+
+    pub fn overlays(&self) -> &Overlays {
+        &self.state().overlays
     }
 
     /// Itself, for a thread of its own.
@@ -183,11 +190,13 @@ impl FlushParticipant for Inner {
         drop(lock(&self.state().attribute_buffer).take(session));
         self.declarations().discarded(session);
         lock(&self.state().rows).sessions.remove(&session);
+        self.overlays().end(session);
     }
 
     fn flushed(&self, session: Option<Id>) {
         let all = !self.journal.has_pending(session);
         self.declarations().flushed(session, all);
+        self.overlays().end(session);
         let unapplied = {
             let mut rows = lock(&self.state().rows);
             let flushed = rows.sessions.remove(&session).unwrap_or(0);
@@ -200,6 +209,7 @@ impl FlushParticipant for Inner {
     }
 
     fn closed(&self) {
+        self.overlays().clear();
         if let Some(applying) = lock(&self.state().applying).take() {
             // A thread that panicked has applied nothing, which the next read does.
             drop(applying.join());

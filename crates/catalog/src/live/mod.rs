@@ -7,6 +7,7 @@
 //! | `port` | what it asks of the store's fields, and what the store tells it |
 //! | `inner` | what all calls share, and what each process has of it |
 //! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
+//! | `overlay` | what is not flushed, at the cost of what is new |
 //! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
 //! | `location`, `trusted_folder`, `engine_file` | where it is, whom its folder trusts, its file set aside and cleared |
 //! | `query` | queries and streams |
@@ -21,6 +22,7 @@ mod following;
 pub(crate) mod inner;
 mod location;
 mod lock_holders;
+mod overlay;
 mod port;
 mod query;
 mod trusted_folder;
@@ -317,6 +319,12 @@ impl Catalog {
             .look(Visibility::All(query.transaction), &mut |index| queries::explain(index, query))?;
         let place = self.inner.location_now(&self.inner.journal.feed()?.heads())?;
         Ok(format!("engine: {place}\n{text}"))
+    }
+
+    /// How many records that were not flushed this process has laid over the engine so far: what reading them
+    /// has cost.
+    pub fn laid_over(&self) -> u64 {
+        self.inner.overlays().laid()
     }
 
     /// Contradicting definitions that were found, in words.
