@@ -75,7 +75,8 @@ impl Measured<'_> {
             (found == due).then_some(()).ok_or_else(|| Error::internal(format!("{found} of {due} are there")))
         })?;
         store.close()?;
-        std::fs::remove_dir_all(&folder).map_err(|e| Error::io("remove", &folder, e))?;
+        // Where nothing was flushed there is no folder.
+        let _ = std::fs::remove_dir_all(&folder);
         Ok((calls, read))
     }
 
@@ -92,7 +93,8 @@ impl Measured<'_> {
             })
         })?;
         store.close()?;
-        std::fs::remove_dir_all(&folder).map_err(|e| Error::io("remove", &folder, e))?;
+        // Where nothing was flushed there is no folder.
+        let _ = std::fs::remove_dir_all(&folder);
         Ok(taken)
     }
 }

@@ -53,6 +53,8 @@ pub struct Overlays {
     sessions: Mutex<Vec<(Option<Id>, Arc<SessionOverlay>)>>,
     /// Records that were laid over an engine.
     laid: AtomicU64,
+    /// When a copy is made, plus one, where a test says so; 0: when it pays.
+    forced: AtomicU64,
 }
 
 /// The overlay of one session. Who has the lock of its copy may wait for an engine; who has an engine never
@@ -120,6 +122,15 @@ impl Overlays {
         self.laid.fetch_add(records as u64, Ordering::Relaxed);
     }
 
+    /// Makes copies when so many rows were laid over the shared engine, whether that pays or not.
+    pub fn copy_at(&self, rows: u64) {
+        self.forced.store(rows.saturating_add(1), Ordering::Relaxed);
+    }
+
+    fn forced(&self) -> Option<u64> {
+        self.forced.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     /// Records that were laid over an engine so far.
     pub fn laid(&self) -> u64 {
         self.laid.load(Ordering::Relaxed)
@@ -156,6 +167,7 @@ impl Inner {
         let own = self.overlays().session(session);
         let mut slot = lock(&own.copy);
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
+        let pays_at = self.overlays().forced().unwrap_or(pays_at);
         if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
             *slot = self.make_copy(&own, view, session)?;
         }
@@ -181,7 +193,7 @@ impl Inner {
         let copied = self.with_engine(&location, &mut |connection| {
             let database = connection.index()?.database();
             let pages = database.pages()?.filter(|pages| pages.saturating_mul(PAGE as u64) <= COPY_MAX);
-            pays_at = pages.unwrap_or(u64::MAX);
+            pays_at = pages.map_or(u64::MAX, |pages| self.overlays().forced().unwrap_or(pages));
             let pays = relaid >= pays_at && self.overlays().has_room(session);
             if pays { database.copy() } else { Ok(None) }
         });
