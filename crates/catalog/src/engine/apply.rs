@@ -4,7 +4,7 @@
 //! soon as its kind is visible. Where a decision takes something back that nothing else met, its rows are
 //! deleted again; else the tables are made again from the logs.
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, is_catalog};
 use fieldstone_format::log::SideRecord;
@@ -40,6 +40,11 @@ impl Index {
         if self.names.known_log(commit.writer).is_some_and(|log| commit.sequence <= log.sequence) {
             return Ok(());
         }
+        self.apply_records(commit, 0)
+    }
+
+    /// Applies records of a commit; there are `first` before them.
+    fn apply_records(&mut self, commit: &Commit, first: usize) -> Result<()> {
         let user = User::from(commit.owner);
         let (log, changed) = self.names.log_of(&mut *self.db, commit.writer, user)?;
         if changed {
@@ -48,8 +53,9 @@ impl Index {
         self.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(&id).cloned());
         self.note_undecided(commit.transaction)?;
-        let mut call = 0;
-        for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_catalog(side)) {
+        let mut call = first as i64;
+        let records = commit.side.iter().enumerate().map(|(i, side)| (first + i, side));
+        for (i, side) in records.filter(|(_, side)| is_catalog(side)) {
             let record = match Record::decode(side) {
                 Ok(record) => record,
                 Err(error) => {
@@ -283,6 +289,26 @@ impl Index {
                 Err(error)
             }
         }
+    }
+
+    /// Lays more over the tables, within an [overlay](Index::overlay): records of its commits that stand behind
+    /// those that were laid before, which are so many. After an error nothing of the overlay is left.
+    pub fn extend_overlay(&mut self, own: &[(usize, Commit)]) -> Result<()> {
+        if !matches!(self.doing, Doing::Overlay(_)) {
+            return Err(Error::internal("an overlay is extended that was not begun"));
+        }
+        let lay = |index: &mut Index| -> Result<()> {
+            for (first, commit) in own {
+                let commit = Commit { stamp: UNFLUSHED.0, transaction: None, ..commit.clone() };
+                index.apply_records(&commit, *first)?;
+            }
+            index.settle()
+        };
+        let outcome = lay(self);
+        if outcome.is_err() {
+            let _ = self.abort();
+        }
+        outcome
     }
 
     /// Takes the state of a transaction that is laid over the tables next.

@@ -50,6 +50,7 @@ pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::Decided;
 pub use owners::OwnerOf;
+pub(crate) use page::PAGE;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 
@@ -221,6 +222,15 @@ pub trait Database: Send + std::fmt::Debug {
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64>;
     /// Inserts rows of attr, given in key order, as fast as the database can.
     fn insert_attrs(&mut self, rows: &mut dyn Iterator<Item = AttrRow<'_>>) -> Result<u64>;
+    /// Pages that it holds; `None` where a copy cannot be made.
+    fn pages(&mut self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    /// A copy in this process's memory, of what it holds now; `None` where none can be made. Outside of
+    /// transactions.
+    fn copy(&mut self) -> Result<Option<Box<dyn Database>>> {
+        Ok(None)
+    }
     /// The plan of a query, as text, for tests and for people.
     fn explain(&mut self, sql: &str) -> Result<String>;
     /// The SQL that a probe of this shape runs, for [`explain`](Database::explain).

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, ErrorKind, Result};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -377,6 +378,19 @@ impl Database for Sqlite {
             }
             Ok(count)
         })
+    }
+
+    fn pages(&mut self) -> Result<Option<u64>> {
+        let pages: i64 =
+            self.mapped("measure", |c| c.query_row("PRAGMA page_count", [], |row| row.get(0)))?;
+        Ok(u64::try_from(pages).ok())
+    }
+
+    fn copy(&mut self) -> Result<Option<Box<dyn Database>>> {
+        let mut copy = Sqlite::memory()?;
+        let step = self.mapped("copy", |c| Backup::new(c, &mut copy.connection)?.step(-1))?;
+        // Where others hold it, whoever asked does without.
+        Ok((step == StepResult::Done).then(|| Box::new(copy) as Box<dyn Database>))
     }
 
     fn explain(&mut self, sql: &str) -> Result<String> {

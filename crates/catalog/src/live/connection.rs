@@ -111,6 +111,11 @@ impl Connection {
         Ok(Connection { index: Some(index), file, patience, process: std::process::id() })
     }
 
+    /// A connection to an engine in memory that one caller has for himself.
+    pub fn private(database: Box<dyn Database>, store: Id) -> Result<Connection> {
+        Connection::of(database, None, store, Patience::Full)
+    }
+
     /// The index.
     pub fn index(&mut self) -> Result<&mut Index> {
         self.index.as_mut().ok_or_else(|| Error::internal("a catalog's engine was closed while it was used"))
@@ -147,7 +152,7 @@ struct ConnectionFailure {
 }
 
 /// Whether a connection is good for more after an error.
-fn keeps(error: &Error) -> bool {
+pub fn keeps(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::Unavailable)
 }
 

@@ -12,13 +12,11 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
-use std::sync::Arc;
-
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
+use fieldstone_journal::writer::{PendingCursor, PendingSide};
 
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
@@ -44,82 +42,69 @@ pub const OWN: u64 = 1;
 /// The same for a transaction.
 pub const OWN_TRANSACTION: u64 = 2;
 
-/// What this handle has not flushed.
-#[derive(Debug, Clone, Default)]
-struct Unflushed {
-    user: u32,
-    all: Vec<SideRecord>,
-    transaction: Vec<SideRecord>,
+/// What this handle has not flushed, as commits of the log that nobody has.
+#[derive(Debug)]
+pub struct Unflushed {
+    /// Outside of transactions first; none where there is nothing.
+    pub commits: Vec<Commit>,
+    /// Where the records outside of transactions end.
+    pub all: PendingCursor,
+    /// Where those of the transaction end.
+    pub transaction: PendingCursor,
 }
 
-impl Unflushed {
-    fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.transaction.is_empty()
-    }
-
-    /// Whether these are the very records of another look, and perhaps more: none of those was flushed.
-    fn begins_with(&self, other: &Unflushed) -> bool {
-        let begins = |more: &[SideRecord], few: &[SideRecord]| {
-            let same = |(a, b): (&SideRecord, &SideRecord)| Arc::ptr_eq(&a.bytes, &b.bytes);
-            more.len() >= few.len() && more.iter().zip(few).all(same)
-        };
-        begins(&self.all, &other.all) && begins(&self.transaction, &other.transaction)
-    }
-
-    /// As commits of the log that nobody has.
-    fn commits(&self) -> Vec<Commit> {
-        let sides = [(OWN, &self.all), (OWN_TRANSACTION, &self.transaction)];
-        let commit = |(sequence, side): (u64, &Vec<SideRecord>)| Commit {
-            writer: Id::NONE,
-            owner: self.user,
-            sequence,
-            stamp: u64::MAX,
-            time: 0,
-            transaction: None,
-            side: side.clone(),
-        };
-        sides.into_iter().filter(|(_, side)| !side.is_empty()).map(commit).collect()
-    }
-}
-
-/// What a read sees.
-#[derive(Clone)]
+/// What a read sees: what the logs hold and what this handle has not flushed, of one moment.
+#[derive(Debug, Clone)]
 pub struct ConsistentView {
-    feed: Feed,
+    /// What the logs hold.
+    pub feed: Feed,
     /// The logs, each with its last commit.
     pub heads: Vec<(Id, u64)>,
-    own: Unflushed,
+    /// How much waits for a flush outside of transactions.
+    pub all: PendingCursor,
+    /// The same of the transaction.
+    pub transaction: PendingCursor,
     /// Whether nobody can give a newer feed.
-    newest: bool,
+    pub newest: bool,
 }
 
 impl ConsistentView {
-    fn of(feed: Feed, own: Unflushed) -> ConsistentView {
-        ConsistentView { heads: feed.heads(), feed, own, newest: false }
+    fn of(feed: Feed, all: PendingCursor, transaction: PendingCursor) -> ConsistentView {
+        ConsistentView { heads: feed.heads(), feed, all, transaction, newest: false }
     }
 
     /// Whether this handle has something that is not flushed.
     pub fn has_own(&self) -> bool {
-        !self.own.is_empty()
+        self.all.records + self.transaction.records > 0
     }
 }
 
 impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
-    pub fn look<T>(&self, view: Visibility, read: &mut dyn FnMut(&mut Index) -> Result<T>) -> Result<T> {
-        self.look_from(self.consistent_view(view)?, view, read)
-    }
-
-    /// As [`look`](Inner::look) at a moment that was taken before.
-    pub fn look_from<T>(
+    pub fn look<T>(
         &self,
-        moment: ConsistentView,
-        view: Visibility,
+        visibility: Visibility,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        self.with_consistent_view(moment, view, &mut |moment| {
-            let place = self.location_for(&moment.heads)?;
-            self.with_engine(&place, &mut |engine| self.look_at(engine, view, moment, read))
+        self.look_from(self.consistent_view(visibility)?, visibility, read)
+    }
+
+    /// As [`look`](Inner::look) at a view that was taken before.
+    pub fn look_from<T>(
+        &self,
+        view: ConsistentView,
+        visibility: Visibility,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<T> {
+        self.with_consistent_view(view, visibility, &mut |view| {
+            if let Visibility::All(session) = visibility
+                && (session.is_some() || view.has_own())
+                && let Some(outcome) = self.look_at_copy(view, session, read)?
+            {
+                return Ok(outcome);
+            }
+            let place = self.location_for(&view.heads)?;
+            self.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
         })
     }
 
@@ -127,30 +112,30 @@ impl Inner {
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
     pub fn look_shared<T>(
         &self,
-        moment: ConsistentView,
+        view: ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        self.with_consistent_view(moment, Visibility::Synced, &mut |moment| {
-            let place = self.location_for(&moment.heads)?;
-            let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, moment, read);
+        self.with_consistent_view(view, Visibility::Synced, &mut |view| {
+            let place = self.location_for(&view.heads)?;
+            let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
             self.with(&place, Patience::Full, work)
         })
     }
 
-    /// Does something with what the logs hold at a moment; of a later one where it gives nothing, because the
-    /// engine has applied more than that.
+    /// Does something with a view; with a later one where it gives nothing, because the engine has applied
+    /// more than that, or what was not flushed is by now.
     fn with_consistent_view<T>(
         &self,
-        mut moment: ConsistentView,
-        view: Visibility,
+        mut view: ConsistentView,
+        visibility: Visibility,
         work: &mut dyn FnMut(&ConsistentView) -> Result<Option<T>>,
     ) -> Result<T> {
         for _ in 0..ROUNDS {
-            if let Some(value) = work(&moment)? {
+            if let Some(value) = work(&view)? {
                 return Ok(value);
             }
-            let (_, newest) = self.newer(&moment.feed)?;
-            moment = ConsistentView { newest, ..self.consistent_view(view)? };
+            let (_, newest) = self.newer(&view.feed)?;
+            view = ConsistentView { newest, ..self.consistent_view(visibility)? };
         }
         Err(remade())
     }
@@ -158,22 +143,29 @@ impl Inner {
     fn look_at<T>(
         &self,
         engine: &mut Connection,
-        view: Visibility,
-        moment: &ConsistentView,
+        visibility: Visibility,
+        view: &ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let ConsistentView { feed, heads, own, newest } = moment;
+        let ConsistentView { feed, heads, newest, .. } = view;
         let index = engine.index()?;
-        if view == Visibility::AsIs {
+        if visibility == Visibility::AsIs {
             return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
             if self.follow(index, feed, *newest, patience)? == Followed::Behind {
                 return Ok(None);
             }
-            let laid_over = match view {
-                Visibility::All(session) => self.lay_over(index, feed, session, &own.commits(), patience)?,
+            let laid_over = match visibility {
+                Visibility::All(session) => {
+                    let Some(own) = self.unflushed(view, session) else { return Ok(None) };
+                    let laid = self.lay_over(index, feed, session, &own.commits, patience)?;
+                    let rows =
+                        index.attributes_applied() + (own.all.records + own.transaction.records) as u64;
+                    self.overlays().note_relaid(session, if laid { rows } else { 0 });
+                    laid
+                }
                 _ => false,
             };
             if !laid_over {
@@ -185,7 +177,7 @@ impl Inner {
                 index.end_read()?;
                 continue;
             }
-            // Or applied what this handle had not flushed when the moment was taken: it is not shown twice.
+            // Or applied what this handle had not flushed when the view was taken: it is not shown twice.
             if laid_over && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
                 index.end_read()?;
                 return Ok(None);
@@ -198,34 +190,66 @@ impl Inner {
     }
 
     /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
-    pub fn consistent_view(&self, view: Visibility) -> Result<ConsistentView> {
-        let Visibility::All(session) = view else {
-            return Ok(ConsistentView::of(self.journal.feed()?, Unflushed::default()));
+    pub fn consistent_view(&self, visibility: Visibility) -> Result<ConsistentView> {
+        let none = PendingCursor::default();
+        let Visibility::All(session) = visibility else {
+            return Ok(ConsistentView::of(self.journal.feed()?, none, none));
         };
+        self.hand_over(None);
+        if session.is_some() {
+            self.hand_over(session);
+        }
+        let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         for _ in 0..ROUNDS {
-            let own = self.own(session)?;
+            let (all, transaction) = (self.journal.pending_cursor(None), of_session());
             let feed = self.journal.feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
-            if own.is_empty() || self.own(session)?.begins_with(&own) {
-                return Ok(ConsistentView::of(feed, own));
+            if self.journal.pending_cursor(None).continues(all) && of_session().continues(transaction) {
+                return Ok(ConsistentView::of(feed, all, transaction));
             }
         }
-        Ok(ConsistentView::of(self.journal.feed()?, Unflushed::default()))
+        Ok(ConsistentView::of(self.journal.feed()?, none, none))
     }
 
-    /// Side records that were given to a session and are not flushed, with those that are gathered.
-    fn pending_side(&self, session: Option<Id>) -> Result<Vec<SideRecord>> {
-        self.hand_over(session);
-        self.journal.pending_side(session)
+    /// All that this handle has not flushed; `None` where what a view saw of it is flushed or gone by now.
+    pub fn unflushed(&self, view: &ConsistentView, session: Option<Id>) -> Option<Unflushed> {
+        let own = self.unflushed_behind(PendingCursor::default(), PendingCursor::default(), session)?;
+        (own.all.continues(view.all) && own.transaction.continues(view.transaction)).then_some(own)
     }
 
-    /// What this handle has not flushed, outside of transactions and of one.
-    fn own(&self, session: Option<Id>) -> Result<Unflushed> {
-        let transaction = match session {
-            Some(_) => self.pending_side(session)?,
-            None => Vec::new(),
-        };
-        Ok(Unflushed { user: self.user(), all: self.pending_side(None)?, transaction })
+    /// What this handle has not flushed and these cursors have not read; `None` where what they have read is
+    /// flushed or gone by now.
+    pub fn unflushed_behind(
+        &self,
+        all: PendingCursor,
+        transaction: PendingCursor,
+        session: Option<Id>,
+    ) -> Option<Unflushed> {
+        let mut own = Unflushed { commits: Vec::new(), all, transaction };
+        let pending = [(OWN, None, &mut own.all), (OWN_TRANSACTION, session, &mut own.transaction)];
+        for (sequence, session, cursor) in pending {
+            if sequence == OWN_TRANSACTION && session.is_none() {
+                continue;
+            }
+            let PendingSide { end, continues, records } = self.journal.pending_behind(session, *cursor);
+            if !continues {
+                return None;
+            }
+            *cursor = end;
+            self.overlays().note(records.len());
+            if !records.is_empty() {
+                own.commits.push(Commit {
+                    writer: Id::NONE,
+                    owner: self.user(),
+                    sequence,
+                    stamp: u64::MAX,
+                    time: 0,
+                    transaction: None,
+                    side: records,
+                });
+            }
+        }
+        Some(own)
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.

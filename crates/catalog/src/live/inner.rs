@@ -22,12 +22,16 @@ use fieldstone_journal::fork::PerProcess;
 
 use super::CatalogSettings;
 use super::connection::Connections;
+use super::overlay::Overlays;
 use super::port::{FieldPort, FlushParticipant};
+use super::run_answers::RunAnswers;
 use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
 use crate::write::declaration_cache::DeclarationCache;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
+/// Begins the message of what went wrong on the thread that applies.
+const APPLYING: &str = "while an earlier flush was applied to the catalog's engine";
 
 /// The catalog itself; [`Catalog`](super::Catalog) is a handle on it.
 #[derive(Debug)]
@@ -50,12 +54,16 @@ pub struct ProcessState {
     /// Held while something is declared, so that two threads do not declare the same.
     declaring: Mutex<()>,
     connections: Connections,
+    overlays: Overlays,
+    run_answers: RunAnswers,
     /// Attributes given to sessions since they were last flushed, and flushed and not applied.
     rows: Mutex<AttributeCounts>,
     /// How often each session had lost something when that was looked at last.
     losses_seen: Mutex<HashMap<Option<Id>, u64>>,
     /// The thread that applies what was flushed.
     applying: Mutex<Option<JoinHandle<()>>>,
+    /// What went wrong there, and no read has returned.
+    apply_error: Mutex<Option<Error>>,
 }
 
 /// Attributes on their way into the engine.
@@ -78,9 +86,12 @@ impl ProcessState {
             declarations: Mutex::new(DeclarationCache::new(clock.clone())),
             declaring: Mutex::default(),
             connections: Connections::default(),
+            overlays: Overlays::default(),
+            run_answers: RunAnswers::default(),
             rows: Mutex::default(),
             losses_seen: Mutex::default(),
             applying: Mutex::default(),
+            apply_error: Mutex::default(),
         }
     }
 }
@@ -108,6 +119,14 @@ impl Inner {
 
     pub fn connections(&self) -> &Connections {
         &self.state().connections
+    }
+
+    pub fn overlays(&self) -> &Overlays {
+        &self.state().overlays
+    }
+
+    pub fn run_answers(&self) -> &RunAnswers {
+        &self.state().run_answers
     }
 
     /// Itself, for a thread of its own.
@@ -183,11 +202,13 @@ impl FlushParticipant for Inner {
         drop(lock(&self.state().attribute_buffer).take(session));
         self.declarations().discarded(session);
         lock(&self.state().rows).sessions.remove(&session);
+        self.overlays().end(session);
     }
 
     fn flushed(&self, session: Option<Id>) {
         let all = !self.journal.has_pending(session);
         self.declarations().flushed(session, all);
+        self.overlays().end(session);
         let unapplied = {
             let mut rows = lock(&self.state().rows);
             let flushed = rows.sessions.remove(&session).unwrap_or(0);
@@ -200,10 +221,8 @@ impl FlushParticipant for Inner {
     }
 
     fn closed(&self) {
-        if let Some(applying) = lock(&self.state().applying).take() {
-            // A thread that panicked has applied nothing, which the next read does.
-            drop(applying.join());
-        }
+        self.overlays().clear();
+        self.join_applying();
         if lock(&self.state().rows).unapplied > 0 {
             self.apply_flushed();
         }
@@ -223,13 +242,35 @@ impl Inner {
         *applying = std::thread::Builder::new().name("catalog-apply".into()).spawn(work).ok();
     }
 
-    /// Applies what was flushed if the engine is free. Whoever reads next does it otherwise, or again, so that
-    /// what goes wrong here is told to them.
+    /// Applies what was flushed if the engine is free; else whoever reads next does. What goes wrong is kept for
+    /// the next read: nobody else is there to hear of it.
     fn apply_flushed(&self) {
         let rows = lock(&self.state().rows).unapplied;
-        if self.catch_up().is_ok_and(|applied| applied) {
-            let mut left = lock(&self.state().rows);
-            left.unapplied = left.unapplied.saturating_sub(rows);
+        match self.catch_up() {
+            Ok(true) => {
+                let mut left = lock(&self.state().rows);
+                left.unapplied = left.unapplied.saturating_sub(rows);
+            }
+            Ok(false) => {}
+            Err(error) => *lock(&self.state().apply_error) = Some(error.context(APPLYING)),
         }
+    }
+
+    /// Waits until nothing is applied beside the caller.
+    pub fn join_applying(&self) {
+        if let Some(applying) = lock(&self.state().applying).take() {
+            // A thread that panicked has applied nothing, which the next read does.
+            drop(applying.join());
+        }
+    }
+
+    /// Returns what went wrong beside the caller since the last read, once: the next read follows the logs again.
+    pub fn raise_apply_error(&self) -> Result<()> {
+        lock(&self.state().apply_error).take().map_or(Ok(()), Err)
+    }
+
+    /// What went wrong before does not matter any more.
+    pub fn forget_apply_error(&self) {
+        drop(lock(&self.state().apply_error).take());
     }
 }

@@ -7,9 +7,10 @@
 //! | `port` | what it asks of the store's fields, and what the store tells it |
 //! | `inner` | what all calls share, and what each process has of it |
 //! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
+//! | `overlay` | what is not flushed, at the cost of what is new |
 //! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
 //! | `location`, `trusted_folder`, `engine_file` | where it is, whom its folder trusts, its file set aside and cleared |
-//! | `query` | queries and streams |
+//! | `query`, `run_answers` | queries and streams; runs by name |
 //!
 //! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
 //! example of it.
@@ -21,8 +22,10 @@ mod following;
 pub(crate) mod inner;
 mod location;
 mod lock_holders;
+mod overlay;
 mod port;
 mod query;
+mod run_answers;
 mod trusted_folder;
 
 use std::sync::Arc;
@@ -342,25 +345,49 @@ impl Catalog {
 
     /// Rows of a read-only SQL statement over the documented views: names of columns, then rows.
     pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        self.inner.raise_apply_error()?;
         self.inner.look(Visibility::All(None), &mut |index| index.sql(statement))
     }
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        let text = self
-            .inner
-            .look(Visibility::All(query.transaction), &mut |index| queries::explain(index, query))?;
-        let place = self.inner.location_now(&self.inner.journal.feed()?.heads())?;
+        self.inner.raise_apply_error()?;
+        let visibility = Visibility::All(query.transaction);
+        let view = self.inner.consistent_view(visibility)?;
+        let heads = view.heads.clone();
+        let text = self.inner.look_from(view, visibility, &mut |index| queries::explain(index, query))?;
+        let place = self.inner.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))
+    }
+
+    /// For tests: waits until nothing is applied beside the caller.
+    #[doc(hidden)]
+    pub fn join_applying(&self) {
+        self.inner.join_applying();
+    }
+
+    /// For tests: a session's overlay gets a copy of the engine when so many rows of it were laid over the shared
+    /// one, whether that pays or not.
+    #[doc(hidden)]
+    pub fn copy_overlays_at(&self, rows: u64) {
+        self.inner.overlays().copy_at(rows);
+    }
+
+    /// How many records that were not flushed this process has laid over the engine so far: what reading them
+    /// has cost.
+    pub fn laid_over(&self) -> u64 {
+        self.inner.overlays().laid()
     }
 
     /// Contradicting definitions that were found, in words.
     pub fn conflicts(&self) -> Result<Vec<String>> {
+        self.inner.raise_apply_error()?;
         self.inner.look(Visibility::All(None), &mut |index| index.conflicts())
     }
 
     /// Applies what the logs hold and the engine does not, if no other process does so at this moment.
     pub fn catch_up(&self) -> Result<bool> {
+        self.inner.raise_apply_error()?;
         self.inner.catch_up()
     }
 }

@@ -26,13 +26,21 @@ const NAMED: usize = 100;
 impl Inner {
     /// Answers from one state of all that a query may see.
     pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
+        self.raise_apply_error()?;
         self.look(Visibility::All(query.transaction), &mut |index| answer(index))
     }
 
     /// The run of a name.
     pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
-        let mut rows =
-            self.look(Visibility::All(session), &mut |index| index.runs(&RunSelect::Named(name.to_owned())))?;
+        self.raise_apply_error()?;
+        let visibility = Visibility::All(session);
+        let view = self.consistent_view(visibility)?;
+        let asked = (project.map(str::to_owned), name.to_owned());
+        if let Some(run) = self.run_answers().find(&self.journal, &view, session, &asked) {
+            return Ok(run);
+        }
+        let named = RunSelect::Named(name.to_owned());
+        let mut rows = self.look_from(view.clone(), visibility, &mut |index| index.runs(&named))?;
         rows.retain(|row| project.is_none_or(|project| row.decl.run.project == project));
         if rows.len() > 1 {
             let projects: Vec<String> =
@@ -44,7 +52,11 @@ impl Inner {
             .with_hint("give the project ('' for none)"));
         }
         match rows.pop() {
-            Some(row) => Ok(RunInfo::of(row)),
+            Some(row) => {
+                let run = RunInfo::of(row);
+                self.run_answers().note(view, session, asked, &run);
+                Ok(run)
+            }
             None => {
                 let shown = match project {
                     Some(project) if !project.is_empty() => format!("'{name}' of project '{project}'"),
@@ -63,6 +75,7 @@ impl Inner {
         version: Option<i64>,
         session: Option<Id>,
     ) -> Result<VariableInfo> {
+        self.raise_apply_error()?;
         let found = self.look(Visibility::All(session), &mut |index| {
             let Some(row) = run_row(index, run)? else { return Ok(None) };
             let all = index.variables(row.id)?.into_iter();
@@ -85,6 +98,7 @@ impl Inner {
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         // Before it is copied for the thread that answers it.
         query.expr.size().check()?;
+        self.raise_apply_error()?;
         let view = Visibility::All(query.transaction);
         let moment = self.consistent_view(view)?;
         let pending = query.transaction.is_some() || moment.has_own();
@@ -140,6 +154,7 @@ impl Inner {
 
     /// Makes the engine's tables anew.
     pub fn rebuild(&self) -> Result<RebuildReport> {
+        self.forget_apply_error();
         let feed = self.journal.feed()?;
         let place = self.location_for(&feed.heads())?;
         let mut work = |engine: &mut Connection| self.replay(engine.index()?, &feed);
@@ -151,6 +166,7 @@ impl Inner {
 
     /// Compares the engine with a replay, both as lines of text in memory.
     pub fn verify(&self) -> Result<CatalogCheck> {
+        self.raise_apply_error()?;
         let feed = self.journal.feed()?;
         let mut replayed = Index::open(Box::new(Sqlite::memory()?), self.journal.home().id)?;
         self.replay(&mut replayed, &feed)?;

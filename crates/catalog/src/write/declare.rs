@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::engine::{RunRow, RunSelect, Tables, TagRow, VariableRow};
+use crate::engine::{Index, RunRow, RunSelect, Tables, TagRow, VariableRow};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, Result};
@@ -17,7 +17,7 @@ use fieldstone_format::catalog::{
 
 use super::agreement::{check_variable, field_difference, run_difference, takes, variable_difference};
 use super::declaration_cache::Lookup;
-use crate::live::consistent_view::Visibility;
+use crate::live::consistent_view::{ConsistentView, Visibility};
 use crate::live::inner::Inner;
 use crate::query::{RunInfo, TagInfo, VariableInfo};
 
@@ -55,19 +55,49 @@ fn tag_info(row: TagRow) -> TagInfo {
 }
 
 impl Inner {
+    /// What a declaration is checked against: what everybody sees, and where that may not do also what a session
+    /// holds.
+    fn visibility(&self, session: Option<Id>) -> Visibility {
+        let uncertain = self.declarations().deleted(session) || session.is_some();
+        if uncertain { Visibility::All(session) } else { Visibility::Synced }
+    }
+
     /// Asks the engine as it stands, which costs no wait; then, where it does not know, after it has
-    /// followed the logs.
+    /// followed the logs, which are looked at once.
     fn search<T>(
         &self,
         session: Option<Id>,
-        mut find: impl FnMut(&mut dyn Tables) -> Result<Option<T>>,
+        mut find: impl FnMut(&mut Index) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let uncertain = self.declarations().deleted(session) || session.is_some();
-        if !uncertain && let Some(found) = self.look(Visibility::AsIs, &mut |index| find(index))? {
+        let visibility = self.visibility(session);
+        self.search_from(self.consistent_view(visibility)?, visibility, &mut find)
+    }
+
+    fn search_from<T>(
+        &self,
+        view: ConsistentView,
+        visibility: Visibility,
+        find: &mut dyn FnMut(&mut Index) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if visibility == Visibility::Synced
+            && let Some(found) = self.look_from(view.clone(), Visibility::AsIs, find)?
+        {
             return Ok(Some(found));
         }
-        let view = if uncertain { Visibility::All(session) } else { Visibility::Synced };
-        self.look(view, &mut |index| find(index))
+        self.look_from(view, visibility, find)
+    }
+
+    /// Who owns a run, by one look at the logs.
+    pub fn run_owner(&self, session: Option<Id>, run: &RunName) -> Result<Option<u32>> {
+        let visibility = self.visibility(session);
+        let view = self.consistent_view(visibility)?;
+        let known = self.declarations().run(session, run);
+        let first = match known {
+            Lookup::Hit(info) => info.first,
+            // One that was deleted stays its owner's.
+            _ => self.search_from(view.clone(), visibility, &mut |index| index.first_user(run))?,
+        };
+        Ok(self.owner_at(&view.feed, run, first))
     }
 
     /// The run, where there is one.
@@ -82,6 +112,28 @@ impl Inner {
             self.declarations().cache_run(session, info.clone(), false);
         }
         Ok(found)
+    }
+
+    /// The run, where there is one, and who owns it, by one look at the logs.
+    fn run_and_owner(&self, session: Option<Id>, run: &RunName) -> Result<(Option<RunInfo>, Option<u32>)> {
+        let known = self.declarations().run(session, run);
+        if let Lookup::Hit(info) = known {
+            let owner = if info.declared { None } else { self.run_owner(session, run)? };
+            return Ok((Some(info), owner));
+        }
+        let visibility = self.visibility(session);
+        let view = self.consistent_view(visibility)?;
+        let mut first = None;
+        let found = self.search_from(view.clone(), visibility, &mut |index| {
+            first = index.first_user(run)?;
+            Ok(run_row(index, run)?.map(RunInfo::of))
+        });
+        let found = or_stale(found, known)?;
+        if let Some(info) = &found {
+            first = info.first;
+            self.declarations().cache_run(session, info.clone(), false);
+        }
+        Ok((found, self.owner_at(&view.feed, run, first)))
     }
 
     /// Refuses a run that is not there, naming those that are like it; else who may annotate it.
@@ -125,7 +177,8 @@ impl Inner {
         }
         Record::Runs(vec![run.clone()]).check()?;
         let _declaring = self.declaring();
-        if let Some(known) = self.find_run(session, &run.run)?.filter(|known| known.declared) {
+        let (known, owner) = self.run_and_owner(session, &run.run)?;
+        if let Some(known) = known.filter(|known| known.declared) {
             let text = run_text(&run.run);
             if !exist_ok {
                 return Err(Error::conflict(format!("there is a run {text} already"))
@@ -137,7 +190,7 @@ impl Inner {
                     .with_hint("choose another name, or keep what can change in attributes")),
             };
         }
-        self.need_own(session, &run.run)?;
+        self.claim_run(session, &run.run, owner)?;
         self.emit(session, vec![Record::Runs(vec![run.clone()])])?;
         let first = Some(self.user());
         self.declarations().cache_run(session, RunInfo { decl: run, declared: true, first }, true);
@@ -271,12 +324,7 @@ impl Inner {
             return Ok(());
         };
         let mut there: BTreeMap<i64, Option<f64>> = BTreeMap::new();
-        let view = if self.declarations().deleted(session) || session.is_some() {
-            Visibility::All(session)
-        } else {
-            Visibility::Synced
-        };
-        self.look(view, &mut |tables| {
+        self.look(self.visibility(session), &mut |tables| {
             there.clear();
             if let Some(row) = run_row(tables, run)? {
                 there.extend(tables.steps(row.id, first..=last)?.into_iter().map(|row| (row.step, row.time)));
@@ -319,12 +367,7 @@ impl Inner {
         if let Some(tags) = self.declarations().tags(session, name) {
             return Ok(tags);
         }
-        let view = if self.declarations().deleted(session) || session.is_some() {
-            Visibility::All(session)
-        } else {
-            Visibility::Synced
-        };
-        let found = self.look(view, &mut |tables| {
+        let found = self.look(self.visibility(session), &mut |tables| {
             let all = tables.tags()?.into_iter().filter(|row| row.decl.name == name);
             Ok(all.map(tag_info).collect::<Vec<TagInfo>>())
         })?;

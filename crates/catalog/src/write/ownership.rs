@@ -8,9 +8,9 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
+use fieldstone_journal::feed::Feed;
 
 use super::declare::run_text;
-use crate::live::consistent_view::Visibility;
 use crate::live::inner::Inner;
 use crate::view::roles::owner_level;
 
@@ -27,11 +27,15 @@ impl Inner {
 
     /// The owner of a run; `first` is who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        let feed = self.journal.feed()?;
+        Ok(self.owner_at(&self.journal.feed()?, run, first))
+    }
+
+    /// The same at the moment of a feed.
+    pub fn owner_at(&self, feed: &Feed, run: &RunName, first: Option<u32>) -> Option<u32> {
         if first.is_some() && first == feed.folder_owner() {
-            return Ok(first);
+            return first;
         }
-        Ok(feed.owner(&owner_level(&self.schema, run)).or(first))
+        feed.owner(&owner_level(&self.schema, run)).or(first)
     }
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
@@ -39,12 +43,16 @@ impl Inner {
         if self.declarations().is_mine(session, run) {
             return Ok(());
         }
-        let first = match self.find_run(session, run)? {
-            Some(info) => info.first,
-            // One that was deleted stays its owner's.
-            None => self.look(Visibility::All(session), &mut |index| index.first_user(run))?,
-        };
-        match self.owner(run, first)? {
+        let owner = self.run_owner(session, run)?;
+        self.claim_run(session, run, owner)
+    }
+
+    /// Claims a run for a session, unless it is another's.
+    pub fn claim_run(&self, session: Option<Id>, run: &RunName, owner: Option<u32>) -> Result<()> {
+        if self.declarations().is_mine(session, run) {
+            return Ok(());
+        }
+        match owner {
             Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
             _ => self.journal.claim(owner_level(&self.schema, run), session)?,
         }

@@ -14,6 +14,7 @@ mod catalog_owners;
 mod catalog_postgres;
 mod catalog_rot;
 mod catalog_transactions;
+mod catalog_unflushed;
 mod catalog_waits;
 mod cubes;
 mod engine_faults;

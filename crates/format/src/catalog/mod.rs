@@ -23,7 +23,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
 pub use attributes::RANK_MAX;
-pub use record::{KINDS, ROWS_MAX, is_catalog};
+pub use record::{KINDS, ROWS_MAX, is_catalog, keeps_runs};
 pub use value::{put_value, read_value};
 
 /// A run's name, unique within its project.

@@ -40,6 +40,12 @@ pub fn is_catalog(side: &SideRecord) -> bool {
     KINDS.contains(&side.kind)
 }
 
+/// Whether a side record, by its kind alone, says nothing of which runs there are and what they are declared as:
+/// steps, variables, tags and attributes stand in a run that is there.
+pub fn keeps_runs(side: &SideRecord) -> bool {
+    !is_catalog(side) || [STEPS, VARIABLES, TAGS, ATTRIBUTES].contains(&side.kind)
+}
+
 impl Record {
     /// The side record. The record has passed [`check`](Record::check), and where it may be long
     /// [`split`](Record::split).

@@ -37,7 +37,7 @@ use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, Checkpoint
 use crate::medium::{Inspect, Look, Medium};
 use crate::run::BlockCache;
 use crate::snapshot::{Refresher, Snapshot};
-use crate::writer::{Horizon, Writer};
+use crate::writer::{Horizon, PendingCursor, PendingSide, Writer};
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -253,6 +253,11 @@ impl Journal {
         }
     }
 
+    /// How often a look at the logs was asked for in this process: by reads, feeds and commits.
+    pub fn looks(&self) -> u64 {
+        self.state().asked.load(Ordering::SeqCst)
+    }
+
     /// Denied where this handle only reads.
     pub fn check_writable(&self) -> Result<()> {
         if self.options.writable {
@@ -328,7 +333,18 @@ impl Journal {
 
     /// Side records that this handle took for a session and did not flush yet, in their order.
     pub fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        Ok(lock(&self.state().writer).side(transaction))
+        Ok(self.pending_behind(transaction, PendingCursor::default()).records)
+    }
+
+    /// The same, but for those that a cursor has read, where these are still not flushed: what is read again and
+    /// again costs what is new.
+    pub fn pending_behind(&self, transaction: Option<Id>, cursor: PendingCursor) -> PendingSide {
+        lock(&self.state().writer).side_behind(transaction, cursor)
+    }
+
+    /// A cursor behind all of them.
+    pub fn pending_cursor(&self, transaction: Option<Id>) -> PendingCursor {
+        lock(&self.state().writer).side_cursor(transaction)
     }
 
     /// Whether anything that a session took waits for a flush, or for the end of one.

@@ -77,6 +77,33 @@ impl Failed<'_> {
     }
 }
 
+/// How far somebody has read the side records that wait for a session's flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PendingCursor {
+    /// Changes when records that were there do not wait any more: flushed, lost or discarded.
+    pub epoch: u64,
+    /// Records that were read.
+    pub records: usize,
+}
+
+impl PendingCursor {
+    /// Whether all records that `earlier` has read are still the first of those that wait.
+    pub fn continues(&self, earlier: PendingCursor) -> bool {
+        earlier.records == 0 || (self.epoch == earlier.epoch && self.records >= earlier.records)
+    }
+}
+
+/// Side records that wait for a session's flush.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingSide {
+    /// The cursor behind them.
+    pub end: PendingCursor,
+    /// Whether they stand behind what the cursor had read; else they are all that waits, from the first on.
+    pub continues: bool,
+    /// The records, in their order.
+    pub records: Vec<SideRecord>,
+}
+
 /// The writer of one process.
 #[derive(Debug)]
 pub struct Writer {
@@ -248,10 +275,27 @@ impl Writer {
         own.batch.claims.insert(level);
     }
 
-    /// Catalog and graph changes that wait for a commit of a session.
-    pub fn side(&self, session: Option<Id>) -> Vec<SideRecord> {
+    /// Catalog and graph changes that wait for a commit of a session, behind what `cursor` has read of them.
+    pub fn side_behind(&self, session: Option<Id>, cursor: PendingCursor) -> PendingSide {
+        let end = self.side_cursor(session);
+        let continues = cursor.records == 0 || cursor.epoch == end.epoch;
+        let passed = if continues { cursor.records } else { 0 };
         let batches = self.sessions.get(&session).into_iter().flat_map(Session::batches);
-        batches.flat_map(|batch| batch.side.iter().cloned()).collect()
+        let mut records = Vec::with_capacity(end.records.saturating_sub(passed));
+        let mut left = passed;
+        for batch in batches {
+            let skipped = left.min(batch.side.len());
+            records.extend_from_slice(&batch.side[skipped..]);
+            left -= skipped;
+        }
+        PendingSide { end, continues, records }
+    }
+
+    /// Where [`side_behind`](Self::side_behind) would end now.
+    pub fn side_cursor(&self, session: Option<Id>) -> PendingCursor {
+        let Some(own) = self.sessions.get(&session) else { return PendingCursor::default() };
+        let records = own.batches().map(|batch| batch.side.len()).sum();
+        PendingCursor { epoch: own.epoch, records }
     }
 
     /// Whether the store is known to be there: a log is begun only then.

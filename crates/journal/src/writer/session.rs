@@ -12,6 +12,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, ThreadId};
 
 use fieldstone_core::{Error, Result};
@@ -28,9 +29,19 @@ struct Waiting {
     threads: HashSet<ThreadId>,
 }
 
+/// Numbers of epochs in this process; 0 is none.
+static EPOCHS: AtomicU64 = AtomicU64::new(1);
+
+fn next_epoch() -> u64 {
+    EPOCHS.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A session.
 #[derive(Debug)]
 pub struct Session {
+    /// Within an epoch side records are only added, behind those that are there: what waits is flushed, lost or
+    /// discarded at the end of one.
+    pub epoch: u64,
     /// What waits for the next flush.
     pub batch: Batch,
     /// Attributes that others keep for it, for now.
@@ -50,6 +61,7 @@ impl Session {
     /// A session whose first batch has this number.
     pub fn new(number: u64) -> Session {
         Session {
+            epoch: next_epoch(),
             batch: Batch::new(number),
             kept: 0,
             threads: HashSet::new(),
@@ -86,6 +98,7 @@ impl Session {
 
     /// What is in flight is durable.
     pub fn landed(&mut self) {
+        self.epoch = next_epoch();
         self.flight = None;
     }
 
@@ -116,6 +129,7 @@ impl Session {
 
     /// Forgets the batch.
     fn empty(&mut self) {
+        self.epoch = next_epoch();
         self.batch = Batch::new(self.batch.number);
         self.kept = 0;
         self.threads.clear();
@@ -160,6 +174,7 @@ impl Session {
         why: &Error,
     ) -> Loss {
         let me = thread::current().id();
+        self.epoch = next_epoch();
         let mut lost: Vec<Waiting> = self.flight.take().into_iter().collect();
         if all || self.batch.is_bound() {
             let number = self.batch.number;

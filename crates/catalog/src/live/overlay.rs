@@ -1,0 +1,257 @@
+//! Reading what is not flushed, at the cost of what is new since the last such read.
+//!
+//! What is visible to everybody stands in the shared engine. What this handle has not flushed, and what a
+//! transaction has prepared, is applied on top of that within a transaction of the engine that is never
+//! committed: the *overlay*. In the shared engine it is rolled back after the read, because others want to
+//! write there, and is laid anew by the next. A session that reads so again and again gets a copy of the
+//! engine in memory, whose overlay stays: the next read lays over what came since.
+//!
+//! ```text
+//! a read of a session            its overlay
+//! the first ones                 laid over the shared engine, and rolled back
+//! laid as many rows as pages     a copy of the engine is made, and laid over
+//! the next ones                  what is new is laid over the copy
+//! ```
+//!
+//! | what happens | the overlay of the copy |
+//! |---|---|
+//! | more records, of any thread | extended by them |
+//! | records flushed, lost or discarded | taken away; laid anew from what still waits |
+//! | a commit, of whomever, or a decision | taken away; the copy follows the logs; laid anew |
+//! | a flush, abort or end of the session | gone with the copy |
+//! | a fork | the child has none |
+//!
+//! Invariants:
+//! * an overlay that was extended says what one says that is laid at once;
+//! * a copy is made only after laying anew has cost about as much, so that the sum is at most twice the least;
+//! * copies hold at most [`COPY_MAX`] each, and [`COPIES`] sessions have one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_journal::feed::Commit;
+use fieldstone_journal::follow::{Followed, is_ahead};
+use fieldstone_journal::writer::PendingCursor;
+
+use super::connection::{Connection, Patience, keeps};
+use super::consistent_view::{ConsistentView, OWN};
+use super::inner::{Inner, lock};
+use crate::engine::{Index, PAGE};
+
+/// Bytes of an engine that is copied, at most.
+const COPY_MAX: u64 = 256 << 20;
+/// Sessions that have a copy at one time.
+const COPIES: usize = 4;
+/// Sessions of which it is known what their overlays have cost.
+const SESSIONS: usize = 64;
+
+/// The overlays of one process.
+#[derive(Debug, Default)]
+pub struct Overlays {
+    sessions: Mutex<Vec<(Option<Id>, Arc<SessionOverlay>)>>,
+    /// Records that were laid over an engine.
+    laid: AtomicU64,
+    /// When a copy is made, plus one, where a test says so; 0: when it pays.
+    forced: AtomicU64,
+}
+
+/// The overlay of one session. Who has the lock of its copy may wait for an engine; who has an engine never
+/// waits for that lock.
+#[derive(Debug, Default)]
+struct SessionOverlay {
+    /// Rows that were laid over the shared engine.
+    relaid: AtomicU64,
+    /// A copy is thought of when so many were laid.
+    pays_at: AtomicU64,
+    copy: Mutex<Option<EngineCopy>>,
+}
+
+/// An engine in memory that is one session's.
+#[derive(Debug)]
+struct EngineCopy {
+    connection: Connection,
+    /// What is laid over it.
+    laid: Option<LaidOver>,
+}
+
+/// What is laid over a copy.
+#[derive(Debug)]
+struct LaidOver {
+    /// What the copy has followed.
+    heads: Vec<(Id, u64)>,
+    all: PendingCursor,
+    transaction: PendingCursor,
+}
+
+impl Overlays {
+    fn session(&self, session: Option<Id>) -> Arc<SessionOverlay> {
+        let mut sessions = lock(&self.sessions);
+        if let Some((_, known)) = sessions.iter().find(|(id, _)| *id == session) {
+            return known.clone();
+        }
+        if sessions.len() >= SESSIONS {
+            sessions.remove(0);
+        }
+        let new = Arc::<SessionOverlay>::default();
+        sessions.push((session, new.clone()));
+        new
+    }
+
+    /// Whether one more session may have a copy. One that is in use has one.
+    fn has_room(&self, session: Option<Id>) -> bool {
+        let sessions = lock(&self.sessions);
+        let others = sessions.iter().filter(|(id, _)| *id != session);
+        let has = |overlay: &SessionOverlay| overlay.copy.try_lock().map_or(true, |copy| copy.is_some());
+        others.filter(|(_, overlay)| has(overlay)).count() < COPIES
+    }
+
+    /// Forgets the overlay of a session, which was flushed or has ended.
+    pub fn end(&self, session: Option<Id>) {
+        lock(&self.sessions).retain(|(id, _)| *id != session);
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        lock(&self.sessions).clear();
+    }
+
+    /// Notes records that were laid over an engine.
+    pub fn note(&self, records: usize) {
+        self.laid.fetch_add(records as u64, Ordering::Relaxed);
+    }
+
+    /// Makes copies when so many rows were laid over the shared engine, whether that pays or not.
+    pub fn copy_at(&self, rows: u64) {
+        self.forced.store(rows.saturating_add(1), Ordering::Relaxed);
+    }
+
+    fn forced(&self) -> Option<u64> {
+        self.forced.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Records that were laid over an engine so far.
+    pub fn laid(&self) -> u64 {
+        self.laid.load(Ordering::Relaxed)
+    }
+
+    /// Notes rows that a session's read laid over the shared engine.
+    pub fn note_relaid(&self, session: Option<Id>, rows: u64) {
+        self.session(session).relaid.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+impl LaidOver {
+    /// Whether all of it is still to be seen at a later view.
+    fn continues_to(&self, view: &ConsistentView) -> bool {
+        let continues = |now: PendingCursor, then: PendingCursor| {
+            // Another thread may have laid over more since that view was taken.
+            then.records == 0 || (now.epoch == then.epoch && now.records > 0)
+        };
+        self.heads == view.heads
+            && continues(view.all, self.all)
+            && continues(view.transaction, self.transaction)
+    }
+}
+
+impl Inner {
+    /// Reads what a view shows from the session's copy of the engine; `None` where it has none, and `Some(None)`
+    /// where the view is not of now any more.
+    pub fn look_at_copy<T>(
+        &self,
+        view: &ConsistentView,
+        session: Option<Id>,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<Option<Option<T>>> {
+        let own = self.overlays().session(session);
+        let mut slot = lock(&own.copy);
+        let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
+        let pays_at = self.overlays().forced().unwrap_or(pays_at);
+        if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
+            *slot = self.make_copy(&own, view, session)?;
+        }
+        let Some(copy) = &mut *slot else { return Ok(None) };
+        let outcome = self.look_over(copy, view, session, read);
+        if outcome.as_ref().err().is_some_and(|error| !keeps(error)) {
+            *slot = None;
+        }
+        outcome.map(Some)
+    }
+
+    /// Makes a copy of the engine, where laying over anew has cost as much. Where none can be made, the shared
+    /// engine does.
+    fn make_copy(
+        &self,
+        own: &SessionOverlay,
+        view: &ConsistentView,
+        session: Option<Id>,
+    ) -> Result<Option<EngineCopy>> {
+        let location = self.location_for(&view.heads)?;
+        let relaid = own.relaid.load(Ordering::Relaxed);
+        let mut pays_at = u64::MAX;
+        let copied = self.with_engine(&location, &mut |connection| {
+            let database = connection.index()?.database();
+            let pages = database.pages()?.filter(|pages| pages.saturating_mul(PAGE as u64) <= COPY_MAX);
+            pays_at = pages.map_or(u64::MAX, |pages| self.overlays().forced().unwrap_or(pages));
+            let pays = relaid >= pays_at && self.overlays().has_room(session);
+            if pays { database.copy() } else { Ok(None) }
+        });
+        own.pays_at.store(pays_at, Ordering::Relaxed);
+        let Ok(Some(database)) = copied else { return Ok(None) };
+        let connection = Connection::private(database, self.journal.home().id)?;
+        Ok(Some(EngineCopy { connection, laid: None }))
+    }
+
+    fn look_over<T>(
+        &self,
+        copy: &mut EngineCopy,
+        view: &ConsistentView,
+        session: Option<Id>,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let index = copy.connection.index()?;
+        let laid = match copy.laid.take().filter(|laid| laid.continues_to(view)) {
+            Some(laid) => self.lay_more(index, laid, session)?,
+            None => self.lay_anew(index, view, session)?,
+        };
+        let Some(laid) = laid else { return Ok(None) };
+        let answer = read(index)?;
+        copy.laid = Some(laid);
+        Ok(Some(answer))
+    }
+
+    /// Follows the logs and lays over all that is not flushed; `None` where the view is not of now any more.
+    fn lay_anew(
+        &self,
+        index: &mut Index,
+        view: &ConsistentView,
+        session: Option<Id>,
+    ) -> Result<Option<LaidOver>> {
+        index.end_read()?;
+        if self.follow(index, &view.feed, view.newest, Patience::Full)? == Followed::Behind {
+            return Ok(None);
+        }
+        let Some(own) = self.unflushed(view, session) else { return Ok(None) };
+        if !self.lay_over(index, &view.feed, session, &own.commits, Patience::Full)? {
+            return Ok(None);
+        }
+        // It may have applied what this handle had not flushed when the view was taken: nothing is shown twice.
+        if !view.newest && is_ahead(&index.watermarks()?, &view.heads) {
+            return Ok(None);
+        }
+        Ok(Some(LaidOver { heads: view.heads.clone(), all: own.all, transaction: own.transaction }))
+    }
+
+    /// Lays over what came since; `None` where something of what was laid is flushed or gone by now.
+    fn lay_more(&self, index: &mut Index, laid: LaidOver, session: Option<Id>) -> Result<Option<LaidOver>> {
+        let Some(own) = self.unflushed_behind(laid.all, laid.transaction, session) else { return Ok(None) };
+        let firsts = [laid.all.records, laid.transaction.records];
+        let numbered = |commit: Commit| (firsts[usize::from(commit.sequence != OWN)], commit);
+        let more: Vec<_> = own.commits.into_iter().map(numbered).collect();
+        if !more.is_empty() {
+            index.extend_overlay(&more)?;
+        }
+        Ok(Some(LaidOver { all: own.all, transaction: own.transaction, ..laid }))
+    }
+}

@@ -1,0 +1,89 @@
+//! Runs that were looked up by name, for as long as nothing can have changed the answer: so that asking for a
+//! run before each of its annotations costs no reading of what is not flushed.
+//!
+//! An answer holds at the same heads of the logs while nothing but steps, variables, tags and attributes has been
+//! given to the sessions since: these stand in runs that are there. Whoever gave it, another thread or another
+//! catalog of the same store, it is the journal that tells.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use fieldstone_format::Id;
+use fieldstone_format::catalog::keeps_runs;
+use fieldstone_journal::Journal;
+use fieldstone_journal::writer::PendingCursor;
+
+use super::consistent_view::ConsistentView;
+use super::inner::lock;
+use crate::query::RunInfo;
+
+/// Sessions, and runs of each, that are remembered.
+const SESSIONS: usize = 64;
+const RUNS: usize = 1024;
+
+/// A name, with the project where one was given.
+type Name = (Option<String>, String);
+
+/// What was answered in one session.
+#[derive(Debug, Default)]
+struct Answers {
+    heads: Vec<(Id, u64)>,
+    all: PendingCursor,
+    transaction: PendingCursor,
+    runs: HashMap<Name, RunInfo>,
+}
+
+/// What was answered in one process.
+#[derive(Debug, Default)]
+pub struct RunAnswers {
+    sessions: Mutex<HashMap<Option<Id>, Answers>>,
+}
+
+/// Moves a cursor on to another, if all records between them leave the runs as they are.
+fn moves_on(journal: &Journal, session: Option<Id>, cursor: &mut PendingCursor, to: PendingCursor) -> bool {
+    if *cursor == to {
+        return true;
+    }
+    let pending = journal.pending_behind(session, *cursor);
+    let holds = pending.continues && pending.records.iter().all(keeps_runs);
+    *cursor = pending.end;
+    holds
+}
+
+impl RunAnswers {
+    /// The answer for a name, if it is the one of this view, too.
+    pub fn find(
+        &self,
+        journal: &Journal,
+        view: &ConsistentView,
+        session: Option<Id>,
+        name: &Name,
+    ) -> Option<RunInfo> {
+        let mut sessions = lock(&self.sessions);
+        let own = sessions.get_mut(&session)?;
+        let holds = own.heads == view.heads
+            && moves_on(journal, None, &mut own.all, view.all)
+            && (session.is_none() || moves_on(journal, session, &mut own.transaction, view.transaction));
+        if !holds {
+            sessions.remove(&session);
+            return None;
+        }
+        own.runs.get(name).cloned()
+    }
+
+    /// Keeps what a view answered.
+    pub fn note(&self, view: ConsistentView, session: Option<Id>, name: Name, run: &RunInfo) {
+        let mut sessions = lock(&self.sessions);
+        if sessions.len() >= SESSIONS && !sessions.contains_key(&session) {
+            sessions.clear();
+        }
+        let own = sessions.entry(session).or_default();
+        let ConsistentView { heads, all, transaction, .. } = view;
+        // Other answers were found to hold up to this very view; else they begin anew with this one.
+        let same = own.heads == heads && own.all == all && own.transaction == transaction;
+        if !same || own.runs.len() >= RUNS {
+            *own = Answers { heads, all, transaction, ..Answers::default() };
+        }
+        own.runs.insert(name, run.clone());
+    }
+}

@@ -1,0 +1,253 @@
+//! Reading what is not flushed costs what is new, a query looks at the logs once, and what goes wrong beside the
+//! caller is told by the next read.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::shared::*;
+use fieldstone::catalog::records::*;
+use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::env::Identity;
+use fieldstone::{Env, ErrorKind, Id, Store};
+use fieldstone_catalog::engine::{Database, Sqlite};
+use fieldstone_journal::Journal;
+use fieldstone_store::LocalStore;
+use fieldstone_store::local::LocalOptions;
+
+/// A handle, and its journal.
+fn with_journal(env: Env, folder: &Path) -> (Both, Arc<Journal>) {
+    let options = LocalOptions { writable: true, native: true, ..LocalOptions::default() };
+    let local = LocalStore::open(env, folder, options).unwrap();
+    let journal = local.journal().clone();
+    let store = Store::of(local);
+    let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+    (Both { store, catalog }, journal)
+}
+
+fn all_in(transaction: Option<Id>) -> Query {
+    Query { transaction, ..Query::all() }
+}
+
+/// Records that are laid over the engine while a run is looked up, annotated and counted again and again.
+fn laid_over(both: &Both, rounds: u64, transaction: Option<Id>) -> u64 {
+    let before = both.catalog.laid_over();
+    let found = both.catalog.count(&all_in(transaction)).unwrap();
+    for round in 0..rounds {
+        both.catalog.run(None, "a", transaction).unwrap();
+        both.try_annotate("a", "max", round as i64, [0, 0], 1.0, transaction).unwrap();
+        assert_eq!(both.catalog.count(&all_in(transaction)).unwrap(), found + round + 1);
+    }
+    both.catalog.laid_over() - before
+}
+
+#[test]
+fn what_was_read_before_is_not_laid_over_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = Both::at(folder.path());
+    both.prepare("a");
+    both.flush();
+    for transaction in [None, Some(both.store.begin().unwrap())] {
+        let laid = [100, 300].map(|rounds| {
+            let laid = laid_over(&both, rounds, transaction);
+            both.store.discard(transaction).unwrap();
+            laid
+        });
+        // Until a copy of the engine pays, all is laid over again: fewer records than the engine has pages.
+        assert!(laid[1] - laid[0] <= 200 + 20, "{laid:?} records in 100 and in 300 rounds, {transaction:?}");
+        assert!(laid[0] < 100 + 200, "{laid:?}");
+    }
+}
+
+#[test]
+fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = Both::at(folder.path());
+    both.prepare("a");
+    both.flush();
+    let transaction = Some(both.store.begin().unwrap());
+    let declare = |name: &str, project: &str| {
+        let run = RunName { project: project.into(), name: name.into() };
+        both.catalog.create_run(RunDecl::named(run), false, transaction).unwrap();
+    };
+    both.catalog.run(None, "a", transaction).unwrap();
+    let before = both.catalog.laid_over();
+    for step in 0..50 {
+        both.try_annotate("a", "max", step, [0, 0], 1.0, transaction).unwrap();
+        assert!(both.catalog.run(None, "a", transaction).unwrap().declared);
+    }
+    assert!(both.catalog.laid_over() - before <= 1, "nothing is laid over for it");
+    // Another catalog of the same store gives records of the same session.
+    let other = Catalog::of(both.store.clone(), CatalogSettings::default()).unwrap();
+    let run = RunName { project: "p".into(), name: "a".into() };
+    other.create_run(RunDecl::named(run), false, transaction).unwrap();
+    let error = both.catalog.run(None, "a", transaction).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    both.catalog.run(Some(""), "a", transaction).unwrap();
+    declare("b", "");
+    both.catalog.run(None, "b", transaction).unwrap();
+    let what = Deletion::Runs(Query { transaction, ..all_of(vec![run_is("b")]) });
+    other.delete(&what, false, true, transaction).unwrap();
+    assert_eq!(both.catalog.run(None, "b", transaction).unwrap_err().kind(), ErrorKind::NotFound);
+    both.store.discard(transaction).unwrap();
+    assert_eq!(both.catalog.run(Some("p"), "a", transaction).unwrap_err().kind(), ErrorKind::NotFound);
+    both.catalog.run(None, "a", transaction).unwrap();
+    // Another handle's commit.
+    let elsewhere = Both::at(folder.path());
+    let run = RunName { project: "q".into(), name: "a".into() };
+    elsewhere.catalog.create_run(RunDecl::named(run), false, None).unwrap();
+    elsewhere.flush();
+    both.store.refresh().unwrap();
+    assert_eq!(both.catalog.run(None, "a", transaction).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_query_looks_at_the_logs_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (both, journal) = with_journal(Env::real(), folder.path());
+    both.prepare("a");
+    both.annotate("a", "max", 1, [0, 0], 1.0);
+    both.flush();
+    let catalog = &both.catalog;
+    catalog.count(&Query::all()).unwrap();
+    let transaction = both.store.begin().unwrap();
+    let kinds: [(&str, &dyn Fn(&Query)); 11] = [
+        ("attributes", &|query| drop(catalog.attributes(query).unwrap())),
+        ("stream", &|query| catalog.stream(query).unwrap().for_each(|hit| drop(hit.unwrap()))),
+        ("count", &|query| assert!(catalog.count(query).unwrap() > 0)),
+        ("aggregate", &|query| drop(catalog.aggregate(query, &[By::Tag]).unwrap())),
+        ("boxes", &|query| drop(catalog.boxes(query).unwrap())),
+        ("runs", &|query| drop(catalog.runs(query).unwrap())),
+        ("steps", &|query| drop(catalog.steps(query).unwrap())),
+        ("variables", &|query| drop(catalog.variables(query).unwrap())),
+        ("tags", &|query| drop(catalog.tags(query).unwrap())),
+        ("explain", &|query| drop(catalog.explain(query).unwrap())),
+        ("run", &|query| drop(catalog.run(None, "a", query.transaction).unwrap())),
+    ];
+    // With nothing that is not flushed, with something, in a transaction; the second time over a copy.
+    for round in 0..4 {
+        let query = all_in((round >= 2).then_some(transaction));
+        for (name, ask) in &kinds {
+            let before = journal.looks();
+            ask(&query);
+            assert_eq!(journal.looks() - before, 1, "{name}, round {round}");
+        }
+        both.try_annotate("a", "max", 2, [0, 0], 1.0, query.transaction).unwrap();
+        catalog.copy_overlays_at(0);
+    }
+    // Whose a run is is asked at the moment at which it was looked up; the claim of one that is nobody's looks
+    // itself, because others may claim it meanwhile.
+    let claim = {
+        let before = journal.looks();
+        journal.claim(b"some level".to_vec(), None).unwrap();
+        journal.looks() - before
+    };
+    for (n, session) in [None, Some(transaction), None].into_iter().enumerate() {
+        let before = journal.looks();
+        catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, session).unwrap();
+        assert_eq!(journal.looks() - before, 1 + claim, "create_run in {session:?}");
+    }
+    let fresh = Catalog::of(both.store.clone(), CatalogSettings::default()).unwrap();
+    fresh.variable(&run("a"), "t", None, None).unwrap();
+    let declare = |step: i64| {
+        let before = journal.looks();
+        fresh.create_steps(&run("a"), vec![StepDecl { number: step, time: None }], None).unwrap();
+        journal.looks() - before
+    };
+    let first = declare(1);
+    assert!(first <= 3 + claim, "{first} looks: for the run, its steps and its owner");
+    assert_eq!(declare(2), 1, "for its steps");
+}
+
+#[test]
+fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = Both::at(folder.path());
+    both.prepare("a");
+    both.catalog.annotate(columns("a", "max", 100), None).unwrap();
+    both.flush();
+    let asks: [&dyn Fn() -> fieldstone::Result<()>; 4] = [
+        &|| both.catalog.count(&Query::all()).map(drop),
+        &|| both.catalog.stream(&Query::all()).map(drop),
+        &|| both.catalog.run(None, "a", None).map(drop),
+        &|| both.catalog.sql("SELECT 1").map(drop),
+    ];
+    let mut rows = both.catalog.count(&Query::all()).unwrap();
+    for (n, ask) in asks.iter().enumerate() {
+        // The engine refuses to take attributes, for as long as the thread beside is at work.
+        let mut engine = Sqlite::open(&Both::engine(folder.path())).unwrap();
+        engine
+            .batch("CREATE TRIGGER fault BEFORE INSERT ON attr BEGIN SELECT RAISE(ABORT, 'a fault'); END")
+            .unwrap();
+        both.catalog.annotate(columns("a", &format!("tag{n}"), 20_000), None).unwrap();
+        both.flush();
+        both.catalog.join_applying();
+        engine.batch("DROP TRIGGER fault").unwrap();
+        drop(engine);
+        rows += 20_000;
+        // Who writes goes on.
+        both.annotate("a", "min", n as i64, [0, 0], 1.0);
+        rows += 1;
+        let error = ask().unwrap_err();
+        assert!(error.message().contains("a fault"), "{error}");
+        assert!(error.message().starts_with("while an earlier flush was applied"), "{error}");
+        ask().unwrap();
+        assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows, "it follows again");
+    }
+    // What went well is not told, and what is made anew has forgotten it.
+    both.catalog.annotate(columns("a", "fine", 20_000), None).unwrap();
+    both.flush();
+    both.catalog.join_applying();
+    assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows + 20_000);
+}
+
+/// This machine, where a process may be forked without the tests being it.
+#[derive(Debug)]
+struct Forked(Arc<dyn Identity>, AtomicU32);
+
+impl Identity for Forked {
+    fn host(&self) -> String {
+        self.0.host()
+    }
+
+    fn process(&self) -> u32 {
+        self.0.process() + self.1.load(Ordering::Relaxed)
+    }
+
+    fn uid(&self) -> u32 {
+        self.0.uid()
+    }
+
+    fn user_name(&self, uid: u32) -> String {
+        self.0.user_name(uid)
+    }
+
+    fn alive(&self, process: u32) -> bool {
+        process == self.process() || self.0.alive(process)
+    }
+}
+
+#[test]
+fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = Arc::new(Forked(Env::real().identity, AtomicU32::new(0)));
+    let (both, _) = with_journal(Env { identity: identity.clone(), ..Env::real() }, folder.path());
+    both.prepare("a");
+    both.flush();
+    both.catalog.copy_overlays_at(0);
+    for step in 0..5 {
+        both.annotate("a", "max", step, [0, 0], 1.0);
+        assert_eq!(both.hits(vec![]).len() as i64, step + 1);
+    }
+    identity.1.store(1, Ordering::Relaxed);
+    assert_eq!(both.hits(vec![]).len(), 0);
+    both.catalog.copy_overlays_at(0);
+    both.annotate("a", "min", 1, [0, 0], 1.0);
+    assert_eq!(both.hits(vec![]).len(), 1);
+    both.flush();
+    identity.1.store(0, Ordering::Relaxed);
+    both.store.refresh().unwrap();
+    assert_eq!(both.hits(vec![]).len(), 6, "the parent has its own still, and the child's commit");
+    both.flush();
+    assert_eq!(both.hits(vec![]).len(), 6);
+}
