@@ -9,6 +9,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "house/decisions.rs"]
+mod decisions;
+
 /// The libraries, lowest first; each may use those that [`LAYERS`] gives it.
 const CORE: &str = "fieldstone-core";
 const FORMAT: &str = "fieldstone-format";

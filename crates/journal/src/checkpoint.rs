@@ -88,6 +88,7 @@ impl Checkpoint<'_> {
             CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
         let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();
         // What a commit refers to in another log was there before it.
+        // J-27: copied in this order, so that the folder is a whole store at every moment.
         logs.sort_by_key(|log| log.record.stamp);
         let mut new_names = false;
         for log in &logs {

@@ -135,6 +135,7 @@ impl Refresher {
         if self.served >= ticket {
             return Ok(self.current.clone());
         }
+        // J-13: whoever asks from here on may have been told of a flush that this refresh does not see.
         let upto = asked.load(Ordering::SeqCst);
         let snapshot = self.refresh(Look::Hints)?;
         self.served = upto;
@@ -150,6 +151,7 @@ impl Refresher {
         }
         let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
         let now = self.env.clock.monotonic();
+        // J-8: boards are believed for a second only, because a replaced one is silent.
         let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
         let own_moved = std::mem::take(&mut self.own_moved)
             || self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
@@ -370,6 +372,7 @@ impl Refresher {
             Some(lags) => lags,
             None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
         };
+        // J-15: a file that only shows late is no loss.
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
         let losses: Vec<Loss> =
             self.losses.values().filter(|(since, _)| certain(*since)).map(|(_, loss)| loss.clone()).collect();
