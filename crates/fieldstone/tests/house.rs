@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "house/decisions.rs"]
 mod decisions;
+#[path = "house/map.rs"]
+mod map;
 
 /// The libraries, lowest first; each may use those that [`LAYERS`] gives it.
 const CORE: &str = "fieldstone-core";
