@@ -63,6 +63,31 @@ fn map_complaints(
     complaints
 }
 
+/// Types that the glossary says our words are called in code, and which no code defines (any more): a word that
+/// was renamed there has to lose that note here.
+fn old_names(glossary: &str, defines: &impl Fn(&str) -> bool) -> Vec<String> {
+    let notes = glossary.lines().filter_map(|row| row.split_once("n code")?.1.split('|').next());
+    let types = notes.flat_map(|note| note.split('`').skip(1).step_by(2));
+    let types = types.filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()) && !defines(name));
+    types.map(|name| format!("docs/glossary.md: no code defines `{name}`")).collect()
+}
+
+#[test]
+fn the_glossary_knows_how_code_calls_it() {
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).unwrap();
+    let code: Vec<_> = files(&["rs"]).into_iter().filter(|(path, _)| path.starts_with("crates/")).collect();
+    let defines = |name: &str| {
+        let kinds = ["struct", "enum", "trait", "type"].map(|kind| format!("{kind} {name}"));
+        let begins = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        code.iter().any(|(_, text)| kinds.iter().any(|kind| text.split(kind.as_str()).skip(1).any(begins)))
+    };
+    assert!(defines("Snapshot") && !defines("Snapsho"));
+    none(old_names(&glossary, &defines));
+    let row = "| **word** | what. In code `Old`, also *old* and `new.rs` | `Other` |";
+    assert_eq!(old_names(row, &|name| name == "New"), ["docs/glossary.md: no code defines `Old`"]);
+    assert!(old_names(row, &|name| name == "Old").is_empty());
+}
+
 #[test]
 fn the_map_leads_to_code() {
     let exists = |path: &str| root().join(path).exists();
