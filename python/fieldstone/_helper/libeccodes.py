@@ -1,7 +1,7 @@
-"""Headers of GRIB messages by libeccodes itself, without the Python package of it.
+"""Headers of GRIB messages by libeccodes itself, without the Python package of it (B-8).
 
 ``import eccodes`` costs many times what its library does: numpy, cffi, and 2,000 lines of declarations
-to parse (B-8). Reading the keys of a header needs six functions. The library is the one that the package would
+to parse. Reading the keys of a header needs six functions. The library is the one that the package would
 load; where it cannot be found or loaded so, :func:`reader` says so and the package is the way.
 
 Example::
