@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] has all calls of a field store, by [`FieldStore`]'s traits. Before a flush it asks the catalogs
 //! that were made of it for what they keep, such as batches that still grow, so that fields and attributes
-//! are one commit, and who writes fields alone loses no attribute. Below, nobody knows of that: the journal takes
+//! are one commit, and who writes fields alone loses no attribute (B-1). Below, nobody knows of that: the journal takes
 //! records and counts what a session has lost, and the catalogs compare that number when they are used next.
 //!
 //! * here: opening, the catalogs, what becomes visible and how it ends;
