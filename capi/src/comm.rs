@@ -1,7 +1,7 @@
 //! Communicators of C: a table of functions, as the trait that every collective of Fieldstone goes through.
 //!
 //! `include/fieldstone_mpi.h`, compiled by the user's own mpicc, fills the table from an MPI communicator;
-//! so this library links no MPI. Everything that needs thought is done here: lengths are exchanged before
+//! so this library links no MPI (C-4). Everything that needs thought is done here: lengths are exchanged before
 //! data, and no call of the table moves more than [`ROUND`] bytes to or from a rank, so that the table's
 //! functions are single calls of MPI whose counts fit a 32-bit integer.
 

@@ -1,4 +1,4 @@
-//! Cubes: what a request selects, put together into arrays of fields.
+//! Cubes: what a request selects, put together into arrays of fields (F-9).
 //!
 //! A cube holds the fields that differ in nothing but some keywords, its axes: the steps of one variable,
 //! the levels and members of one parameter. A million fields are a few thousand cubes, whose size does not

@@ -1,4 +1,4 @@
-//! The helper process, `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
+//! The helper process (B-5), `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
 //! asked of it over a pipe, so that a library that crashes on a damaged file takes down nobody else.
 //!
 //! Invariants:

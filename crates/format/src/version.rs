@@ -1,5 +1,5 @@
 //! The text that names a snapshot: for every writer, the sequence of its last commit that belongs to
-//! the snapshot. Stamps alone could not name one: a writer whose clock is behind may publish an older
+//! the snapshot (J-14). Stamps alone could not name one: a writer whose clock is behind may publish an older
 //! stamp later.
 //!
 //! ```text

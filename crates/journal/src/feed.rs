@@ -1,6 +1,6 @@
 //! What the logs hold, commit by commit: what an index over side records and fields is built from.
 //!
-//! A feed is pinned to one snapshot, so that an index that has followed it to its end shows one moment.
+//! A feed is pinned to one snapshot (J-23), so that an index that has followed it to its end shows one moment.
 //! Each log is followed by itself, from the sequence on that was followed to before; what a log says
 //! never changes, only the decisions on transactions do. Parts that are damaged are passed over and
 //! named in [`Feed::problems`].

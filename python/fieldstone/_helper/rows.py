@@ -1,4 +1,4 @@
-"""Rows of a Parquet table, as CSV in parts: for ``fieldstone annotate --parquet``.
+"""Rows of a Parquet table, as CSV in parts: for ``fieldstone annotate --parquet`` (B-9).
 
 Numbers keep every digit. Moments become RFC 3339 text in UTC, bytes ``0x`` and their digits, lists of
 integers numbers with blanks between, all other nested values JSON.

@@ -1,4 +1,4 @@
-//! SQLite in a process that forks while other threads use it.
+//! SQLite in a process that forks while other threads use it.
 //!
 //! SQLite forbids to carry an open connection across a fork, and leaves two things of a process in a
 //! child that break even a connection of the child's own:

@@ -109,6 +109,7 @@ impl Sqlite {
             ))?;
             c.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
             // Else a statement is compiled anew for every range that is bound to it: ten times the cost.
+            // else a statement is compiled anew for each range.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             super::views::functions(c)
         })?;

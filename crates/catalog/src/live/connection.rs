@@ -7,7 +7,7 @@
 //! | a server | [`SERVER`] |
 //! | in memory | never |
 //!
-//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
+//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
 //! [`RETRY`] one call tries the shared engine again, [`BRIEF`]ly; where that goes, the handle returns to it
 //! and drops its own.
 //!

@@ -1,4 +1,4 @@
-//! Where a store's engine is.
+//! Where a store's engine is.
 //!
 //! | store | engine |
 //! |---|---|

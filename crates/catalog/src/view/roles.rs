@@ -1,5 +1,5 @@
 //! From keys of fields to runs, steps and variables, and back, by the roles that the schema gives to
-//! keywords (`catalog run = …; step = …; variable = …;`).
+//! keywords (`catalog run = …; step = …; variable = …;`, Q-17).
 //!
 //! A step is a whole number: a field at `0-24` or `30m` counts for its run and its variable, and stands at
 //! no step.

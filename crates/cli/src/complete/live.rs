@@ -14,7 +14,7 @@ use fieldstone::{
     Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
 };
 
-/// How long a store is asked, unless `FIELDSTONE_PATIENCE` says another number of milliseconds: on a slow
+/// How long a store is asked (B-3), unless `FIELDSTONE_PATIENCE` says another number of milliseconds: on a slow
 /// file system one may want to wait, or not to be asked at all (0).
 pub const PATIENCE: Duration = Duration::from_millis(40);
 

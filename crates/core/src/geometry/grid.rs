@@ -48,7 +48,7 @@ impl ChunkGrid {
 
     /// A grid whose chunks hold at most `target_bytes` (or one element, if that is larger).
     ///
-    /// Starting from one chunk, the dimension that has the fewest chunks so far is halved, so that the
+    /// Starting from one chunk (F-4), the dimension that has the fewest chunks so far is halved, so that the
     /// number of chunks stays balanced between dimensions and a small box touches few bytes whichever
     /// way it lies.
     pub fn choose(shape: &[u64], item_size: usize, target_bytes: u64) -> Result<ChunkGrid> {

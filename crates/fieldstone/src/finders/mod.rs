@@ -1,4 +1,4 @@
-//! Feature finders: what is looked for in each piece of a variable while it is written.
+//! Feature finders: what is looked for in each piece of a variable while it is written.
 //!
 //! A variable may be declared with finders. `run.write` then calls [`find`] on each piece, over the
 //! memory of the caller, and archives what it finds as attributes in the same commit as the field:

@@ -1,7 +1,7 @@
 //! Fields, the journal that holds them, and the catalogs that keep records for its commits.
 //!
 //! Before a flush it asks the catalogs that were made of it for what they keep, such as batches that still grow,
-//! so that fields and attributes are one commit, and who writes fields alone loses no attribute. Below, nobody
+//! so that fields and attributes are one commit, and who writes fields alone loses no attribute (B-1). Below, nobody
 //! knows of that: the journal takes records and counts what a session has lost, and the catalogs compare that
 //! number when they are used next.
 //!

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! * the target has all of what a call carries over, or nothing of it: it is one transaction there;
-//! * what the target has durably is read back and compared with what was read from the source before
+//! * what the target has durably (F-8) is read back and compared with what was read from the source before
 //!   anything is visible or reported;
 //! * a move removes from the source only after that, and only the very versions that were carried over:
 //!   a newer one that was written meanwhile stays, and is reported. A crash leaves a field in the source,

@@ -1,4 +1,4 @@
-//! Paths as names: how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
+//! Paths as names (C-7): how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
 //!
 //! A path is parts joined by `/`, each a legal name. A file that holds a path spells all names of its
 //! dimensions, variables and global attributes by one rule, and says so in the global attribute

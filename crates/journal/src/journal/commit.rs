@@ -81,6 +81,7 @@ impl Journal {
         writer.check(session)?;
         let Some(target) = writer.waits_for(session) else { return Ok(None) };
         loop {
+            // J-3: another thread has committed what this one waits for, with its own.
             if writer.is_through(session, target) {
                 return Ok(writer.flushed(session));
             }

@@ -6,7 +6,7 @@
 //! * `ownership`: whose a dataset and a transaction are.
 //!
 //! Invariants:
-//! * a commit record is the only thing that makes anything visible;
+//! * a commit record is the only thing that makes anything visible (J-1);
 //! * nothing is made on disk before the first commit, or before [`Journal::create`];
 //! * a forked child has a writer, a snapshot and locks of its own.
 
@@ -277,6 +277,7 @@ impl Journal {
     fn check_versions(&self, snapshot: &Snapshot) -> Result<()> {
         let marker =
             self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
+        // J-17: reading goes on without what is of another version, writing does not.
         let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
         Err(Error::denied(format!(
             "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",

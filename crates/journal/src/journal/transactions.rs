@@ -98,7 +98,7 @@ impl Journal {
         } else {
             let covers = snapshot.prepared(transaction, user);
             self.check_decider(transaction, &covers, &snapshot)?;
-            // The end is written even of nothing, for those who have joined and not flushed yet.
+            // J-21: the end is written even of nothing, for those who have joined and not flushed yet.
             if given || !covers.is_empty() || verdict.is_some() {
                 let kinds = ALL_KINDS;
                 self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
@@ -120,7 +120,7 @@ impl Journal {
             return Ok(());
         }
         // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
-        // told here, because one of us always sees the other.
+        // told here, because one of us always sees the other (J-19).
         let late: Vec<String> = self
             .snapshot()?
             .prepared(transaction, self.env.identity.uid())

@@ -1,4 +1,4 @@
-//! Where the bytes of one store lie: in files of a folder ([`posix`]), or as objects ([`objects`]).
+//! Where the bytes of one store lie (J-28): in files of a folder ([`posix`]), or as objects ([`objects`]).
 //!
 //! Above this line a log is a sequence of commits, each at an [`Address`], and nothing is known of paths,
 //! lengths, inodes, torn tails or zeros. Below it nothing is known of keys, transactions and views.

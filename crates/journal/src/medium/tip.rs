@@ -121,7 +121,7 @@ fn century_ahead(now: i64) -> u64 {
 }
 
 /// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's is
-/// no clock's: to follow it would use the numbers up.
+/// no clock's: to follow it would use the numbers up (J-18).
 pub fn is_believed(stamp: u64, now: i64) -> bool {
     stamp < century_ahead(now)
 }

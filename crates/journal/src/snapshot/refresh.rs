@@ -55,6 +55,7 @@ impl Refresher {
         if self.served >= ticket {
             return Ok(self.current.clone());
         }
+        // J-13: whoever asks from here on may have been told of a flush that this refresh does not see.
         let upto = asked.load(Ordering::SeqCst);
         let snapshot = self.refresh(Look::Hints)?;
         self.served = upto;

@@ -62,6 +62,7 @@ impl Flight {
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
         let (time, user) = (env.clock.now(), env.identity.uid());
+        // J-7: beyond all that was visible when the flush began, whatever the clock says.
         let stamp = self
             .last_stamp
             .max(horizon.max_stamp)

@@ -52,6 +52,7 @@ impl LiveRuns {
         let (bytes, reference) = run;
         let mut weight = reference.weight;
         let mut kept = self.runs.len();
+        // J-5: weights more than double from one to the next, so that few are left to search.
         while kept > 0 && self.runs[kept - 1].reference.weight <= weight.saturating_mul(2) {
             kept -= 1;
             weight += self.runs[kept].reference.weight;

@@ -124,6 +124,7 @@ impl Log {
         let merged_bytes = merged.as_ref().map_or(&[][..], |m| m.bytes());
         let Envelope { head, record: encoded, foot, ends } =
             Envelope::new(frame, &record, &[payload, merged_bytes, side]);
+        // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
         self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
         self.sequence = record.sequence;
         self.last_frame = frame;

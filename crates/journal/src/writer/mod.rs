@@ -45,7 +45,7 @@ use shared::Shared;
 use crate::identity::StoreIdentity;
 use crate::medium::{DataWriter, Medium};
 
-/// Payload up to which a flush is one write to the log.
+/// Payload up to which a flush is one write to the log (J-2).
 pub const INLINE_MAX: usize = 1 << 20;
 
 /// What failed.

@@ -5,7 +5,7 @@
 //! A flush takes the whole batch: it is *in flight* until the commit is durable, while a new one collects what
 //! comes meanwhile. Invariants:
 //! * what is in flight counts as unflushed until it is committed;
-//! * what a failure drops is told by the call that failed, or else by the next flush of each thread that
+//! * what a failure drops is told (J-11) by the call that failed, or else by the next flush of each thread that
 //!   had put something in, once; before that nothing of the session is flushed by that thread;
 //! * a transaction that lost something behind the back of those who use it is never committed by this
 //!   handle: it would be without a part of it.

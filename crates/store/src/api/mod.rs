@@ -9,7 +9,7 @@
 //!
 //! (The first is not called `Fields`: these are what a [retrieve](FieldAccess::retrieve) gives.)
 //!
-//! Every option of a call stands in a struct with a default, and no call has a body here, so that a
+//! Every option of a call stands in a struct with a default, and no call has a body here (F-1), so that a
 //! wrapper forwards a call whole and decides on each of them. What a call gives back, any implementation
 //! can make: lists and reports are plain data, a [`Field`] and [`Fields`](crate::Fields)
 //! hold what somebody implements. What a caller does most is in [`FieldStoreExt`].

@@ -1,4 +1,4 @@
-//! Cutting a value into blocks: compressed, checksummed and summarised before any lock is taken.
+//! Cutting a value into blocks: compressed, checksummed and summarised before any lock is taken (F-5).
 
 use std::borrow::Cow;
 

@@ -3,7 +3,7 @@
 //! What lies outside the filter is not listed, retrieved, got, counted, removed, verified or dumped, and
 //! not taken. Owners, transactions, status and versions are those of the store beneath.
 //!
-//! A call's request is bound to the filter ([`Request::within`]), so that keys are compared with both where
+//! A call's request is bound to the filter (F-3, [`Request::within`]), so that keys are compared with both where
 //! they are compared anyway: order, strictness and what is missing stay what the caller's own request says,
 //! and a field outside is simply not there. Calls that name a key compare it here.
 //!

@@ -1,4 +1,4 @@
-//! Files outside the store: opened anew for every read, and compared with what they were when the
+//! Files outside the store (F-6): opened anew for every read, and compared with what they were when the
 //! index took note of them. Nothing is mapped, and no handle is kept, so that a file that was replaced
 //! under its name is seen as what it is now.
 

@@ -208,7 +208,7 @@ fn generation(parts: &[Part]) -> usize {
     }
 }
 
-/// Drops removals that name another entry than the one they would hide, and those that hide nothing.
+/// Drops removals that name another entry than the one they would hide, and those that hide nothing (F-7).
 fn drop_void_removals(parts: &mut Vec<Part>) {
     if !parts.iter().any(|part| part.entry.is_removal()) {
         return;

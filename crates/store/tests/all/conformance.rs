@@ -1,5 +1,5 @@
 //! The conformance suite, on every system a store may stand on. Each behaviour on each system is a
-//! test of its own: `cargo test -p fieldstone-store --test conformance weak::b01`.
+//! test of its own: `cargo test -p fieldstone-store --test all conformance::weak`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -22,7 +22,7 @@ use fieldstone_format::netcdf::values::Misfit;
 
 use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
 
-/// Gaps up to this many bytes are bridged: copying them costs less than another call of the system.
+/// Gaps up to this many bytes are bridged (C-10): copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
 /// Pieces of a round, which are a few words each.
 const PIECES: usize = 1 << 17;

@@ -1,4 +1,4 @@
-//! CDL: a container as text, byte for byte what netCDF-C's `ncdump` prints.
+//! CDL: a container as text, byte for byte what netCDF-C's `ncdump` prints (C-12).
 //!
 //! | module | what it does |
 //! |---|---|

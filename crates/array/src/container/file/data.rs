@@ -310,7 +310,7 @@ impl DataMode {
     }
 
     /// Collective: takes in what other handles did to a finished file since it was opened: none of the records
-    /// that they added is to be lost.
+    /// that they added is to be lost (C-9).
     ///
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
     pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {

@@ -1,4 +1,4 @@
-//! Where a container is written until it is finished, and how it then takes its name.
+//! Where a container is written until it is finished, and how it then takes its name (C-5).
 //!
 //! A container whose path is free is written in place, and the first four bytes of the file say that it is
 //! unfinished ([`UNFINISHED`]). One whose path is taken is written beside it, under a name that begins with a

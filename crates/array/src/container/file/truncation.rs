@@ -1,4 +1,4 @@
-//! Whether a file holds the data that its header describes.
+//! Whether a file holds the data that its header describes (C-8).
 //!
 //! A variable that nobody wrote may lie behind the end of the file: writers differ in whether they make a file as
 //! long as its header says. A variable that is cut in its middle was written and is lost in part, and where not

@@ -1,4 +1,4 @@
-//! The collective moment of a container with the partitioned header.
+//! The collective moment of a container with the partitioned header (C-2).
 //!
 //! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
 //! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then offsets: sums

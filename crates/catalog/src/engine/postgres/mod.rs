@@ -1,4 +1,4 @@
-//! PostgreSQL as the engine: for catalogs that many hosts read, or that outgrow one file.
+//! PostgreSQL as the engine: for catalogs that many hosts read, or that outgrow one file.
 //!
 //! Each store has a schema of its own, `fieldstone_<id of the store>`, in the database that the URL names.
 //! Dropping the schema loses nothing: the index is built again from the store's logs.

@@ -1,7 +1,7 @@
 //! Agreement over a communicator.
 //!
 //! Every collective of a [`Team`] takes this rank's part as a `Result` and names the step it belongs to.
-//! It begins with one small reduction that says who failed and which step each rank is in. So an error
+//! It begins with one small reduction that says who failed and which step each rank is in (C-3). So an error
 //! before a collective reaches every rank in that collective, as an error of the same kind that names the
 //! rank; the communicator stays usable. On a team of one rank nothing is exchanged.
 //!

@@ -1,6 +1,6 @@
 //! Reading boards: what the writers of each host say of their logs.
 //!
-//! A board is a hint and never proof. What follows from that:
+//! A board is a hint and never proof (J-8). What follows from that:
 //! * a slot counts for logs of the user who owns the board, and for no other's;
 //! * the lengths of all boards together are bounded by the number of logs: what lies beyond is not read;
 //! * a board that cannot be read is one that says nothing, and is named.

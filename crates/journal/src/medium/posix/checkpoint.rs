@@ -109,6 +109,7 @@ impl<'a> Checkpoint<'a> {
         let mut report = CheckpointReport { version: self.version.clone(), ..CheckpointReport::default() };
         let mut logs = self.tips.clone();
         // What a commit refers to in another log was there before it.
+        // J-27: copied in this order, so that the folder is a whole store at every moment.
         logs.sort_by_key(|log| log.record.stamp);
         let mut new_names = false;
         for log in &logs {

@@ -1,4 +1,4 @@
-//! Claims: files that say who owns a dataset or a run, by the user whom the file system names as theirs.
+//! Claims: files that say who owns a dataset or a run, by the user whom the file system names as theirs (J-22).
 //!
 //! Invariants:
 //! * nothing that a user writes into a claim, and no date, makes him an owner: only that he was the first to

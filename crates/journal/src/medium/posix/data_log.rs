@@ -18,7 +18,7 @@ const DIRECT: usize = 1 << 20;
 /// Size of a page of the page cache.
 const PAGE: u64 = 4096;
 /// Bytes of one flush that stay in the page cache for whoever reads them next. What goes beyond passes
-/// through it, so that a large flush neither evicts what others use nor pays for fresh pages.
+/// through it, so that a large flush neither evicts what others use nor pays for fresh pages (J-2).
 const CACHED: u64 = 32 << 20;
 
 /// A data log being written.

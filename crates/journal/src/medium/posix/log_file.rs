@@ -75,6 +75,7 @@ impl LogFile {
 
     /// The zeros that go behind a frame: none while it finds room in those there are.
     fn zeros_behind(&self, ends: &Ends) -> &'static [u8] {
+        // J-4: only a writer that flushes often gains by zeros; a thousand short ones would leave them behind.
         let busy = ends.length <= SMALL && self.small >= SMALL_BEFORE;
         let most = if busy && ends.end() > self.space { ends.end().min(ZEROED_MAX) } else { 0 };
         &ZEROS[..most as usize]
@@ -153,6 +154,7 @@ impl LogWriter for LogFile {
             let folder = self.layout.logs();
             self.env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
         }
+        // J-9: a file that was removed takes writes and syncs like any other.
         self.linked.check(&*self.env.disk, &*file, &self.path)?;
         self.torn = None;
         self.space = self.space.max(ends.end() + zeros.len() as u64);
@@ -183,6 +185,7 @@ impl LogWriter for LogFile {
             && let Ok(stat) = file.stat()
         {
             // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
+            // J-10: what a failed sync dropped cannot be known, so the log ends here for good.
             let ends = [(self.length, HEAD), (self.length + torn - FOOT as u64, FOOT)];
             for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
                 let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);

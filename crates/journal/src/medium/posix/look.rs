@@ -119,6 +119,7 @@ impl Looker<'_> {
             Ok(file) => file,
             Err(e) if e.kind() == NotFound => return Ok(self.missing(writer, slot, view)),
             Err(e) if e.kind() == InvalidInput => return Ok(Looked::Passed(format!("it is not read: {e}"))),
+            // J-16: one file of another user must not stop all reads; it is named instead.
             Err(e) if e.kind() == PermissionDenied => {
                 let why = "it is not read: this user may not; what it holds is missing here";
                 return Ok(Looked::Passed(why.to_owned()));

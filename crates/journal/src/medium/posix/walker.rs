@@ -52,6 +52,7 @@ impl Walker<'_> {
     /// The record of a frame, from whichever copy is whole.
     pub fn record(&self, ends: &Ends) -> Result<CommitRecord> {
         let [last, first] = ends.record_offsets();
+        // J-6: either copy will do, each has its checksum.
         self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
     }
 

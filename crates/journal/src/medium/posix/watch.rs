@@ -288,6 +288,7 @@ impl FolderWatch {
             Some(lags) => lags,
             None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
         };
+        // J-15: a file that only shows late is no loss.
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
         let losses: Vec<Loss> =
             self.losses.values().filter(|(since, _)| certain(*since)).map(|(_, loss)| loss.clone()).collect();
@@ -321,6 +322,7 @@ impl Watch for FolderWatch {
         }
         let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
         let now = self.env.clock.monotonic();
+        // J-8: boards are believed for a second only, because a replaced one is silent.
         let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
         let own_due = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
         if !(boards_moved || logs_moved || all || own_due || self.moved) && self.unsettled.is_empty() {
