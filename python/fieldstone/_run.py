@@ -193,6 +193,7 @@ class Run:
             raise Invalid(
                 f"the array has shape {array.shape}, variable {variable} of run {self.name} {tuple(shape)}",
                 "give start=, where the piece begins",
+                "shape-mismatch",
             )
         else:
             self.store.archive(key, array, **options)
@@ -217,6 +218,7 @@ class Run:
         raise Invalid(
             f"the array has dtype {array.dtype}, variable {name} of run {self.name} {dtype}",
             f"give array.astype({dtype.str!r})",
+            "dtype-mismatch",
         )
 
     def _holds(self, key: Any) -> bool:

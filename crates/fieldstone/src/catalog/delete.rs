@@ -12,7 +12,7 @@ use fieldstone_catalog::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
 use fieldstone_catalog::query;
 use fieldstone_catalog::view::roles;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 use fieldstone_store::api::{ListOptions, RemoveOptions};
@@ -88,7 +88,8 @@ impl Inner {
     fn only_own(&self, plan: &mut Plan, found: bool) -> Result<()> {
         if let Some((tag, user)) = plan.tags.first() {
             let name = self.user_name(*user);
-            return Err(Error::denied(format!("tag '{tag}' is declared by {name}, too"))
+            return Err(Code::AttributeOwned
+                .error(format!("tag '{tag}' is declared by {name}, too"))
                 .with_hint(format!("ask {name}, or delete the attributes that are yours")));
         }
         let me = self.user();
@@ -115,10 +116,11 @@ impl Inner {
         match other {
             Some(user) if plan.attributes.is_empty() => {
                 let (n, name) = (plan.report.others, self.user_name(user));
-                Err(Error::denied(format!(
-                    "{n} attributes to delete are of other users: of {name}, first of all"
-                ))
-                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+                Err(Code::AttributeOwned
+                    .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
+                    .with_hint(format!(
+                        "ask {name}; yours, and those in runs that you own, are yours to delete"
+                    )))
             }
             _ => Ok(()),
         }

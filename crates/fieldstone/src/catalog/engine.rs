@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use fieldstone_catalog::engine::{Index, is_busy};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
 use fieldstone_store::api::{Commit, Feed, SideRecord};
@@ -231,7 +231,7 @@ impl Inner {
 }
 
 fn remade() -> Error {
-    Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again")
+    Code::EngineBusy.error("the catalog's engine is made anew again and again").with_hint("try again")
 }
 
 /// One read of one state.

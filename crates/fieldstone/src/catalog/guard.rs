@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use fieldstone_catalog::engine::Busy;
 use fieldstone_core::env::Clock;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use rustix::fs::{FlockOperation, OFlags};
 
 use super::{folder, holders};
@@ -67,7 +67,8 @@ fn guard(path: &Path, alone: bool, terms: Terms<'_>) -> Result<Guard> {
         }
         if u128::from(terms.clock.monotonic().saturating_sub(begun)) >= terms.limit.as_nanos() {
             let holders = holders::named(&lock, None);
-            return Err(Error::unavailable(format!("cannot lock {}: {holders}", lock.display()))
+            return Err(Code::EngineBusy
+                .error(format!("cannot lock {}: {holders}", lock.display()))
                 .with_hint("end or continue that process, or try again")
                 .with_source(Busy(holders)));
         }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use fieldstone_catalog::engine::{
     Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema,
 };
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
 use super::guard::{self, Terms};
@@ -209,7 +209,7 @@ impl Inner {
             let _guard = guard::prepare(path, terms)?;
             inode = guard::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
-                true => Err(Error::conflict("its tables are of a later release")),
+                true => Err(Code::LaterTables.error("its tables are of a later release")),
                 false => Engine::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
@@ -293,7 +293,8 @@ impl Inner {
                 if patience == Patience::Brief {
                     let index = engine.index()?;
                     if !index.begin_apply(Wait::No)? {
-                        return Err(Error::unavailable("another process has the catalog's engine")
+                        return Err(Code::EngineBusy
+                            .error("another process has the catalog's engine")
                             .with_source(Busy("not free".into())));
                     }
                     index.abort()?;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use fieldstone_catalog::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
 use fieldstone_catalog::query::{self, Hit, HitTable, Query};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
@@ -37,11 +37,9 @@ impl Inner {
         if rows.len() > 1 {
             let projects: Vec<String> =
                 rows.iter().map(|row| format!("'{}'", row.decl.run.project)).collect();
-            return Err(Error::invalid(format!(
-                "there are runs '{name}' in projects {}",
-                projects.join(", ")
-            ))
-            .with_hint("give the project ('' for none)"));
+            return Err(Code::RequestTooBroad
+                .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
+                .with_hint("give the project ('' for none)"));
         }
         match rows.pop() {
             Some(row) => Ok(RunInfo::of(row)),
@@ -99,7 +97,7 @@ impl Inner {
         std::thread::Builder::new()
             .name("catalog".into())
             .spawn(move || inner.send(&query, moment, &sender))
-            .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
+            .map_err(|e| Code::ProcessLimit.error(format!("cannot start a thread for a query: {e}")))?;
         Ok(Box::new(Received { receiver: Some(receiver), process: std::process::id() }))
     }
 
@@ -238,7 +236,7 @@ impl Iterator for Received {
         if self.is_forked() {
             // The thread is in the parent alone.
             std::mem::forget(self.receiver.take()?);
-            let error = Error::unavailable("these hits were asked for before this process was forked");
+            let error = Code::Forked.error("these hits were asked for before this process was forked");
             return Some(Err(error.with_hint("ask again in this process")));
         }
         self.receiver.as_ref()?.recv().ok()

@@ -15,6 +15,7 @@ mod catalog_postgres;
 mod catalog_rot;
 mod catalog_transactions;
 mod catalog_waits;
+mod codes;
 mod cubes;
 mod engine_faults;
 mod finders;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::version::Version;
 use fieldstone_format::{FORMAT_VERSION, Id, marker};
@@ -129,7 +129,8 @@ impl Journal {
     /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
         if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
-            return Err(Error::invalid(format!("the schema is longer than {SCHEMA_MAX} bytes"))
+            return Err(Code::TooLarge
+                .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
                 .with_hint("every log repeats it: keep it to rules and types"));
         }
         let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
@@ -143,22 +144,25 @@ impl Journal {
         let marker_version = foreign_marker(&env, &layout)?;
         match &found {
             None if options.must_exist => {
-                return Err(Error::not_found(format!("there is no store at {}", folder.display()))
+                return Err(Code::StoreNotFound
+                    .error(format!("there is no store at {}", folder.display()))
                     .with_hint("check the path; a store is made by the first flush into it"));
             }
             Some(_) if options.must_be_new => {
-                return Err(Error::conflict(format!("there is a store at {} already", folder.display()))
+                return Err(Code::StoreExists
+                    .error(format!("there is a store at {} already", folder.display()))
                     .with_hint("open it with mode a"));
             }
             _ => {}
         }
         let (id, schema) = match (found, &options.schema) {
             (Some(found), Some(asked)) if found.schema != asked.text() => {
-                return Err(Error::conflict(format!(
-                    "the store at {} has another schema than the one asked for",
-                    folder.display()
-                ))
-                .with_hint("open it without a schema to take its own"));
+                return Err(Code::SchemaDiffers
+                    .error(format!(
+                        "the store at {} has another schema than the one asked for",
+                        folder.display()
+                    ))
+                    .with_hint("open it without a schema to take its own"));
             }
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
@@ -251,7 +255,8 @@ impl Journal {
         } else {
             "is open for reading only"
         };
-        Err(Error::denied(format!("the store at {} {why}", self.options.url))
+        Err(Code::ReadOnly
+            .error(format!("the store at {} {why}", self.options.url))
             .with_hint("open it with mode a"))
     }
 
@@ -261,7 +266,7 @@ impl Journal {
         let marker =
             self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
         let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
-        Err(Error::denied(format!(
+        Err(Code::LaterStore.error(format!(
             "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
             self.options.url
         ))
@@ -375,7 +380,8 @@ impl Journal {
     pub fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         // In memory are those stores whose folder is not on the disk where files outside are.
         let Some(outside) = &self.options.outside else {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.options.url))
+            return Err(Code::WrongStore
+                .error(format!("the store at {} is in a folder", self.options.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         };
         let target = Env { disk: outside.clone(), ..self.env.clone() };

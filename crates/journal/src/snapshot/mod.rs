@@ -18,7 +18,7 @@ pub mod walker;
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::kinds;
 use fieldstone_format::run::CommitInfo;
@@ -63,7 +63,8 @@ pub struct Loss {
 impl Loss {
     /// The error of a read that the missing commits may concern.
     pub fn error(&self) -> Error {
-        Error::corrupt(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
+        Code::LogShortened
+            .error(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
             .with_hint(
                 "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
                  or accept the loss by removing the files in boards, which say how much there was",
@@ -296,6 +297,7 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32)
 
 fn gone(writer: Id) -> Error {
     let what = if writer == Id::NONE { "a log".to_owned() } else { format!("log {writer}") };
-    Error::not_found(format!("this version of the store is not there: {what} does not reach it"))
+    Code::VersionNotFound
+        .error(format!("this version of the store is not there: {what} does not reach it"))
         .with_hint("the version belongs to another store, or has been purged")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, Ends};
 
 use super::look::runs_of;
@@ -72,7 +72,7 @@ impl Refresher {
         match read_header(&*file, &path, log.file_len)? {
             Some((header, _)) if header.writer == log.writer => Ok(()),
             Some(_) => Err(Error::corrupt(format!("{} carries another log's name", path.display()))),
-            None => Err(Error::corrupt(format!("the header of {} is cut", path.display()))),
+            None => Err(Code::Truncated.error(format!("the header of {} is cut", path.display()))),
         }
     }
 }

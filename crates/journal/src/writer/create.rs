@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fieldstone_core::env::{Env, write_all_at};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
 use super::linked::Existence;
@@ -139,11 +139,9 @@ fn check(
         waited += POLL;
     };
     match marker {
-        Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
-            "{} has meanwhile been made a store with another schema",
-            layout.root().display()
-        ))
-        .with_hint("open it again")),
+        Some(Ok(marker)) if marker.schema != identity.schema => Err(Code::SchemaDiffers
+            .error(format!("{} has meanwhile been made a store with another schema", layout.root().display()))
+            .with_hint("open it again")),
         Some(Ok(marker)) => {
             existence.check_id(marker.id, layout)?;
             Ok(StoreIdentity { id: marker.id, schema: marker.schema })

@@ -65,7 +65,7 @@ impl LiveRuns {
                 None => {
                     let mut bytes = vec![0; run.reference.length as usize];
                     read_exact_at(log, &mut bytes, run.reference.offset).map_err(|e| {
-                        fieldstone_core::Error::unavailable("cannot read an index run again").with_source(e)
+                        fieldstone_core::Code::IoFailed.error("cannot read an index run again").with_source(e)
                     })?;
                     bytes.into()
                 }

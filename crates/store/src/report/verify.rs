@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::entry::Location;
 use fieldstone_format::run::{BlockCursor, RunMeta};
 use fieldstone_format::{claim, data, log, marker};
@@ -215,7 +215,7 @@ impl Check<'_> {
         let file = self.files.get(log.writer, number)?;
         let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
         if stat.len < length {
-            return Err(Error::corrupt(format!("{} bytes are there, {length} were synced", stat.len)));
+            return Err(Code::Truncated.error(format!("{} bytes are there, {length} were synced", stat.len)));
         }
         data::check_header(&read_vec(&*file, &path, 0, data::HEADER_LEN)?, log.writer, number)
     }
