@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use fieldstone::{Error, FieldStore, Result};
+use fieldstone::{Code, Error, FieldStore, Result};
 
 /// The thread of one process.
 struct Running {
@@ -28,7 +28,7 @@ impl Autoflush {
     pub fn new(seconds: f64) -> Result<Autoflush> {
         let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
         let every = every.ok_or_else(|| {
-            Error::invalid(format!("autoflush={seconds}")).with_hint("give seconds, more than 0")
+            Code::Option.error(format!("autoflush={seconds}")).with_hint("give seconds, more than 0")
         })?;
         Ok(Autoflush { every, running: Mutex::new(None) })
     }
@@ -79,6 +79,6 @@ fn start(process: u32, every: Duration, store: Weak<dyn FieldStore>) -> Result<R
     std::thread::Builder::new()
         .name("fieldstone-autoflush".to_owned())
         .spawn(work)
-        .map_err(|e| Error::unavailable(format!("the thread that flushes cannot be started: {e}")))?;
+        .map_err(|e| Code::ProcessLimit.error(format!("the thread that flushes cannot be started: {e}")))?;
     Ok(Running { process, failed, _stop: stop })
 }

@@ -93,6 +93,9 @@ mod native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let kinds: Vec<&str> = fieldstone::ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
         module.add("ERROR_KINDS", kinds)?;
+        use pyo3::types::IntoPyDict;
+        let code = |code: &fieldstone::Code| (code.as_str(), (code.kind().name(), code.is_retryable()));
+        module.add("ERROR_CODES", fieldstone::Code::ALL.iter().map(code).into_py_dict(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use fieldstone::{
-    Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request, Result,
-    nearest,
+    Code, Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request,
+    Result, nearest,
 };
 
 use crate::explain;
@@ -185,7 +185,8 @@ pub fn join<S: AsRef<str>>(arguments: &[S]) -> String {
 pub fn numbers(option: &str, text: &str) -> Result<Vec<u64>> {
     let number = |n: &str| {
         let wrong = || {
-            Error::invalid(format!("{option}: '{n}' is no whole number"))
+            Code::CommandLine
+                .error(format!("{option}: '{n}' is no whole number"))
                 .with_hint(format!("write one number per dimension, such as {option} 64,128"))
         };
         n.trim().parse::<u64>().map_err(|_| wrong())

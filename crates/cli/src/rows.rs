@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use fieldstone::catalog::query::text::parse_value;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{RunName, TagDecl, Values, VariableName};
-use fieldstone::{Error, Result, Target, nearest};
+use fieldstone::{Code, Error, Result, Target, nearest};
 
 use crate::catalog::parse_box;
 use crate::csv::Cell;
@@ -366,7 +366,7 @@ fn integer(what: &str, word: &str) -> Result<i64> {
     let word = word.trim();
     // Tables write whole numbers as floats where a column has gaps.
     let whole = word.strip_suffix(".0").unwrap_or(word);
-    whole.parse().map_err(|_| Error::invalid(format!("{what}: '{word}' is no whole number")))
+    whole.parse().map_err(|_| Code::CommandLine.error(format!("{what}: '{word}' is no whole number")))
 }
 
 /// `75 60 200`, with blanks, commas, semicolons or `x` between, in brackets or not.

@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use fieldstone_format::catalog::*;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{Env, Error, Result};
+use fieldstone_format::catalog::*;
 
 const ROUNDS: usize = 7;
 

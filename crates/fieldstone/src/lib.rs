@@ -37,7 +37,7 @@ pub use fieldstone_core::request::{Item, Request, Values};
 pub use fieldstone_core::schema::{
     Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };
-pub use fieldstone_core::{Error, ErrorKind, Result};
+pub use fieldstone_core::{Code, Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
 pub use fieldstone_store::frontends::FilterStore;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::Compression;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
@@ -32,7 +32,9 @@ impl Mode {
             "a" => Ok(Mode::Append),
             "r" => Ok(Mode::Read),
             "x" => Ok(Mode::Create),
-            _ => Err(Error::invalid(format!("'{text}' is no mode of a store")).with_hint("use a, r or x")),
+            _ => {
+                Err(Code::Option.error(format!("'{text}' is no mode of a store")).with_hint("use a, r or x"))
+            }
         }
     }
 }
@@ -71,12 +73,13 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
     if path.is_empty() {
-        return Err(Error::invalid("the URL of the store is empty").with_hint("give a folder, or memory:"));
+        return Err(Code::Url.error("the URL of the store is empty").with_hint("give a folder, or memory:"));
     }
     if let Some((scheme, _)) = url.split_once("://")
         && scheme != "file"
     {
-        return Err(Error::invalid(format!("no store is reached by {scheme}://"))
+        return Err(Code::Url
+            .error(format!("no store is reached by {scheme}://"))
             .with_hint("give a folder, or memory:"));
     }
     Ok((Env::real(), None, path.into()))

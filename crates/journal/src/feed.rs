@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
@@ -353,7 +353,7 @@ impl Feed {
         let bytes = self.medium.read_vec(log.writer, 0, found.side.offset, found.side.length)?;
         let named = |e: Error| e.context(format!("side records of commit {}", found.sequence));
         if crc(&bytes) != found.side.crc {
-            return Err(named(Error::corrupt("they do not match their checksum")));
+            return Err(named(Code::Checksum.error("they do not match their checksum")));
         }
         Ok(Commit {
             writer: log.writer,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::crc;
 use fieldstone_format::run::{BlockCursor, Filter, RunMeta, RunRef};
 use fieldstone_format::{Id, keys};
@@ -127,7 +127,7 @@ impl Run {
         let meta = self.meta()?;
         let bits = self.read(meta.filter_offset, meta.filter_len).map_err(|e| self.named(e))?;
         if crc(&bits) != meta.filter_crc || bits.is_empty() != (meta.filter_hashes == 0) {
-            return Err(self.named(Error::corrupt("a filter does not match its checksum")));
+            return Err(self.named(Code::Checksum.error("a filter does not match its checksum")));
         }
         Ok(self.filter.get_or_init(|| Filter::new(bits.into(), meta.filter_hashes)))
     }
@@ -154,7 +154,7 @@ impl Run {
         let block = self.read(place.offset, place.length).map_err(|e| self.named(e))?;
         if crc(&block) != place.crc {
             let first = keys::KeyDecoder::new().decode(&place.first_key).map(|k| k.to_string());
-            return Err(self.named(Error::corrupt(format!(
+            return Err(self.named(Code::Checksum.error(format!(
                 "the block of {} entries from {} on does not match its checksum",
                 place.entries,
                 first.unwrap_or_default()

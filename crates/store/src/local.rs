@@ -9,7 +9,7 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
@@ -239,7 +239,8 @@ impl FieldAccess for LocalStore {
         self.journal.check_writable()?;
         let selection = self.select(request)?;
         if selection.lists_nothing() {
-            return Err(Error::invalid("a removal of everything was asked for")
+            return Err(Code::RequestTooBroad
+                .error("a removal of everything was asked for")
                 .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));
         }
         let keys = self.selected_keys(selection, options.transaction)?;
@@ -254,7 +255,7 @@ impl FieldAccess for LocalStore {
         for field in fields {
             let id = field.id();
             if id.store != self.journal.medium().name() {
-                return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
+                return Err(Code::WrongStore.error(format!("{} is a field of another store", field.key()?)));
             }
             named.push((id.key.to_vec(), Some(id.entry)));
         }
@@ -263,7 +264,7 @@ impl FieldAccess for LocalStore {
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
         if !(1..=3).contains(&options.depth) {
-            return Err(Error::invalid(format!("depth {} is not 1, 2 or 3", options.depth)));
+            return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
         Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options)?))
     }
@@ -408,7 +409,8 @@ impl Admin for LocalStore {
 
     fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         if !self.in_memory {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.url))
+            return Err(Code::WrongStore
+                .error(format!("the store at {} is in a folder", self.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         }
         self.journal.checkpoint(folder, options)

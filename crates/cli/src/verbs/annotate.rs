@@ -10,7 +10,7 @@ use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Error, ErrorKind, Result, Run};
+use fieldstone::{Code, Error, ErrorKind, Result, Run};
 use serde_json::json;
 
 use crate::arguments::Writing;
@@ -113,12 +113,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let table = arguments.csv.is_some() || arguments.parquet.is_some();
     if !table && (arguments.tag.is_none() || arguments.value.is_none()) {
-        return Err(Error::invalid("there is no value to annotate with")
+        return Err(Code::CommandLine
+            .error("there is no value to annotate with")
             .with_hint("give a tag and a value, --csv FILE or --parquet FILE")
             .into());
     }
     if !table && arguments.run.is_none() {
-        return Err(Error::invalid("there is no run to annotate").with_hint("name it: --run NAME").into());
+        return Err(Code::CommandLine
+            .error("there is no run to annotate")
+            .with_hint("name it: --run NAME")
+            .into());
     }
     let transaction = match &arguments.txn {
         Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.transaction,
@@ -367,7 +371,7 @@ impl Arguments {
 fn without_line(error: Error) -> Error {
     let message = error.message().strip_prefix("line 1: ").unwrap_or(error.message()).to_owned();
     let hint = error.hint().map(str::to_owned);
-    let error = Error::new(error.kind(), message);
+    let error = Error::new(error.code(), message);
     match hint {
         Some(hint) => error.with_hint(hint),
         None => error,

@@ -277,8 +277,8 @@ impl<'a> Reader<'a> {
                     self.reused = false;
                     return Ok(Ok(told.unwrap_or_default()));
                 }
-                Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
-                    return Err(failure(kind, message, hint));
+                Heard::Reply(Reply::Failed { code, message, hint }, _) => {
+                    return Err(failure(code, message, hint));
                 }
                 Heard::Reply(..) => {
                     self.helper = None;

@@ -16,6 +16,7 @@ mod catalog_rot;
 mod catalog_transactions;
 mod catalog_unflushed;
 mod catalog_waits;
+mod codes;
 mod cubes;
 mod engine_faults;
 mod finders;

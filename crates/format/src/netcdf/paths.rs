@@ -17,7 +17,7 @@
 
 use std::borrow::Cow;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::names::{check_characters, check_length};
 use super::{Attrs, NcType};
@@ -37,7 +37,8 @@ pub fn check_path(path: &str) -> Result<()> {
     }
     for part in path.split('/') {
         if part.is_empty() {
-            return Err(Error::invalid(format!("path `{}` has an empty part", path.escape_debug()))
+            return Err(Code::Name
+                .error(format!("path `{}` has an empty part", path.escape_debug()))
                 .with_hint("join parts by one /, without one at the begin or the end"));
         }
         check_characters(part).map_err(|error| error.context(format!("path `{}`", path.escape_debug())))?;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
@@ -140,7 +140,8 @@ impl Journal {
 
     fn of(env: Env, medium: Arc<dyn Medium>, shown: &str, options: JournalOptions) -> Result<Journal> {
         if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
-            return Err(Error::invalid(format!("the schema is longer than {SCHEMA_MAX} bytes"))
+            return Err(Code::TooLarge
+                .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
                 .with_hint("every log repeats it: keep it to rules and types"));
         }
         let state = State::new(&env, medium.clone(), &options);
@@ -152,21 +153,22 @@ impl Journal {
         let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
         match &found {
             None if options.must_exist => {
-                return Err(Error::not_found(format!("there is no store at {shown}"))
+                return Err(Code::StoreNotFound
+                    .error(format!("there is no store at {shown}"))
                     .with_hint("check the path; a store is made by the first flush into it"));
             }
             Some(_) if options.must_be_new => {
-                return Err(Error::conflict(format!("there is a store at {shown} already"))
+                return Err(Code::StoreExists
+                    .error(format!("there is a store at {shown} already"))
                     .with_hint("open it with mode a"));
             }
             _ => {}
         }
         let (id, schema) = match (found, &options.schema) {
             (Some(found), Some(asked)) if found.schema != asked.text() => {
-                return Err(Error::conflict(format!(
-                    "the store at {shown} has another schema than the one asked for"
-                ))
-                .with_hint("open it without a schema to take its own"));
+                return Err(Code::SchemaDiffers
+                    .error(format!("the store at {shown} has another schema than the one asked for"))
+                    .with_hint("open it without a schema to take its own"));
             }
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
@@ -268,7 +270,8 @@ impl Journal {
         } else {
             "is open for reading only"
         };
-        Err(Error::denied(format!("the store at {} {why}", self.options.url))
+        Err(Code::ReadOnly
+            .error(format!("the store at {} {why}", self.options.url))
             .with_hint("open it with mode a"))
     }
 
@@ -279,7 +282,7 @@ impl Journal {
             self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
         // J-17: reading goes on without what is of another version, writing does not.
         let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
-        Err(Error::denied(format!(
+        Err(Code::LaterStore.error(format!(
             "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
             self.options.url
         ))
@@ -405,7 +408,8 @@ impl Journal {
     pub fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         // In memory are those stores whose folder is not on the disk where files outside are.
         let Some(outside) = &self.options.outside else {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.options.url))
+            return Err(Code::WrongStore
+                .error(format!("the store at {} is in a folder", self.options.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         };
         let target = Env { disk: outside.clone(), ..self.env.clone() };

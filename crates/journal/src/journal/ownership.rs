@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_text;
 
@@ -57,7 +57,8 @@ impl Journal {
     pub(super) fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
         let name = self.env.identity.user_name(owner);
         let dataset = level_text(prefix);
-        Error::denied(format!("dataset {dataset} is owned by {name}"))
+        Code::DatasetOwned
+            .error(format!("dataset {dataset} is owned by {name}"))
             .with_hint(format!("ask {name}, or archive under another dataset"))
     }
 
@@ -87,9 +88,8 @@ impl Journal {
             return Ok(());
         }
         let name = self.env.identity.user_name(log.uid);
-        Err(Error::denied(format!(
-            "transaction {transaction} is {name}'s: each user decides for his own logs"
-        ))
-        .with_hint(format!("ask {name} to commit or abort it")))
+        Err(Code::TransactionOwned
+            .error(format!("transaction {transaction} is {name}'s: each user decides for his own logs"))
+            .with_hint(format!("ask {name} to commit or abort it")))
     }
 }

@@ -1,6 +1,6 @@
 //! Transactions: what becomes visible together, and who decides.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
 
@@ -74,10 +74,9 @@ impl Journal {
             return Ok(());
         }
         let verb = if verdict.aborted() { "aborted" } else { "committed" };
-        Err(Error::conflict(format!(
-            "transaction {transaction} is {verb} already: what comes later is never visible"
-        ))
-        .with_hint("begin a new transaction"))
+        Err(Code::TransactionDecided
+            .error(format!("transaction {transaction} is {verb} already: what comes later is never visible"))
+            .with_hint("begin a new transaction"))
     }
 
     /// Ends a transaction. `given`: somebody else may have its id.
@@ -131,10 +130,11 @@ impl Journal {
         if late.is_empty() {
             return Ok(());
         }
-        Err(Error::conflict(format!(
-            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
-            late.join(", ")
-        ))
-        .with_hint("let all joined processes leave before the opener commits"))
+        Err(Code::TransactionRaced
+            .error(format!(
+                "transaction {transaction} is committed, without what writer {} flushed meanwhile",
+                late.join(", ")
+            ))
+            .with_hint("let all joined processes leave before the opener commits"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
 
@@ -103,7 +103,8 @@ pub struct Loss {
 impl Loss {
     /// The error of a read that the missing commits may concern.
     pub fn error(&self) -> Error {
-        Error::corrupt(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
+        Code::LogShortened
+            .error(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
             .with_hint(
                 "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
                  or accept the loss by removing the files in boards, which say how much there was",

@@ -12,7 +12,7 @@ mod verdict;
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::kinds;
 use fieldstone_format::run::CommitInfo;
@@ -230,6 +230,7 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32)
 
 fn gone(writer: Id) -> Error {
     let what = if writer == Id::NONE { "a log".to_owned() } else { format!("log {writer}") };
-    Error::not_found(format!("this version of the store is not there: {what} does not reach it"))
+    Code::VersionNotFound
+        .error(format!("this version of the store is not there: {what} does not reach it"))
         .with_hint("the version belongs to another store, or has been purged")
 }

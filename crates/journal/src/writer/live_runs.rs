@@ -67,7 +67,7 @@ impl LiveRuns {
                 None => {
                     let mut bytes = vec![0; run.reference.length as usize];
                     log.read(&mut bytes, run.reference.offset).map_err(|e| {
-                        fieldstone_core::Error::unavailable("cannot read an index run again").with_source(e)
+                        fieldstone_core::Code::IoFailed.error("cannot read an index run again").with_source(e)
                     })?;
                     bytes.into()
                 }

@@ -49,7 +49,7 @@ mod values;
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
@@ -113,15 +113,11 @@ fn only_one<S: FieldAccess + ?Sized>(store: &S, request: &Request, options: &Rea
     let mut fields = fields.iter();
     match (fields.next().transpose()?, fields.next().transpose()?) {
         (Some(field), None) => Ok(field.strict()),
-        (None, _) => {
-            Err(Error::not_found(format!("no field {request}"))
-                .with_hint("see what exists with axes or list"))
-        }
-        (Some(a), Some(b)) => Err(Error::invalid(format!(
-            "{request} names more than one field: {} and {} among them",
-            a.key()?,
-            b.key()?
-        ))
-        .with_hint("give every keyword, or use retrieve")),
+        (None, _) => Err(Code::FieldNotFound
+            .error(format!("no field {request}"))
+            .with_hint("see what exists with axes or list")),
+        (Some(a), Some(b)) => Err(Code::RequestTooBroad
+            .error(format!("{request} names more than one field: {} and {} among them", a.key()?, b.key()?))
+            .with_hint("give every keyword, or use retrieve")),
     }
 }

@@ -1,6 +1,6 @@
 //! Looking after a store of objects.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, Ends, HEAD};
 use fieldstone_format::{Id, crc};
 
@@ -24,7 +24,7 @@ impl ObjectMedium {
             }
             match head == ends && crc(part(body, length)) == ends.body_crc {
                 true => Ok(record),
-                false => Err(Error::corrupt("the commit does not match its checksum")),
+                false => Err(Code::Checksum.error("the commit does not match its checksum")),
             }
         });
         Ok((ends, outcome))

@@ -21,7 +21,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, LogHeader};
 use fieldstone_format::marker::Marker;
 use fieldstone_format::{Id, claim};
@@ -89,7 +89,10 @@ impl ObjectMedium {
         let size = found.bytes.len() as u64;
         match offset.checked_add(length) {
             Some(end) if end <= size => Ok((found, offset as usize)),
-            _ => Err(Error::corrupt(format!("{name} has {size} bytes, {length} are expected at {offset}"))),
+            _ => {
+                Err(Code::Truncated
+                    .error(format!("{name} has {size} bytes, {length} are expected at {offset}")))
+            }
         }
     }
 

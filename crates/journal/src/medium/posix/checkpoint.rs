@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{FOOT, HEAD};
 
@@ -142,13 +142,15 @@ impl<'a> Checkpoint<'a> {
         }
         let shown = root.display();
         if !options.incremental {
-            return Err(Error::conflict(format!("{shown} is not empty"))
+            return Err(Code::TargetExists
+                .error(format!("{shown} is not empty"))
                 .with_hint("give a new folder, or go on with the checkpoint there: incremental"));
         }
         match read_marker(&self.target, &self.layout)? {
             Some(Ok(marker)) if marker.id == self.identity.id => {}
             Some(Ok(_)) => {
-                return Err(Error::conflict(format!("{shown} holds another store"))
+                return Err(Code::TargetDiffers
+                    .error(format!("{shown} holds another store"))
                     .with_hint("give a new folder: a checkpoint goes on only where this store began one"));
             }
             Some(Err(damage)) => return Err(damage.context(shown)),
@@ -159,10 +161,11 @@ impl<'a> Checkpoint<'a> {
         for (name, _) in disk.list_dir(&logs).unwrap_or_default() {
             let Some(writer) = fieldstone_format::log::parse_file_name(&name) else { continue };
             if self.tips.iter().all(|tip| tip.writer != writer) {
-                return Err(Error::conflict(format!(
-                    "logs/{name} in {shown} is not of this store: the checkpoint was written to since"
-                ))
-                .with_hint("give a new folder"));
+                return Err(Code::TargetDiffers
+                    .error(format!(
+                        "logs/{name} in {shown} is not of this store: the checkpoint was written to since"
+                    ))
+                    .with_hint("give a new folder"));
             }
         }
         Ok(())

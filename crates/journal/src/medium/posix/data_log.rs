@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::{Id, data};
 
 use super::layout::Layout;
@@ -74,7 +74,7 @@ impl DataLog {
     fn write_out(&mut self, bytes: &[u8]) -> Result<()> {
         if self.failed {
             let path = self.path.display();
-            return Err(Error::unavailable(format!("an earlier write to {path} failed")));
+            return Err(Code::IoFailed.error(format!("an earlier write to {path} failed")));
         }
         let cached = self.written - self.synced < CACHED;
         let write = if cached { write_all_at } else { write_all_streaming };

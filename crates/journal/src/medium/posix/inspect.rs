@@ -3,7 +3,7 @@
 use std::io::ErrorKind::NotFound;
 
 use fieldstone_core::env::FileKind;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, Ends};
 use fieldstone_format::{Id, claim, data, log};
 
@@ -50,7 +50,7 @@ impl Inspect for FileMedium {
         match read_header(&*file, &path, log.ends.end())? {
             Some((header, _)) if header.writer == log.writer => Ok(()),
             Some(_) => Err(Error::corrupt(format!("{} carries another log's name", path.display()))),
-            None => Err(Error::corrupt(format!("the header of {} is cut", path.display()))),
+            None => Err(Code::Truncated.error(format!("the header of {} is cut", path.display()))),
         }
     }
 
@@ -62,7 +62,7 @@ impl Inspect for FileMedium {
         let file = self.files.get(writer, number)?;
         let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
         if stat.len < upto {
-            return Err(Error::corrupt(format!("{} bytes are there, {upto} were synced", stat.len)));
+            return Err(Code::Truncated.error(format!("{} bytes are there, {upto} were synced", stat.len)));
         }
         data::check_header(&read_vec(&*file, &path, 0, data::HEADER_LEN)?, writer, number)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 
 use super::layout::Layout;
@@ -106,12 +106,11 @@ impl OpenFiles {
 pub fn read_vec(file: &dyn DiskFile, path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
     let size = file.stat().map_err(|e| Error::io("stat", path, e))?.len;
     if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Err(Error::corrupt(format!(
-            "{} has {size} bytes, {length} are expected at {offset}",
-            path.display()
-        )));
+        return Err(Code::Truncated
+            .error(format!("{} has {size} bytes, {length} are expected at {offset}", path.display())));
     }
-    let mut buffer = vec![0; usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?];
+    let mut buffer =
+        vec![0; usize::try_from(length).map_err(|_| Code::OutOfMemory.error("not enough memory"))?];
     read_exact_at(file, &mut buffer, offset).map_err(|e| Error::io("read", path, e))?;
     Ok(buffer)
 }

@@ -2,7 +2,7 @@
 //! every checksum.
 
 use fieldstone_core::env::read_exact_at;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
@@ -29,7 +29,7 @@ impl Walker<'_> {
     /// Reads a range, which must lie before the end.
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
         if offset.checked_add(length).is_none_or(|end| end > self.end) {
-            return Err(Error::corrupt(format!("{} is cut", self.path.display())));
+            return Err(Code::Truncated.error(format!("{} is cut", self.path.display())));
         }
         read_vec(self.file, self.path, offset, length)
     }
@@ -44,7 +44,7 @@ impl Walker<'_> {
         let bytes = self.read(at, HEAD as u64)?;
         let ends = Ends::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
         if ends.end() > self.end {
-            return Err(self.named(at, Error::corrupt("the frame is cut")));
+            return Err(self.named(at, Code::Truncated.error("the frame is cut")));
         }
         Ok(ends)
     }
@@ -125,7 +125,7 @@ impl Walker<'_> {
         if sum == ends.body_crc {
             return Ok(());
         }
-        Err(self.named(ends.frame, Error::corrupt("the commit does not match its checksum")))
+        Err(self.named(ends.frame, Code::Checksum.error("the commit does not match its checksum")))
     }
 
     /// The last whole commit at or behind `start`, where a frame begins (or the log ends).
