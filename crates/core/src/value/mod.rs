@@ -150,6 +150,21 @@ impl fmt::Display for ValueType {
     }
 }
 
+macro_rules! from {
+    ($($from:ty => $to:ident),+) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Value {
+                Value::$to(value.into())
+            }
+        }
+    )+};
+}
+
+from! {
+    bool => Bool, i32 => Int, i64 => Int, u32 => Int, u64 => UInt, f32 => Float, f64 => Float, &str => Text,
+    String => Text
+}
+
 impl FromStr for ValueType {
     type Err = Error;
     fn from_str(name: &str) -> Result<ValueType> {
