@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use crate::common::*;
-use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
-
+use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::log::{Ends, FOOT, SideRecord, decode_side};
-use fieldstone_journal::writer::PendingCursor;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
 
@@ -59,48 +57,4 @@ fn a_home_is_named_by_the_store_that_was_made() {
     assert_eq!(early.journal().home().id, other.journal().home().id);
     assert_eq!(early.journal().home().folder, None, "a simulated disk is none of this machine's");
     assert!(early.journal().home().writable && !early.journal().home().pinned);
-}
-
-/// Who has read what waits for a flush reads on from there, until something of it does not wait any more.
-#[test]
-fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
-    let world = SimWorld::new(1);
-    let store = open(&world, "a");
-    let journal = store.journal();
-    let transaction = store.begin().unwrap();
-    let mut given = 0;
-    let mut give = |session| {
-        given += 1;
-        journal.take_side(vec![record(given)], session).unwrap();
-        record(given)
-    };
-    let first = [give(None), give(None)];
-    let read = journal.pending_behind(None, PendingCursor::default());
-    assert!(read.continues && read.records == first && read.end.records == 2);
-    // Nothing is new, in another session neither.
-    give(Some(transaction));
-    assert_eq!(journal.pending_behind(None, read.end).records, []);
-    assert_eq!(journal.pending_cursor(None), read.end);
-    let third = give(None);
-    let more = journal.pending_behind(None, read.end);
-    assert!(more.continues && more.records == [third]);
-    assert!(more.end.continues(read.end) && !read.end.continues(more.end));
-    // What is discarded, flushed or lost is not waited for.
-    let ends: [&dyn Fn(); 3] = [&|| store.discard(None).unwrap(), &|| store.flush(None).unwrap(), &|| {
-        world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-        store.flush(None).unwrap_err();
-    }];
-    for (n, end) in ends.iter().enumerate() {
-        let all = [give(None), give(None), give(None)];
-        let read = journal.pending_behind(None, PendingCursor::default());
-        assert!(read.records.ends_with(&all), "way {n}");
-        end();
-        assert!(!journal.pending_cursor(None).continues(read.end), "way {n}");
-        let next: Vec<SideRecord> = (0..5).map(|_| give(None)).collect();
-        let again = journal.pending_behind(None, read.end);
-        assert!(!again.continues && again.records == next, "way {n}: {again:?}");
-        store.discard(None).unwrap();
-    }
-    // The other session waits all the while.
-    assert_eq!(journal.pending_cursor(Some(transaction)).records, 1);
 }
