@@ -96,6 +96,7 @@ impl Inner {
         visibility: Visibility,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
+        self.overlays().drop_idle(self.env.clock.monotonic());
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.is_some() || view.has_own())

@@ -1,4 +1,4 @@
-//! Reading what is not flushed, at the cost of what is new since the last such read.
+//! Reading what is not flushed, at the cost of what is new since the last such read.
 //!
 //! What is visible to everybody stands in the shared engine. What this handle has not flushed, and what a
 //! transaction has prepared, is applied on top of that within a transaction of the engine that is never
@@ -19,6 +19,7 @@
 //! | records flushed, lost or discarded | taken away; laid anew from what still waits |
 //! | a commit, of whomever, or a decision | taken away; the copy follows the logs; laid anew |
 //! | a flush, abort or end of the session | gone with the copy |
+//! | no read of the session for [`IDLE`] | gone with the copy, by the next read of another |
 //! | a fork | the child has none |
 //!
 //! Invariants:
@@ -44,6 +45,8 @@ use crate::engine::{Index, PAGE};
 const COPY_MAX: u64 = 256 << 20;
 /// Sessions that have a copy at one time.
 const COPIES: usize = 4;
+/// Nanoseconds after which a copy that nobody reads goes.
+const IDLE: u64 = 60_000_000_000;
 /// Sessions of which it is known what their overlays have cost.
 const SESSIONS: usize = 64;
 
@@ -65,6 +68,8 @@ struct SessionOverlay {
     relaid: AtomicU64,
     /// A copy is thought of when so many were laid.
     pays_at: AtomicU64,
+    /// When it was read last, by the monotonic clock.
+    read: AtomicU64,
     copy: Mutex<Option<EngineCopy>>,
 }
 
@@ -97,6 +102,17 @@ impl Overlays {
         let new = Arc::<SessionOverlay>::default();
         sessions.push((session, new.clone()));
         new
+    }
+
+    /// Lets copies go that nobody has read for a while.
+    pub fn drop_idle(&self, now: u64) {
+        let idle = |own: &SessionOverlay| now.saturating_sub(own.read.load(Ordering::Relaxed)) >= IDLE;
+        for (_, own) in lock(&self.sessions).iter().filter(|(_, own)| idle(own)) {
+            // One that is in use is not idle.
+            if let Ok(mut copy) = own.copy.try_lock() {
+                drop(copy.take());
+            }
+        }
     }
 
     /// Whether one more session may have a copy. One that is in use has one.
@@ -166,6 +182,7 @@ impl Inner {
     ) -> Result<Option<Option<T>>> {
         let own = self.overlays().session(session);
         let mut slot = lock(&own.copy);
+        own.read.store(self.env.clock.monotonic(), Ordering::Relaxed);
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
         let pays_at = self.overlays().forced().unwrap_or(pays_at);
         if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
@@ -236,7 +253,7 @@ impl Inner {
         if !self.lay_over(index, &view.feed, session, &own.commits, Patience::Full)? {
             return Ok(None);
         }
-        // It may have applied what this handle had not flushed when the view was taken: nothing is shown twice.
+        // It may have followed a newer feed than the view's, which knows of other decisions.
         if !view.newest && is_ahead(&index.watermarks()?, &view.heads) {
             return Ok(None);
         }
@@ -253,5 +270,46 @@ impl Inner {
             index.extend_overlay(&more)?;
         }
         Ok(Some(LaidOver { all: own.all, transaction: own.transaction, ..laid }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::engine::Sqlite;
+
+    fn copy() -> EngineCopy {
+        let connection = Connection::private(Box::new(Sqlite::memory().unwrap()), Id([1; 16])).unwrap();
+        EngineCopy { connection, laid: None }
+    }
+
+    #[test]
+    fn copies_are_few_and_go_when_nobody_reads_them() {
+        let overlays = Overlays::default();
+        let session = |n: u8| Some(Id([n; 16]));
+        for n in 0..COPIES as u8 {
+            assert!(overlays.has_room(session(n)));
+            let own = overlays.session(session(n));
+            own.read.store(u64::from(n), Ordering::Relaxed);
+            *lock(&own.copy) = Some(copy());
+        }
+        assert!(!overlays.has_room(None) && overlays.has_room(session(0)), "one that has a copy keeps it");
+        overlays.drop_idle(IDLE - 1);
+        assert!(!overlays.has_room(None));
+        let read = overlays.session(session(0));
+        let held = lock(&read.copy);
+        overlays.drop_idle(IDLE + 1);
+        assert!(held.is_some(), "it is in use");
+        drop(held);
+        assert!(lock(&overlays.session(session(1)).copy).is_none());
+        assert!(lock(&overlays.session(session(2)).copy).is_some());
+        overlays.end(session(2));
+        assert!(lock(&overlays.session(session(2)).copy).is_none());
+        overlays.clear();
+        assert!(lock(&overlays.session(session(3)).copy).is_none());
+        (0..200).for_each(|n| drop(overlays.session(session(n))));
+        assert_eq!(lock(&overlays.sessions).len(), SESSIONS);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::shared::*;
 use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::Identity;
+use fieldstone::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone::{Env, ErrorKind, Id, Store};
 use fieldstone_catalog::engine::{Database, Sqlite};
 use fieldstone_format::catalog::*;
@@ -16,8 +17,8 @@ use fieldstone_store::LocalStore;
 use fieldstone_store::local::LocalOptions;
 
 /// A handle, and its journal.
-fn with_journal(env: Env, folder: &Path) -> (Both, Arc<Journal>) {
-    let options = LocalOptions { writable: true, native: true, ..LocalOptions::default() };
+fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
+    let options = LocalOptions { writable: true, native, ..LocalOptions::default() };
     let local = LocalStore::open(env, folder, options).unwrap();
     let journal = local.journal().clone();
     let store = Store::of(local, CatalogSettings::default());
@@ -104,7 +105,7 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
 #[test]
 fn a_query_looks_at_the_logs_once() {
     let folder = tempfile::tempdir().unwrap();
-    let (both, journal) = with_journal(Env::real(), folder.path());
+    let (both, journal) = with_journal(Env::real(), true, folder.path());
     both.prepare("a");
     both.annotate("a", "max", 1, [0, 0], 1.0);
     both.flush();
@@ -231,7 +232,7 @@ impl Identity for Forked {
 fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
     let folder = tempfile::tempdir().unwrap();
     let identity = Arc::new(Forked(Env::real().identity, AtomicU32::new(0)));
-    let (both, _) = with_journal(Env { identity: identity.clone(), ..Env::real() }, folder.path());
+    let (both, _) = with_journal(Env { identity: identity.clone(), ..Env::real() }, true, folder.path());
     both.prepare("a");
     both.flush();
     both.catalog.copy_overlays_at(0);
@@ -250,4 +251,45 @@ fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
     assert_eq!(both.hits(vec![]).len(), 6, "the parent has its own still, and the child's commit");
     both.flush();
     assert_eq!(both.hits(vec![]).len(), 6);
+}
+
+/// What a session lost to a failure, or gave up, is not read from what was laid over before; nor in another
+/// session, whose overlay holds it, too.
+#[test]
+fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
+    for fails in [false, true] {
+        let world = SimWorld::new(1);
+        let (both, _) = with_journal(world.process("a"), false, Path::new("/s"));
+        both.prepare("a");
+        both.flush();
+        both.catalog.copy_overlays_at(0);
+        let transaction = Some(both.store.begin().unwrap());
+        let steps = |transaction| {
+            let found = both.catalog.attributes(&all_in(transaction)).unwrap();
+            let mut steps: Vec<i64> = found.step.iter().flatten().copied().collect();
+            steps.sort_unstable();
+            steps
+        };
+        both.try_annotate("a", "max", 0, [0, 0], 1.0, transaction).unwrap();
+        for step in 1..4 {
+            both.annotate("a", "max", step, [0, 0], 1.0);
+            assert_eq!(steps(None).len() as i64, step);
+            assert_eq!(steps(transaction).len() as i64, 1 + step);
+        }
+        if fails {
+            world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            both.store.flush(None).unwrap_err();
+        } else {
+            both.store.discard(None).unwrap();
+        }
+        for step in 10..14 {
+            both.annotate("a", "max", step, [0, 0], 1.0);
+        }
+        assert_eq!(steps(transaction), [0, 10, 11, 12, 13]);
+        assert_eq!(steps(None), [10, 11, 12, 13]);
+        both.flush();
+        assert_eq!(steps(transaction), [0, 10, 11, 12, 13]);
+        both.store.discard(transaction).unwrap();
+        assert_eq!(steps(transaction), [10, 11, 12, 13]);
+    }
 }

@@ -8,6 +8,7 @@ use crate::common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::writer::PendingCursor;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
@@ -302,4 +303,58 @@ fn what_was_kept_is_lost_with_the_fields() {
     failed(&world, &store, None);
     let told = error(two.flush(&store, None), ErrorKind::Unavailable);
     assert!(told.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{told}");
+}
+
+/// Who has read what waits for a flush reads on from there, until something of it does not wait any more.
+#[test]
+fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let journal = store.journal();
+    let transaction = store.begin().unwrap();
+    let mut given = 0;
+    let mut give = |session| {
+        given += 1;
+        journal.take_side(vec![SideRecord { kind: 9, bytes: vec![given].into() }], session).unwrap();
+        SideRecord { kind: 9, bytes: vec![given].into() }
+    };
+    let first = [give(None), give(None)];
+    let read = journal.pending_behind(None, PendingCursor::default());
+    assert!(read.continues && read.records == first && read.end.records == 2);
+    // Nothing is new, in another session neither.
+    give(Some(transaction));
+    assert_eq!(journal.pending_behind(None, read.end).records, []);
+    assert_eq!(journal.pending_cursor(None), read.end);
+    let third = give(None);
+    let more = journal.pending_behind(None, read.end);
+    assert!(more.continues && more.records == [third]);
+    assert!(more.end.continues(read.end) && !read.end.continues(more.end));
+    // What is discarded, flushed or lost is not waited for; also where the session is remembered, because another
+    // thread has not heard of what it lost.
+    let two = Worker::new();
+    for robbed in [false, true] {
+        if robbed {
+            two.put(&store, "run=a,variable=yours", 100, None);
+            failed(&world, &store, None);
+        }
+        let ends: [&dyn Fn(); 3] =
+            [&|| store.discard(None).unwrap(), &|| store.flush(None).unwrap(), &|| {
+                drop(failed(&world, &store, None))
+            }];
+        for (n, end) in ends.iter().enumerate() {
+            let all = [give(None), give(None), give(None)];
+            let read = journal.pending_behind(None, PendingCursor::default());
+            assert!(read.records.ends_with(&all), "way {n}");
+            end();
+            assert!(!journal.pending_cursor(None).continues(read.end), "way {n}");
+            let next: Vec<SideRecord> = (0..12).map(|_| give(None)).collect();
+            assert!(!journal.pending_cursor(None).continues(read.end), "way {n}");
+            let again = journal.pending_behind(None, read.end);
+            assert!(!again.continues && again.records == next, "way {n}: {again:?}");
+            store.discard(None).unwrap();
+        }
+    }
+    error(two.flush(&store, None), ErrorKind::Unavailable);
+    // The other session waits all the while.
+    assert_eq!(journal.pending_cursor(Some(transaction)).records, 1);
 }
