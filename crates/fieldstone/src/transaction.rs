@@ -1,4 +1,5 @@
-//! Transactions: what becomes visible together, from any number of handles and processes.
+//! Transactions: what becomes visible together, from any number of handles and processes. The end of a block
+//! decides (B-11).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -1,4 +1,4 @@
-//! Runs: what a simulation declares, writes, tags and reads, by one handle.
+//! Runs: what a simulation declares, writes, tags and reads, by one handle. Its rules hold for every language (B-10).
 //!
 //! * `declare`: runs, variables and steps, each by a builder that ends in `create()`;
 //! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
