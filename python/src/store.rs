@@ -19,6 +19,7 @@ use crate::errors::{Raise, invalid};
 use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
+use crate::log::Waiting as _;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
 use crate::sequence::{Several, each};
@@ -40,7 +41,7 @@ pub struct Store {
 
 /// Warns of logs that are missing from every answer; Python shows each text once.
 fn warn_of_passed_over(py: Python<'_>, handle: &Arc<fieldstone::Store>) -> PyResult<()> {
-    for note in py.detach(|| handle.passed_over()).or_raise()? {
+    for note in py.waiting(|| handle.passed_over()).or_raise()? {
         let text = CString::new(note).map_err(|_| invalid("a file's name holds a zero byte", ""))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
@@ -88,7 +89,7 @@ impl Store {
         if self.opening.schema.is_some() || self.opening.at.is_some() || handle.unflushed() > 0 {
             return Ok(());
         }
-        let fitting = py.detach(|| -> fieldstone::Result<_> {
+        let fitting = py.waiting(|| -> fieldstone::Result<_> {
             if handle.status()?.id.is_some() {
                 return Ok(None);
             }
@@ -134,7 +135,7 @@ impl Store {
         if let Some(autoflush) = &self.autoflush {
             autoflush.stop();
         }
-        let ended = py.detach(|| {
+        let ended = py.waiting(|| {
             if discard {
                 handle.discard(None)?;
             }
@@ -222,7 +223,7 @@ impl Store {
     #[getter]
     fn version(&self, py: Python<'_>) -> PyResult<String> {
         let handle = self.handle()?;
-        py.detach(|| handle.version()).or_raise()
+        py.waiting(|| handle.version()).or_raise()
     }
 
     /// Fields that this process archived here and did not flush.
@@ -308,7 +309,7 @@ impl Store {
             Some((dtype, shape)) => Value::Array { data: data.bytes(), dtype: *dtype, shape },
         });
         let items: Vec<_> = pairs.iter().map(|pairs| &pairs[..]).zip(values).collect();
-        py.detach(|| handle.archive_many(&items, &options)).or_raise()
+        py.waiting(|| handle.archive_many(&items, &options)).or_raise()
     }
 
     /// Starts a new generation of an array field: all older pieces are hidden once this is flushed, and
@@ -345,7 +346,7 @@ impl Store {
         let options = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
         let schema = handle.schema();
         let resolved = schema.resolve(&pairs).or_raise()?;
-        py.detach(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
+        py.waiting(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
         let key: Key = Interner::new(Some(schema)).key(py, resolved, 3)?;
         let shape = PyTuple::new(py, shape)?;
         let chunks = chunks.map(|chunks| PyTuple::new(py, chunks)).transpose()?;
@@ -361,20 +362,20 @@ impl Store {
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
-        py.detach(|| handle.flush(txn)).or_raise()
+        py.waiting(|| handle.flush(txn)).or_raise()
     }
 
     /// Forgets what this process archived here and did not flush.
     #[pyo3(signature = (*, txn=None))]
     fn discard(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
-        py.detach(|| handle.discard(txn)).or_raise()
+        py.waiting(|| handle.discard(txn)).or_raise()
     }
 
     /// Looks for newer commits now. Every read does so by itself.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
-        py.detach(|| handle.refresh()).or_raise()?;
+        py.waiting(|| handle.refresh()).or_raise()?;
         warn_of_passed_over(py, &handle)
     }
 
@@ -417,7 +418,7 @@ impl Store {
         let (handle, transaction) = (self.handle()?, transaction(txn)?);
         let requests = requests(request)?;
         let options = RetrieveOptions { strict, transaction };
-        let found = py.detach(|| {
+        let found = py.waiting(|| {
             let found =
                 requests.iter().map(|request| Ok((request.to_string(), handle.retrieve(request, &options)?)));
             found.collect::<fieldstone::Result<Vec<_>>>()
@@ -444,7 +445,7 @@ impl Store {
         let requests = requests(request)?;
         let depth = u8::try_from(depth).unwrap_or(u8::MAX); // refused below, as 0 and 4 are
         let options = ListOptions { depth, masked, transaction: transaction(txn)? };
-        let streams = py.detach(|| {
+        let streams = py.waiting(|| {
             requests
                 .iter()
                 .map(|request| handle.list(request, &options))
@@ -465,7 +466,7 @@ impl Store {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let axes = py.detach(|| {
+        let axes = py.waiting(|| {
             let mut all: Vec<(Arc<str>, Vec<fieldstone::KeyValue>)> = Vec::new();
             for request in &requests {
                 for (keyword, values) in handle.axes(request, &options)? {
@@ -502,7 +503,7 @@ impl Store {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let options = ListOptions { transaction: transaction(txn)?, ..ListOptions::default() };
-        let found = py.detach(|| {
+        let found = py.waiting(|| {
             let mut found = Vec::new();
             for request in &requests {
                 for entry in handle.list(request, &options)? {
@@ -519,7 +520,7 @@ impl Store {
     fn dump(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let lines = py.detach(|| {
+        let lines = py.waiting(|| {
             let mut lines = Vec::new();
             for request in &requests {
                 lines.extend(handle.dump(request)?);
@@ -541,14 +542,14 @@ impl Store {
         let [request] = &requests[..] else {
             return Err(invalid("stats takes one request", "ask for each request by itself"));
         };
-        let stats = py.detach(|| handle.stats(request)).or_raise()?;
+        let stats = py.waiting(|| handle.stats(request)).or_raise()?;
         reports::stats(py, &stats)
     }
 
     /// Writers, undecided transactions and what is wrong with the store: a Status.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
-        let status = py.detach(|| handle.status()).or_raise()?;
+        let status = py.waiting(|| handle.status()).or_raise()?;
         reports::status(py, status)
     }
 
@@ -563,7 +564,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let reports = py.detach(|| {
+        let reports = py.waiting(|| {
             requests.iter().map(|request| handle.verify(request)).collect::<fieldstone::Result<Vec<_>>>()
         });
         reports::verify(py, reports.or_raise()?)
@@ -578,7 +579,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let handle = own.handle()?;
-        let version = py.detach(|| handle.version()).or_raise()?;
+        let version = py.waiting(|| handle.version()).or_raise()?;
         let store = Store::again(py, &own.opening, &handle, version)?;
         py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }
@@ -596,7 +597,7 @@ impl Store {
                 transaction(Some(joined))?;
                 (PyString::new(py, joined), true)
             }
-            None => (PyString::new(py, &py.detach(|| handle.begin()).or_raise()?.to_string()), false),
+            None => (PyString::new(py, &py.waiting(|| handle.begin()).or_raise()?.to_string()), false),
         };
         let class = py.import("fieldstone._transaction")?.getattr("Transaction")?;
         class.call1((slf, id.0, id.1))
@@ -607,7 +608,7 @@ impl Store {
     fn _decide(&self, py: Python<'_>, id: &str, commit: bool, given: bool) -> PyResult<()> {
         let handle = self.handle()?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        py.detach(|| if commit || given { handle.decide(id, commit) } else { handle.abandon(id) }).or_raise()
+        py.waiting(|| if commit || given { handle.decide(id, commit) } else { handle.abandon(id) }).or_raise()
     }
 
     /// Decides a transaction for kinds of what it holds; Transaction calls it.
@@ -619,7 +620,7 @@ impl Store {
             .try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
         let Some(id) = transaction(Some(id))? else { return Ok(()) };
         let (on, off) = if on { (mask, 0) } else { (0, mask) };
-        py.detach(|| handle.decide_kinds(id, on, off)).or_raise()
+        py.waiting(|| handle.decide_kinds(id, on, off)).or_raise()
     }
 
     /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.

@@ -10,6 +10,7 @@ use super::tests::PyTest;
 use super::{PyCatalog, RunPair, run_name, values};
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::request::type_name;
 use crate::store::transaction;
 
@@ -77,7 +78,7 @@ impl PyCatalog {
         let (run, txn) = (run_name(run), transaction(txn)?);
         let variable = VariableName { name: variable.0, version: variable.1 };
         let bytes = data.bytes();
-        py.detach(|| {
+        py.waiting(|| {
             let (run, variable) = (&run, &variable);
             let piece = Piece { run, variable, step, data: bytes, dtype, start: &start, count: &shape };
             annotate(&self.catalog, &piece, &finders, again, txn)

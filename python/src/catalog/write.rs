@@ -16,6 +16,7 @@ use super::read::PyQuery;
 use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data;
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::request::type_name;
 use crate::sequence::Several;
 use crate::store::transaction;
@@ -149,7 +150,7 @@ impl PyCatalog {
             annotate,
         };
         let txn = transaction(txn)?;
-        py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
+        py.waiting(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
     }
 
     fn create_variables(
@@ -161,7 +162,7 @@ impl PyCatalog {
     ) -> PyResult<()> {
         let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
         let (run, txn) = (run_name(run), transaction(txn)?);
-        py.detach(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
+        py.waiting(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
     }
 
     fn create_steps(
@@ -182,7 +183,7 @@ impl PyCatalog {
             |(i, number): (usize, i64)| StepDecl { number, time: times.as_ref().map(|times| times[i]) };
         let steps = numbers.into_iter().enumerate().map(step).collect();
         let (run, txn) = (run_name(run), transaction(txn)?);
-        py.detach(|| self.catalog.create_steps(&run, steps, txn)).or_raise()
+        py.waiting(|| self.catalog.create_steps(&run, steps, txn)).or_raise()
     }
 
     /// The tags as they are shown: name, version asked for, type, unit, version to show.
@@ -196,7 +197,7 @@ impl PyCatalog {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
         let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);
-        let made = py.detach(|| self.catalog.create_tags(tags, txn)).or_raise()?;
+        let made = py.waiting(|| self.catalog.create_tags(tags, txn)).or_raise()?;
         Ok(made.into_iter().map(super::rows::tag_row).collect())
     }
 
@@ -235,7 +236,7 @@ impl PyCatalog {
                     Some(cells) => cells.kind(),
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
-                py.detach(|| self.catalog.tag_for_in(&name, version, kind, txn)).or_raise()?
+                py.waiting(|| self.catalog.tag_for_in(&name, version, kind, txn)).or_raise()?
             }
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
@@ -279,7 +280,7 @@ impl PyCatalog {
             continues: false,
             singles: !many,
         };
-        py.detach(|| self.catalog.annotate(batch, txn)).or_raise()
+        py.waiting(|| self.catalog.annotate(batch, txn)).or_raise()
     }
 
     /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
@@ -302,7 +303,7 @@ impl PyCatalog {
             _ => Deletion::Attributes(query),
         };
         let txn = transaction(txn)?;
-        let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
+        let report = py.waiting(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
         let fieldstone::catalog::DeleteReport {
             runs,
             steps,

@@ -25,6 +25,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::version::Version;
 use fieldstone_format::{FORMAT_VERSION, Id, marker};
+use tracing::field::Empty;
+use tracing::{debug_span, trace_span};
 
 use crate::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::feed::Feed;
@@ -128,6 +130,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Journal {
     /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
+        let _span = debug_span!("open", store = options.url, writable = options.writable).entered();
         if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
             return Err(Code::TooLarge
                 .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
@@ -240,6 +243,7 @@ impl Journal {
             None => {
                 let state = self.state();
                 let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
+                let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
                 lock(&state.refresher).refresh_for(ticket, &state.asked)
             }
         }
@@ -337,6 +341,7 @@ impl Journal {
     /// Makes what a session took durable and visible; under a transaction: durable and prepared.
     pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
+        let _span = debug_span!("flush", transaction = transaction.map(display)).entered();
         let Some(flushed) = self.commit_session(transaction)? else { return Ok(()) };
         if let Some(id) = transaction {
             // A decision may have been written meanwhile; then this flush is not part of it.
@@ -365,6 +370,8 @@ impl Journal {
     /// Looks at every log that is not closed.
     pub fn refresh(&self) -> Result<()> {
         if self.pinned.is_none() {
+            // Ends after the lock is given back.
+            let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
             lock(&self.state().refresher).refresh(Look::All)?;
         }
         Ok(())

@@ -19,6 +19,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log;
 use fieldstone_format::{Id, unknown_version};
+use tracing::Span;
 
 use super::boards::Boards;
 use super::claims::Claims;
@@ -168,6 +169,8 @@ impl Refresher {
         writers.dedup();
         self.find_store(!writers.is_empty())?;
         let mut moved = own_moved;
+        let span = Span::current();
+        span.record("logs", writers.len());
         for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
             moved |= self.look(writer, now, all)?;
             moved |= self.read_header_again(writer)?;
@@ -178,6 +181,7 @@ impl Refresher {
             self.look(writer, now, true)?;
             moved = true;
         }
+        span.record("moved", moved);
         self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
         self.publish(moved, &writers, now)
     }
