@@ -47,6 +47,7 @@ pub unsafe extern "C" fn fs_container_create(
     container: *mut *mut fs_container,
 ) -> c_int {
     call(|| {
+        crate::log::start();
         // SAFETY: the caller gives null or a place for the handle.
         let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
         // SAFETY: the caller gives a table of functions or null.
@@ -74,6 +75,7 @@ pub unsafe extern "C" fn fs_container_open(
     container: *mut *mut fs_container,
 ) -> c_int {
     call(|| {
+        crate::log::start();
         // SAFETY: the caller gives null or a place for the handle.
         let container = unsafe { result(container, std::ptr::null_mut(), "place for the container") };
         // SAFETY: the caller gives a table of functions or null.

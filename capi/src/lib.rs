@@ -18,6 +18,7 @@ mod container;
 mod handles;
 mod key;
 mod list;
+mod log;
 mod read;
 mod status;
 mod store;

@@ -20,6 +20,7 @@ pub unsafe extern "C" fn fs_open(
     store: *mut *mut fs_store,
 ) -> c_int {
     call(|| {
+        crate::log::start();
         // SAFETY: the caller gives null or a place for the handle.
         let store = unsafe { result(store, std::ptr::null_mut(), "place for the store") }?;
         // SAFETY: the caller gives texts that end in a zero byte, or null.

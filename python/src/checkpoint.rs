@@ -6,6 +6,7 @@ use fieldstone::{CheckpointOptions, checkpoint};
 use pyo3::prelude::*;
 
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::reports;
 use crate::store::Store;
 
@@ -43,7 +44,8 @@ impl Store {
         incremental: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
-        let report = py.detach(|| handle.checkpoint(&path, &CheckpointOptions { incremental })).or_raise()?;
+        let report =
+            py.waiting(|| handle.checkpoint(&path, &CheckpointOptions { incremental })).or_raise()?;
         reports::checkpoint(py, &report)
     }
 }

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::data;
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::request::requests;
 use crate::sequence::Several;
 use crate::store::Store;
@@ -82,7 +83,7 @@ impl Store {
             _ => return Err(invalid("_cubes takes one of by and along", "give the keywords of one of them")),
         };
         let options = ReadOptions::default();
-        let found = py.detach(|| fieldstone::cubes(&*handle, &requests, grouping, &options)).or_raise()?;
+        let found = py.waiting(|| fieldstone::cubes(&*handle, &requests, grouping, &options)).or_raise()?;
         let mut maker = Maker { py, known: HashMap::new(), dtypes: Vec::new() };
         let axes = maker.axes(&found.axes)?;
         let cubes = found.cubes.into_iter().map(|cube| maker.cube(cube)).collect::<PyResult<_>>()?;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
@@ -36,7 +37,7 @@ impl Store {
             Form::Grib => {
                 let requests = requests(request)?;
                 let handle = slf.get().handle()?;
-                let report = py.detach(|| export_grib(&*handle, &requests, &path, overwrite)).or_raise()?;
+                let report = py.waiting(|| export_grib(&*handle, &requests, &path, overwrite)).or_raise()?;
                 reports::export(py, report)
             }
             Form::Netcdf => {

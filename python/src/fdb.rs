@@ -8,6 +8,7 @@ use fieldstone::{Error, FdbSource, IngestOptions, IngestReport, Progress, Reques
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::{KeyText, requests};
 use crate::store::Store;
@@ -36,7 +37,7 @@ pub fn ingest_fdb<'py>(
     store.give_schema(py, || schema_of(&config, &helper))?;
     let handle = store.handle()?;
     let source = FdbSource { config, request };
-    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.detach(|| {
+    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.waiting(|| {
         let raised = RefCell::new(None);
         let tell = |p: &Progress<'_>| {
             let told = Python::attach(|py| {
@@ -67,7 +68,7 @@ pub fn ingest_fdb<'py>(
 #[pyo3(name = "_fdb_schema")]
 pub fn fdb_schema(py: Python<'_>, config: PathBuf, python: Option<PathBuf>) -> PyResult<String> {
     let helper = HelperOptions { python, ..HelperOptions::default() };
-    py.detach(|| schema_of(&config, &helper)).or_raise()
+    py.waiting(|| schema_of(&config, &helper)).or_raise()
 }
 
 fn schema_of(config: &Path, helper: &HelperOptions) -> fieldstone::Result<String> {

@@ -9,6 +9,7 @@ use pyo3::types::{PySlice, PyTuple};
 
 use crate::data::{self, Data};
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::request::KeyText;
 use crate::store::{Store, transaction};
 
@@ -40,11 +41,11 @@ impl Store {
         let archive = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
         let go = |source| fieldstone::archive_grib(&*handle, source, &options, &archive);
         if let Ok(path) = source.extract::<PathBuf>() {
-            return py.detach(|| go(GribSource::Path(&path))).or_raise();
+            return py.waiting(|| go(GribSource::Path(&path))).or_raise();
         }
         let data = Data::new(source)?;
         let bytes = data.bytes();
-        py.detach(|| go(GribSource::Bytes(bytes))).or_raise()
+        py.waiting(|| go(GribSource::Bytes(bytes))).or_raise()
     }
 }
 
@@ -55,7 +56,7 @@ pub fn grib_keys<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<V
     let data = Data::new(source)?;
     let bytes = data.bytes();
     let options = helper(py)?;
-    let keys = py.detach(|| fieldstone::grib_keys(bytes, &options)).or_raise()?;
+    let keys = py.waiting(|| fieldstone::grib_keys(bytes, &options)).or_raise()?;
     let one = |key: Result<Vec<(String, String)>, String>| match key {
         Ok(key) => {
             let dict = pyo3::types::PyDict::new(py);

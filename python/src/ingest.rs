@@ -8,6 +8,7 @@ use fieldstone::{Error, IngestOptions, IngestReport, Progress};
 use pyo3::prelude::*;
 
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::KeyText;
 use crate::sequence::Several;
@@ -32,7 +33,7 @@ pub fn ingest<'py>(
     let store = store.get();
     store.give_schema_of(py, &paths)?;
     let handle = store.handle()?;
-    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.detach(|| {
+    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.waiting(|| {
         let raised = RefCell::new(None);
         let tell = |p: &Progress<'_>| {
             let told = Python::attach(|py| {
@@ -64,5 +65,5 @@ pub fn ingest<'py>(
 #[pyfunction]
 #[pyo3(name = "_suggest_schema")]
 pub fn suggest_schema(py: Python<'_>, paths: Several<PathBuf>) -> &'static str {
-    py.detach(|| fieldstone::suggest_schema(&paths.0))
+    py.waiting(|| fieldstone::suggest_schema(&paths.0))
 }

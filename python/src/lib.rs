@@ -4,7 +4,7 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `catalog` is runs, tags and attributes, `container` array files, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `container` array files, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod autoflush;
@@ -23,6 +23,7 @@ mod grib;
 mod ingest;
 mod keys;
 mod listing;
+mod log;
 mod opening;
 mod registry;
 mod remove;
@@ -91,6 +92,7 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::log::start();
         let kinds: Vec<&str> = fieldstone::ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
         module.add("ERROR_KINDS", kinds)?;
         use pyo3::types::IntoPyDict;

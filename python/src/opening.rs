@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::registry;
 use crate::request::type_name;
 use crate::store::Store;
@@ -77,7 +78,7 @@ impl Opening {
             compression: self.compression.as_deref().map(Compression::parse).transpose().or_raise()?,
             catalog: self.catalog.clone(),
         };
-        let handle = py.detach(|| fieldstone::open(&self.url, &options)).or_raise()?;
+        let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
         Ok(handle)
     }

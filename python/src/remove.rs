@@ -6,6 +6,7 @@ use pyo3::types::PyList;
 
 use crate::errors::Raise;
 use crate::fields::{PyField, PyFields};
+use crate::log::Waiting as _;
 use crate::request::requests;
 use crate::store::{Store, transaction};
 
@@ -37,12 +38,12 @@ impl Store {
     fn remove(&self, py: Python<'_>, request: &Bound<'_, PyAny>, txn: Option<&str>) -> PyResult<u64> {
         let (handle, transaction) = (self.handle()?, transaction(txn)?);
         if let Some(fields) = these(request)? {
-            py.detach(|| handle.remove_fields(&fields, &RemoveOptions { transaction })).or_raise()?;
+            py.waiting(|| handle.remove_fields(&fields, &RemoveOptions { transaction })).or_raise()?;
             return Ok(fields.len() as u64);
         }
         let requests = requests(Some(request))?;
         let options = RemoveOptions { transaction };
-        let removed = py.detach(|| {
+        let removed = py.waiting(|| {
             requests.iter().try_fold(0, |sum, request| Ok(sum + handle.remove(request, &options)?))
         });
         removed.or_raise()

@@ -18,6 +18,7 @@ use crate::errors::{Raise, invalid};
 use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
+use crate::log::Waiting as _;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
 use crate::sequence::each;
@@ -38,7 +39,7 @@ pub struct Store {
 
 /// Warns of logs that are missing from every answer; Python shows each text once.
 fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<()> {
-    for note in py.detach(|| handle.passed_over()).or_raise()? {
+    for note in py.waiting(|| handle.passed_over()).or_raise()? {
         let text = CString::new(note).map_err(|_| invalid("a file's name holds a zero byte", ""))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
@@ -74,7 +75,7 @@ impl Store {
         if self.opening.schema.is_some() || self.opening.at.is_some() || handle.unflushed() > 0 {
             return Ok(());
         }
-        let fitting = py.detach(|| -> fieldstone::Result<_> {
+        let fitting = py.waiting(|| -> fieldstone::Result<_> {
             if handle.status()?.id.is_some() {
                 return Ok(None);
             }
@@ -119,7 +120,7 @@ impl Store {
         if let Some(autoflush) = &self.autoflush {
             autoflush.stop();
         }
-        let ended = py.detach(|| {
+        let ended = py.waiting(|| {
             if discard {
                 handle.discard(None)?;
             }
@@ -204,14 +205,14 @@ impl Store {
     #[getter]
     fn version(&self, py: Python<'_>) -> PyResult<String> {
         let handle = self.handle()?;
-        py.detach(|| handle.version()).or_raise()
+        py.waiting(|| handle.version()).or_raise()
     }
 
     /// Fields that this process archived here and did not flush.
     #[getter]
     fn unflushed(&self, py: Python<'_>) -> PyResult<u64> {
         let handle = self.handle()?;
-        Ok(py.detach(|| handle.unflushed()))
+        Ok(py.waiting(|| handle.unflushed()))
     }
 
     /// Takes `data` under `key`; it is visible to nobody before ``flush()``.
@@ -256,7 +257,7 @@ impl Store {
                 Value::Piece { data: bytes, dtype: *dtype, start, count, shape }
             }
         };
-        py.detach(|| handle.archive(&pairs, value, &options)).or_raise()
+        py.waiting(|| handle.archive(&pairs, value, &options)).or_raise()
     }
 
     /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
@@ -290,7 +291,7 @@ impl Store {
             Some((dtype, shape)) => Value::Array { data: data.bytes(), dtype: *dtype, shape },
         });
         let items: Vec<_> = pairs.iter().map(|pairs| &pairs[..]).zip(values).collect();
-        py.detach(|| handle.archive_many(&items, &options)).or_raise()
+        py.waiting(|| handle.archive_many(&items, &options)).or_raise()
     }
 
     /// Starts a new generation of an array field: all older pieces are hidden once this is flushed, and
@@ -327,7 +328,7 @@ impl Store {
         let options = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
         let schema = handle.schema();
         let resolved = schema.resolve(&pairs).or_raise()?;
-        py.detach(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
+        py.waiting(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
         let key: Key = Interner::new(Some(schema)).key(py, resolved, 3)?;
         let shape = PyTuple::new(py, shape)?;
         let chunks = chunks.map(|chunks| PyTuple::new(py, chunks)).transpose()?;
@@ -343,20 +344,20 @@ impl Store {
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
-        py.detach(|| handle.flush(txn)).or_raise()
+        py.waiting(|| handle.flush(txn)).or_raise()
     }
 
     /// Forgets what this process archived here and did not flush.
     #[pyo3(signature = (*, txn=None))]
     fn discard(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
         let (handle, txn) = (self.handle()?, transaction(txn)?);
-        py.detach(|| handle.discard(txn)).or_raise()
+        py.waiting(|| handle.discard(txn)).or_raise()
     }
 
     /// Looks for newer commits now. Every read does so by itself.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle()?;
-        py.detach(|| handle.refresh()).or_raise()?;
+        py.waiting(|| handle.refresh()).or_raise()?;
         warn_of_passed_over(py, &handle)
     }
 
@@ -379,7 +380,7 @@ impl Store {
         let key = KeyText::new(key)?;
         let pairs = key.pairs()?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let field = py.detach(|| handle.get(&pairs, &options)).or_raise()?;
+        let field = py.waiting(|| handle.get(&pairs, &options)).or_raise()?;
         fields::value(py, &field, start, count)
     }
 
@@ -399,7 +400,7 @@ impl Store {
         let (handle, transaction) = (self.handle()?, transaction(txn)?);
         let requests = requests(request)?;
         let options = RetrieveOptions { strict, transaction };
-        let found = py.detach(|| {
+        let found = py.waiting(|| {
             let found =
                 requests.iter().map(|request| Ok((request.to_string(), handle.retrieve(request, &options)?)));
             found.collect::<fieldstone::Result<Vec<_>>>()
@@ -426,7 +427,7 @@ impl Store {
         let requests = requests(request)?;
         let depth = u8::try_from(depth).unwrap_or(u8::MAX); // refused below, as 0 and 4 are
         let options = ListOptions { depth, masked, transaction: transaction(txn)? };
-        let streams = py.detach(|| {
+        let streams = py.waiting(|| {
             requests
                 .iter()
                 .map(|request| handle.list(request, &options))
@@ -447,7 +448,7 @@ impl Store {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let axes = py.detach(|| {
+        let axes = py.waiting(|| {
             let mut all: Vec<(Arc<str>, Vec<fieldstone::KeyValue>)> = Vec::new();
             for request in &requests {
                 for (keyword, values) in handle.axes(request, &options)? {
@@ -484,7 +485,7 @@ impl Store {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let options = ListOptions { transaction: transaction(txn)?, ..ListOptions::default() };
-        let found = py.detach(|| {
+        let found = py.waiting(|| {
             let mut found = Vec::new();
             for request in &requests {
                 for entry in handle.list(request, &options)? {
@@ -501,7 +502,7 @@ impl Store {
     fn dump(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let lines = py.detach(|| {
+        let lines = py.waiting(|| {
             let mut lines = Vec::new();
             for request in &requests {
                 lines.extend(handle.dump(request)?);
@@ -523,14 +524,14 @@ impl Store {
         let [request] = &requests[..] else {
             return Err(invalid("stats takes one request", "ask for each request by itself"));
         };
-        let stats = py.detach(|| handle.stats(request)).or_raise()?;
+        let stats = py.waiting(|| handle.stats(request)).or_raise()?;
         reports::stats(py, &stats)
     }
 
     /// Writers, undecided transactions and what is wrong with the store: a Status.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
-        let status = py.detach(|| handle.status()).or_raise()?;
+        let status = py.waiting(|| handle.status()).or_raise()?;
         reports::status(py, status)
     }
 
@@ -545,7 +546,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let reports = py.detach(|| {
+        let reports = py.waiting(|| {
             requests.iter().map(|request| handle.verify(request)).collect::<fieldstone::Result<Vec<_>>>()
         });
         reports::verify(py, reports.or_raise()?)
@@ -560,7 +561,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let handle = own.handle()?;
-        let version = py.detach(|| handle.version()).or_raise()?;
+        let version = py.waiting(|| handle.version()).or_raise()?;
         let store = Store::again(py, &own.opening, &handle, version)?;
         py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
     }
@@ -575,7 +576,7 @@ impl Store {
         let handle = slf.get().handle()?;
         let made = match transaction(id)? {
             Some(joined) => handle.join_transaction(joined),
-            None => py.detach(|| handle.transaction()).or_raise()?,
+            None => py.waiting(|| handle.transaction()).or_raise()?,
         };
         let class = py.import("fieldstone._transaction")?.getattr("Transaction")?;
         class.call1((slf, PyTransaction::new(made, slf.clone().unbind())))

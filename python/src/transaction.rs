@@ -4,6 +4,7 @@ use fieldstone::Transaction;
 use pyo3::prelude::*;
 
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::sequence::Several;
 use crate::store::Store;
 
@@ -76,7 +77,7 @@ impl PyTransaction {
     fn activate(&self, py: Python<'_>, kinds: Several<String>, on: bool) -> PyResult<()> {
         let transaction = self.open()?;
         let kinds: Vec<&str> = kinds.0.iter().map(String::as_str).collect();
-        let decided = py.detach(|| match on {
+        let decided = py.waiting(|| match on {
             true => transaction.activate(&kinds),
             false => transaction.deactivate(&kinds),
         });
@@ -85,7 +86,7 @@ impl PyTransaction {
 
     fn decide(&self, py: Python<'_>, commit: bool) -> PyResult<()> {
         let transaction = self.open()?;
-        py.detach(|| if commit { transaction.commit() } else { transaction.abort() }).or_raise()
+        py.waiting(|| if commit { transaction.commit() } else { transaction.abort() }).or_raise()
     }
 
     /// Leaves a `with` block, in which all was well or not.
@@ -94,6 +95,6 @@ impl PyTransaction {
             return Ok(());
         }
         let transaction = self.open()?;
-        py.detach(|| transaction.leave(good)).or_raise()
+        py.waiting(|| transaction.leave(good)).or_raise()
     }
 }

@@ -7,6 +7,7 @@ use fieldstone::transfer::{TransferOptions, copy, move_fields};
 use pyo3::prelude::*;
 
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
@@ -25,7 +26,7 @@ pub fn transfer<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (from, to) = (source.get().handle()?, target.get().handle()?);
     let requests = requests(request)?;
-    let outcome = py.detach(|| {
+    let outcome = py.waiting(|| {
         let raised = RefCell::new(None);
         let tell = |done: u64, of: u64| {
             let told = Python::attach(|py| {

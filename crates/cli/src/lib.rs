@@ -21,6 +21,7 @@ pub mod elements;
 pub mod explain;
 pub mod help;
 pub mod json;
+pub mod log;
 pub mod npy;
 pub mod output;
 pub mod picture;
@@ -112,6 +113,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    log::start();
     let format = match (program.json, program.jsonl) {
         (true, _) => Format::Json,
         (_, true) => Format::JsonLines,

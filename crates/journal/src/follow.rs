@@ -21,6 +21,8 @@
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_format::Id;
+use tracing::field::{Empty, debug};
+use tracing::{Span, debug_span};
 
 use crate::feed::{Commit, Feed, TransactionState};
 use crate::view::{Again, Holds, Marks, View, Wait};
@@ -95,10 +97,13 @@ pub fn follow(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, how: &Follow
     if covers(&view.marks()?, &heads) {
         return Ok(Followed::Done);
     }
+    let span = debug_span!("follow", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
+    let _within = span.enter();
     view.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied: Applied::default() };
     let followed = replay.run(view, false);
     view.leave();
+    note(&span, &replay.applied, &followed);
     followed
 }
 
@@ -111,11 +116,22 @@ pub fn rebuild(
 ) -> Result<(Followed, Applied)> {
     let heads = feed.heads();
     let applied = Applied { logs: heads.len() as u64, ..Applied::default() };
+    let span = debug_span!("rebuild", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
+    let _within = span.enter();
     view.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied };
     let followed = replay.run(view, true);
     view.leave();
+    note(&span, &replay.applied, &followed);
     Ok((followed?, replay.applied))
+}
+
+fn note(span: &Span, applied: &Applied, followed: &Result<Followed>) {
+    span.record("commits", applied.commits);
+    span.record("entries", applied.entries);
+    if let Ok(followed) = followed {
+        span.record("outcome", debug(followed));
+    }
 }
 
 /// Lays over a view what a transaction has prepared, and commits that are not made yet; `false` where there

@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::{PyCatalog, RunPair};
 use crate::data;
 use crate::errors::Raise;
+use crate::log::Waiting as _;
 use crate::store::transaction;
 
 fn numbers<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyTuple>> {
@@ -39,7 +40,7 @@ impl PyCatalog {
         let (start, count) = (data::numbers("start", start)?, data::numbers("count", count)?);
         let txn = transaction(txn)?;
         let (project, name) = (run.0.unwrap_or_default(), run.1);
-        let found = py.detach(|| {
+        let found = py.waiting(|| {
             let info = self.catalog.run(Some(&project), &name, txn)?;
             let Some(declared) = &info.decl.outside else { return Ok(None) };
             let outside = Outside::parse(declared)?;

@@ -11,6 +11,7 @@ use super::hit_table::PyHitTable;
 use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::sequence::Several;
 use crate::store::transaction;
 use crate::table::{Column, Table, ValueColumn};
@@ -67,13 +68,13 @@ impl PyQuery {
 impl PyCatalog {
     fn hits(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<PyHitTable> {
         let query = &query.get().query;
-        let table = py.detach(|| self.catalog.attributes(query)).or_raise()?;
+        let table = py.waiting(|| self.catalog.attributes(query)).or_raise()?;
         Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.catalog) })
     }
 
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
         let query = query.get();
-        let hits = py.detach(|| self.catalog.stream(&query.query)).or_raise()?;
+        let hits = py.waiting(|| self.catalog.stream(&query.query)).or_raise()?;
         Ok(HitStream::new(
             hits,
             Arc::new(Source {
@@ -86,7 +87,7 @@ impl PyCatalog {
 
     fn count(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<u64> {
         let query = &query.get().query;
-        py.detach(|| self.catalog.count(query)).or_raise()
+        py.waiting(|| self.catalog.count(query)).or_raise()
     }
 
     fn aggregate(&self, py: Python<'_>, query: &Bound<'_, PyQuery>, by: Several<String>) -> PyResult<Table> {
@@ -98,32 +99,32 @@ impl PyCatalog {
             other => Err(invalid(format!("by={other:?}"), "group by run, step, variable and tag")),
         });
         let (groups, query) = (groups.collect::<PyResult<Vec<_>>>()?, &query.get().query);
-        let found = py.detach(|| self.catalog.aggregate(query, &groups)).or_raise()?;
+        let found = py.waiting(|| self.catalog.aggregate(query, &groups)).or_raise()?;
         Ok(rows::aggregates(found, &groups))
     }
 
     fn boxes(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
         let query = &query.get().query;
-        Ok(rows::boxes(py.detach(|| self.catalog.boxes(query)).or_raise()?))
+        Ok(rows::boxes(py.waiting(|| self.catalog.boxes(query)).or_raise()?))
     }
 
     /// A dict for each run.
     fn runs<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
         let query = &query.get().query;
-        let found = py.detach(|| self.catalog.runs(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog.runs(query)).or_raise()?;
         let found = found.iter().map(|run| rows::run(py, run)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, found)
     }
 
     fn steps(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
         let query = &query.get().query;
-        Ok(rows::steps(py.detach(|| self.catalog.steps(query)).or_raise()?))
+        Ok(rows::steps(py.waiting(|| self.catalog.steps(query)).or_raise()?))
     }
 
     /// A dict for each variable.
     fn variables<'py>(&self, py: Python<'py>, query: &Bound<'py, PyQuery>) -> PyResult<Bound<'py, PyList>> {
         let query = &query.get().query;
-        let found = py.detach(|| self.catalog.variables(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog.variables(query)).or_raise()?;
         let found =
             found.iter().map(|variable| rows::variable(py, variable)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, found)
@@ -132,7 +133,7 @@ impl PyCatalog {
     /// Name, version asked for, type, unit and version to show of each tag.
     fn tags(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Vec<super::rows::ShownTag>> {
         let query = &query.get().query;
-        let found = py.detach(|| self.catalog.tags(query)).or_raise()?;
+        let found = py.waiting(|| self.catalog.tags(query)).or_raise()?;
         Ok(found.into_iter().map(rows::tag_row).collect())
     }
 
@@ -144,7 +145,7 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let txn = transaction(txn)?;
-        let found = py.detach(|| self.catalog.run(project, name, txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog.run(project, name, txn)).or_raise()?;
         rows::run(py, &found)
     }
 
@@ -157,7 +158,7 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let (run, txn) = (run_name(run), transaction(txn)?);
-        let found = py.detach(|| self.catalog.variable(&run, name, version, txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog.variable(&run, name, version, txn)).or_raise()?;
         rows::variable(py, &found)
     }
 
@@ -173,12 +174,12 @@ impl PyCatalog {
 
     /// Logs, commits, attributes, fields, and where the engine is.
     fn rebuild(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, String)> {
-        let done = py.detach(|| self.catalog.rebuild()).or_raise()?;
+        let done = py.waiting(|| self.catalog.rebuild()).or_raise()?;
         Ok((done.logs, done.commits, done.attributes, done.fields, done.engine))
     }
 
     fn sql(&self, py: Python<'_>, statement: &str) -> PyResult<Table> {
-        let (names, found) = py.detach(|| self.catalog.sql(statement)).or_raise()?;
+        let (names, found) = py.waiting(|| self.catalog.sql(statement)).or_raise()?;
         let rows = found.len();
         let mut columns: Vec<Vec<Value>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
         for row in found {
@@ -190,11 +191,11 @@ impl PyCatalog {
 
     fn explain(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<String> {
         let query = &query.get().query;
-        py.detach(|| self.catalog.explain(query)).or_raise()
+        py.waiting(|| self.catalog.explain(query)).or_raise()
     }
 
     fn conflicts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        py.detach(|| self.catalog.conflicts()).or_raise()
+        py.waiting(|| self.catalog.conflicts()).or_raise()
     }
 
     /// A box as (dimension, whether in coordinates, (from, to)).

@@ -16,6 +16,7 @@ use super::read::PyQuery;
 use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
 use crate::request::type_name;
 use crate::sequence::Several;
 use crate::store::transaction;
@@ -124,7 +125,7 @@ impl PyCatalog {
             annotate,
         };
         let txn = transaction(txn)?;
-        py.detach(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
+        py.waiting(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
     }
 
     fn create_variables(
@@ -136,7 +137,7 @@ impl PyCatalog {
     ) -> PyResult<()> {
         let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
         let (run, txn) = (run_name(run), transaction(txn)?);
-        py.detach(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
+        py.waiting(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
     }
 
     fn create_steps(
@@ -153,7 +154,7 @@ impl PyCatalog {
         };
         let times = times.map(|times| places::floats(times, "times")).transpose()?;
         let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
-        py.detach(|| run.create_steps(numbers, times)).or_raise()
+        py.waiting(|| run.create_steps(numbers, times)).or_raise()
     }
 
     /// The tags as they are shown: name, version asked for, type, unit, version to show.
@@ -167,7 +168,7 @@ impl PyCatalog {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
         let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);
-        let made = py.detach(|| self.catalog.create_tags(tags, txn)).or_raise()?;
+        let made = py.waiting(|| self.catalog.create_tags(tags, txn)).or_raise()?;
         Ok(made.into_iter().map(super::rows::tag_row).collect())
     }
 
@@ -207,13 +208,13 @@ impl PyCatalog {
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
                 let of = TagRef::Name(name.clone(), version);
-                py.detach(|| run.tag(of, kind)).or_raise()?
+                py.waiting(|| run.tag(of, kind)).or_raise()?
             }
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
         let (values, one_value) = batch_values(value, given.filter(|_| !one_array), tag.kind, &tag.name)?;
         let target = places::target(variable, version, step, start, count)?;
-        py.detach(|| match many {
+        py.waiting(|| match many {
             true => run.annotate_rows(tag, values, one_value, &target),
             false => run.annotate_one(tag, values, &target),
         })
@@ -245,7 +246,7 @@ impl PyCatalog {
             return Err(invalid("a variable takes arrays", "give a numpy array"));
         };
         let array = Array::new(data.bytes(), *dtype, shape).or_raise()?;
-        py.detach(|| run.write(variable, step, array, &options)).or_raise()
+        py.waiting(|| run.write(variable, step, array, &options)).or_raise()
     }
 
     /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
@@ -263,7 +264,7 @@ impl PyCatalog {
         let named: Vec<&str> = named.0.iter().map(String::as_str).collect();
         let what = Deletion::of_named(query, &named, fields).or_raise()?;
         let txn = transaction(txn)?;
-        let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
+        let report = py.waiting(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
         let fieldstone::catalog::DeleteReport {
             runs,
             steps,

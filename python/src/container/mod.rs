@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{Raise, code_of, invalid};
+use crate::log::Waiting as _;
 use crate::sequence::Several;
 
 use columns::Columns;
@@ -39,7 +40,7 @@ pub fn container_create(
     let comm = options::comm(comm)?;
     let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::create(given)?)));
     let (path, options) = options::shared(py, comm.as_ref(), "create", given)?;
-    let file = py.detach(|| container::create(&path, comm, &options)).or_raise()?;
+    let file = py.waiting(|| container::create(&path, comm, &options)).or_raise()?;
     Ok(PyContainer::new(file, path, "w"))
 }
 
@@ -55,7 +56,7 @@ pub fn container_open(
     let comm = options::comm(comm)?;
     let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::mode(mode.extract()?)?)));
     let (path, (mode, how)) = options::shared(py, comm.as_ref(), "open", given)?;
-    let file = py.detach(|| container::open(&path, how, comm)).or_raise()?;
+    let file = py.waiting(|| container::open(&path, how, comm)).or_raise()?;
     Ok(PyContainer::new(file, path, mode))
 }
 
@@ -78,7 +79,7 @@ impl PyContainer {
         py: Python<'_>,
         act: impl FnOnce(&Container) -> Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| {
+        py.waiting(|| {
             let done = act(&self.file.container);
             self.file.changes.fetch_add(1, Ordering::AcqRel);
             done
@@ -88,7 +89,7 @@ impl PyContainer {
 
     /// Runs a call that leaves the mode.
     fn call<T: Send>(&self, py: Python<'_>, act: impl FnOnce(&Container) -> Result<T> + Send) -> PyResult<T> {
-        py.detach(|| act(&self.file.container)).or_raise()
+        py.waiting(|| act(&self.file.container)).or_raise()
     }
 }
 
@@ -225,7 +226,7 @@ impl PyContainer {
             (None, "") => None,
             (code, message) => Some(code_of(code, code.unwrap_or_default()).error(message)),
         };
-        py.detach(|| self.file.container.abort(error));
+        py.waiting(|| self.file.container.abort(error));
     }
 
     /// Tells the other ranks, which are in a collective call, what went wrong on this one; raises that.
@@ -271,7 +272,7 @@ impl PyContainer {
 
     fn attrs<'py>(&self, py: Python<'py>, variable: Option<&PyVar>) -> PyResult<Vec<Attribute<'py>>> {
         match variable {
-            Some(variable) => Ok(attributes(py, &py.detach(|| variable.info()).or_raise()?.attrs)),
+            Some(variable) => Ok(attributes(py, &py.waiting(|| variable.info()).or_raise()?.attrs)),
             None => Ok(attributes(py, &self.call(py, Container::attrs)?)),
         }
     }

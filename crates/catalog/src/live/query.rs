@@ -26,6 +26,7 @@ const NAMED: usize = 100;
 impl Inner {
     /// Answers from one state of all that a query may see.
     pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
+        let _span = tracing::debug_span!("query", streamed = false).entered();
         self.raise_apply_error()?;
         self.look(Visibility::All(query.transaction), &mut |index| answer(index))
     }
@@ -96,6 +97,7 @@ impl Inner {
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         // Before it is copied for the thread that answers it.
         query.expr.size().check()?;
+        let _span = tracing::debug_span!("query", streamed = true).entered();
         self.raise_apply_error()?;
         let view = Visibility::All(query.transaction);
         let moment = self.consistent_view(view)?;
@@ -119,6 +121,8 @@ impl Inner {
     /// one that is made anew gives those that were not sent yet.
     fn send(&self, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
         let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
+        let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
+        let _within = span.enter();
         let outcome = self.look_shared(moment, &mut |index| {
             let again = sent.again()?;
             query::run(index, query, &mut |hit| {
@@ -144,6 +148,7 @@ impl Inner {
             }
             outcome => outcome.map(drop),
         };
+        span.record("hits", sent.count);
         if let Err(error) = outcome {
             // Nobody may be there any more to be told.
             drop(sender.send(Err(error)));

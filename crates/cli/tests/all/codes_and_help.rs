@@ -60,6 +60,30 @@ fn an_error_is_json_where_data_are() {
 }
 
 #[test]
+fn spans_are_told_to_who_asks_and_to_nobody_else() {
+    let t = TestStore::with(&[KEY]);
+    let run = |asked: Option<&str>| {
+        let mut command = t.command(["archive", "store", "run=a", "variable=t", "step=7"]);
+        command.env_remove("FIELDSTONE_LOG");
+        if let Some(asked) = asked {
+            command.env("FIELDSTONE_LOG", asked);
+        }
+        crate::harness::finish(command, b"x").ok()
+    };
+    let silent = run(None);
+    assert!(!silent.err().contains("commit"), "{}", silent.err());
+    let told = run(Some("debug"));
+    assert_eq!(told.out(), silent.out());
+    for words in ["open{store=\"store\"", "flush:commit{", "fields=1", "records=0", "syncs=1"] {
+        assert!(told.err().contains(words), "{words}: {}", told.err());
+    }
+    assert!(!told.err().contains("look{"), "that is of level trace: {}", told.err());
+    let part = run(Some("fieldstone_catalog=trace"));
+    assert!(!part.err().contains("commit"), "{}", part.err());
+    assert!(run(Some("fieldstone=loud")).err().contains("FIELDSTONE_LOG=fieldstone=loud"));
+}
+
+#[test]
 fn not_found_is_3() {
     let t = TestStore::with(&[KEY]);
     t.run(["list", "nowhere"]).code(3).tells(&["nowhere"]);

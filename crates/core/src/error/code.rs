@@ -1,5 +1,5 @@
 //! Codes: what exactly went wrong, for a program that acts on it. A kind says what a caller can do; a code tells
-//! "the run exists" from "the schema differs", which are both a Conflict.
+//! "the run exists" from "the schema differs", which are both a Conflict (B-12).
 //!
 //! Invariants:
 //! * the list only grows: a code keeps its text, its kind and whether it may be retried for ever

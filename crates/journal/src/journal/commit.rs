@@ -15,6 +15,8 @@ use fieldstone_core::Error;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
+use tracing::field::Empty;
+use tracing::{Span, debug_span};
 
 use super::{Journal, State, lock};
 use crate::writer::{Commit, Encoded, Failed, Flight, Flushed, Horizon, Writer};
@@ -152,12 +154,24 @@ impl Journal {
     /// Writes the commit and tells the next snapshot of it; after a failure says what was lost.
     fn write(&self, turn: &mut Turn<'_>, horizon: Horizon, decision: Option<Decision>) -> Result<Flushed> {
         let state = turn.state;
+        let span = debug_span!(
+            "commit",
+            transaction = turn.transaction.map(display),
+            fields = Empty,
+            records = Empty,
+            bytes = Empty,
+            syncs = Empty
+        );
+        let _within = span.enter();
         let outcome = match &mut turn.flight {
             Some(flight) => self.write_flight(state, flight, horizon, decision),
             None => Err(Error::internal("a commit has nothing to write")),
         };
         match outcome {
             Ok(flushed) => {
+                span.record("fields", flushed.record.fields);
+                span.record("records", flushed.record.side_count);
+                span.record("bytes", flushed.ends.end().saturating_sub(flushed.ends.frame));
                 // Both at once: a read sees each record as unflushed, or as committed.
                 let mut refresher = lock(&state.refresher);
                 let mut writer = lock(&state.writer);
@@ -189,6 +203,8 @@ impl Journal {
             unsynced.sync()?;
         }
         let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
+        // The log's own, and that of a data log which holds something of this commit.
+        Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
         flight.write(&self.env, Commit { horizon, decision, data_logs })
     }
 

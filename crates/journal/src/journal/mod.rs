@@ -26,6 +26,8 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
 use fieldstone_format::{FORMAT_VERSION, Id};
+use tracing::field::Empty;
+use tracing::{debug_span, trace_span};
 
 use crate::feed::Feed;
 use crate::files::Files;
@@ -139,6 +141,7 @@ impl Journal {
     }
 
     fn of(env: Env, medium: Arc<dyn Medium>, shown: &str, options: JournalOptions) -> Result<Journal> {
+        let _span = debug_span!("open", store = options.url, writable = options.writable).entered();
         if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
             return Err(Code::TooLarge
                 .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
@@ -250,6 +253,7 @@ impl Journal {
             None => {
                 let state = self.state();
                 let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
+                let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
                 lock(&state.refresher).refresh_for(ticket, &state.asked)
             }
         }
@@ -364,6 +368,7 @@ impl Journal {
     /// Makes what a session took durable and visible; under a transaction: durable and prepared.
     pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
+        let _span = debug_span!("flush", transaction = transaction.map(display)).entered();
         let Some(flushed) = self.commit_session(transaction)? else { return Ok(()) };
         if let Some(id) = transaction {
             // A decision may have been written meanwhile; then this flush is not part of it.
@@ -392,6 +397,8 @@ impl Journal {
     /// Looks at every log that is not closed.
     pub fn refresh(&self) -> Result<()> {
         if self.pinned.is_none() {
+            // Ends after the lock is given back.
+            let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
             lock(&self.state().refresher).refresh(Look::All)?;
         }
         Ok(())

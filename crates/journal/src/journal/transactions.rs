@@ -3,6 +3,7 @@
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
+use tracing::debug_span;
 
 use super::{Journal, lock};
 use crate::identity::random_id;
@@ -31,6 +32,7 @@ impl Journal {
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), as bits.
     pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
         self.check_writable()?;
+        let _span = debug_span!("decide", %transaction, on, off).entered();
         if on & off != 0 {
             return Err(Error::invalid("a kind is to be made visible and invisible at once"));
         }
@@ -82,6 +84,7 @@ impl Journal {
     /// Ends a transaction. `given`: somebody else may have its id.
     fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
         self.check_writable()?;
+        let _span = debug_span!("decide", %transaction, commit).entered();
         if commit {
             self.flush(Some(transaction))?;
         } else {

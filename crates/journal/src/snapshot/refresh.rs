@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
+use tracing::Span;
 
 use super::{LogView, Snapshot};
 use crate::medium::{Look, Medium, Problem, Watch};
@@ -65,6 +66,7 @@ impl Refresher {
     /// Looks at what moved and returns the newest snapshot.
     pub fn refresh(&mut self, look: Look) -> Result<Arc<Snapshot>> {
         self.moved |= self.watch.look(look)?;
+        Span::current().record("moved", self.moved);
         if self.moved {
             self.publish()?;
             self.moved = false;
@@ -75,6 +77,7 @@ impl Refresher {
     /// Makes a snapshot of what the last look found.
     fn publish(&mut self) -> Result<()> {
         let tips = self.watch.tips();
+        Span::current().record("logs", tips.len());
         let mut views = HashMap::with_capacity(tips.len());
         for tip in &tips {
             let known = self.views.get(&tip.writer);

@@ -71,6 +71,8 @@ use fieldstone_core::env::comm::{Comm, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attr, Names, NcType};
+use tracing::debug_span;
+use tracing::field::Empty;
 
 use super::define::VarColumns;
 use super::enddef::{Phase, Report};
@@ -108,6 +110,7 @@ impl Container {
     /// folder is missing; `Denied` and `Unavailable` of the file system.
     pub fn create(path: &Path, comm: Arc<dyn Comm>, env: &Env, options: &CreateOptions) -> Result<Container> {
         let team = Team::new(comm);
+        let _span = debug_span!("create", path = %path.display(), ranks = team.size()).entered();
         let define = DefineMode::create(&team, env, path, options)?;
         Ok(Container::begin(team, env, path, State::Define(Box::new(define))))
     }
@@ -118,6 +121,7 @@ impl Container {
     /// did not finish it.
     pub fn open(path: &Path, mode: Mode, comm: Arc<dyn Comm>, env: &Env) -> Result<Container> {
         let team = Team::new(comm);
+        let _span = debug_span!("open", path = %path.display(), ranks = team.size()).entered();
         let data = DataMode::open(&team, env, path, mode)?;
         Ok(Container::begin(team, env, path, State::Data(Arc::new(data))))
     }
@@ -314,6 +318,9 @@ impl Container {
     /// it is still define mode; where writing fails the container is given up.
     fn end(&self, state: &mut State) -> Result<()> {
         let State::Define(define) = state else { return Ok(()) };
+        let span = debug_span!("enddef", path = %self.path.display(), collectives = Empty, sent = Empty);
+        let _within = span.enter();
+        let before = self.team.counters();
         let peak_bytes = define.definitions.memory();
         let data = match define.end(&self.team, &self.env) {
             Ok(data) => data,
@@ -332,6 +339,9 @@ impl Container {
         report.phases.insert(0, Phase { name: "definition", seconds, peak_bytes });
         self.keep_report(&report);
         *state = State::Data(Arc::new(data));
+        let after = self.team.counters();
+        span.record("collectives", after.collectives - before.collectives);
+        span.record("sent", after.sent - before.sent);
         Ok(())
     }
 

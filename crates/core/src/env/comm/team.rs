@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use tracing::trace_span;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Comm, CommFile, FileMode, Reduce};
@@ -196,6 +197,8 @@ impl Team {
     }
 
     fn decide<T>(&self, step: &'static str, local: Result<T>, leaves: bool) -> Result<T> {
+        // What a rank waits for the others in; `trace`, because a container has dozens.
+        let _span = trace_span!("step", step, rank = self.rank(), failed = local.is_err()).entered();
         let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
         if self.size() == 1 {
             self.failed_together.store(local.is_err(), Ordering::Release);

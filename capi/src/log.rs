@@ -1,0 +1,34 @@
+//! What the library does inside, on stderr, for who asks for it.
+//!
+//! `FIELDSTONE_LOG` holds a level (`debug`, `trace`) or targets with levels, separated by commas:
+//! `fieldstone_journal=trace,debug`. A span is one line when it ends, with what it counted and how long it took. Without
+//! the variable nothing is installed, and a span costs one look at a number.
+
+use std::io;
+use std::sync::Once;
+
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Shows spans on stderr where `FIELDSTONE_LOG` asks for them.
+/// Called where something is opened: the library has no other beginning.
+pub fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(install);
+}
+
+fn install() {
+    let Some(asked) = std::env::var_os("FIELDSTONE_LOG").filter(|asked| !asked.is_empty()) else { return };
+    let Some(levels) = asked.to_str().and_then(|text| text.parse::<Targets>().ok()) else {
+        eprintln!("note: FIELDSTONE_LOG={} is no level and no list of targets", asked.to_string_lossy());
+        return;
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_span_events(FmtSpan::CLOSE);
+    // A program in Rust that links this library may have its own.
+    let _ = tracing_subscriber::registry().with(lines).with(levels).try_init();
+}
