@@ -163,7 +163,7 @@ enum EngineChoice {
 }
 
 impl Connections {
-    /// FlushParticipant a connection for whoever reads next.
+    /// Keeps a connection for whoever reads next.
     fn put_back(&self, engine: Connection) {
         let mut idle = lock(&self.idle);
         if idle.len() < IDLE {

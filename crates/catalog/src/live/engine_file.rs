@@ -36,7 +36,7 @@ pub struct LockTerms<'a> {
     pub limit: Duration,
 }
 
-/// FlushParticipant others from setting the file aside, or from opening it.
+/// Keeps others from setting the file aside, or from opening it.
 #[derive(Debug)]
 pub struct FileGuard(File);
 

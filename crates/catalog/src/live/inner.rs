@@ -134,7 +134,7 @@ impl Inner {
         self.me.upgrade().ok_or_else(|| Error::internal("a catalog is used while it is dropped"))
     }
 
-    /// FlushParticipant others from declaring until it is dropped.
+    /// Keeps others from declaring until it is dropped.
     pub fn declaring(&self) -> MutexGuard<'_, ()> {
         lock(&self.state().declaring)
     }

@@ -75,7 +75,7 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// FlushParticipant others from looking into a folder of ours, where they might take locks; `false` where it is not
+/// Keeps others from looking into a folder of ours, where they might take locks; `false` where it is not
 /// ours, or others could write to it.
 fn close(folder: &Path, uid: u32) -> bool {
     let Ok(facts) = fs::symlink_metadata(folder) else { return false };

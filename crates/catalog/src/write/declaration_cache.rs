@@ -117,7 +117,7 @@ impl DeclarationCache {
         mine.is_some_and(|until| until.is_none_or(|until| until >= self.clock.monotonic()))
     }
 
-    /// FlushParticipant that a run is the caller's, or will be with the next flush.
+    /// Keeps that a run is the caller's, or will be with the next flush.
     pub fn cache_mine(&mut self, session: Option<Id>, run: &RunName) {
         self.names(session).mine.insert(run.clone(), None);
     }
@@ -148,7 +148,7 @@ impl DeclarationCache {
         [session, None].into_iter().find_map(find)
     }
 
-    /// FlushParticipant the time of a step until it is flushed.
+    /// Keeps the time of a step until it is flushed.
     pub fn cache_step(&mut self, session: Option<Id>, run: &RunName, step: i64, time: Option<f64>) {
         self.names(session).steps.entry(run.clone()).or_default().insert(step, time);
     }
@@ -188,20 +188,20 @@ impl DeclarationCache {
         self.names(session).asked.insert(name.to_owned(), until);
     }
 
-    /// FlushParticipant a run; `own`: declared here and not flushed.
+    /// Keeps a run; `own`: declared here and not flushed.
     pub fn cache_run(&mut self, session: Option<Id>, run: RunInfo, own: bool) {
         let seen = Cached { until: self.until(own), value: run };
         self.names(session).runs.insert(seen.value.decl.run.clone(), seen);
     }
 
-    /// FlushParticipant a variable.
+    /// Keeps a variable.
     pub fn cache_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
         let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
         let seen = Cached { until: self.until(own), value: variable };
         self.names(session).variables.entry(run).or_default().insert(name, seen);
     }
 
-    /// FlushParticipant a tag.
+    /// Keeps a tag.
     pub fn cache_tag(&mut self, session: Option<Id>, tag: TagInfo, own: bool) {
         let until = self.until(own);
         let tags = self.names(session).tags.entry(tag.decl.name.clone()).or_default();
