@@ -102,6 +102,9 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     assert_eq!(both.catalog.run(None, "a", transaction).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
+/// A call that asks the catalog.
+type Ask<'a> = &'a dyn Fn(&Query);
+
 #[test]
 fn a_query_looks_at_the_logs_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +115,7 @@ fn a_query_looks_at_the_logs_once() {
     let catalog = &both.catalog;
     catalog.count(&Query::all()).unwrap();
     let transaction = both.store.begin().unwrap();
-    let kinds: [(&str, &dyn Fn(&Query)); 11] = [
+    let kinds: [(&str, Ask<'_>); 11] = [
         ("attributes", &|query| drop(catalog.attributes(query).unwrap())),
         ("stream", &|query| catalog.stream(query).unwrap().for_each(|hit| drop(hit.unwrap()))),
         ("count", &|query| assert!(catalog.count(query).unwrap() > 0)),
