@@ -1,7 +1,7 @@
 //! What is asked of every parser, for any bytes: no panic, no wild allocation, and answers that agree with one
 //! another. The fuzzer and a plain test run the same function.
 //!
-//! The first byte chooses the parser, so that one corpus serves all. Checksums of inputs are mended first
+//! The first byte chooses the parser, so that one corpus serves all (C-11). Checksums of inputs are mended first
 //! where a parser looks at one, or nothing behind it would ever be reached.
 
 use std::path::Path;

@@ -23,7 +23,7 @@ module fieldstone
   public :: fieldstone_store
   public :: fs_open, fs_close, fs_flush, fs_discard
   public :: fs_archive, fs_archive_bytes, fs_get, fs_get_alloc, fs_get_bytes, fs_size, fs_shape
-  public :: fs_error_kind, fs_error_message, fs_error_hint, fs_version
+  public :: fs_error_kind, fs_error_code, fs_error_is_retryable, fs_error_message, fs_error_hint, fs_version
 
   !> How a call ended.
   integer, parameter, public :: FS_OK = 0, FS_INTERNAL = 1, FS_INVALID = 2, FS_NOT_FOUND = 3, &
@@ -170,6 +170,16 @@ module fieldstone
       integer(c_int) :: status
     end function
 
+    function c_error_code() bind(c, name='fs_error_code') result(text)
+      import :: c_ptr
+      type(c_ptr) :: text
+    end function
+
+    function c_error_is_retryable() bind(c, name='fs_error_is_retryable') result(yes)
+      import :: c_int
+      integer(c_int) :: yes
+    end function
+
     function c_error_message() bind(c, name='fs_error_message') result(text)
       import :: c_ptr
       type(c_ptr) :: text
@@ -310,6 +320,17 @@ contains
   !> The number of this thread's last error; FS_OK if it had none.
   integer function fs_error_kind()
     fs_error_kind = c_error_kind()
+  end function
+
+  !> The code of this thread's last error, such as 'store-not-found': what exactly went wrong.
+  function fs_error_code() result(text)
+    character(len=:), allocatable :: text
+    text = fortran_text(c_error_code())
+  end function
+
+  !> Whether the call may succeed later without anybody changing anything.
+  logical function fs_error_is_retryable()
+    fs_error_is_retryable = c_error_is_retryable() /= 0
   end function
 
   !> What this thread's last failed call complained of.

@@ -5,8 +5,8 @@
  * The guide is docs/guide/c-fortran.md.
  *
  * Rules of every call:
- *  - A call that can fail returns FS_OK or the kind of error; fs_error_message() and fs_error_hint() then
- *    tell what happened in this thread's last failed call.
+ *  - A call that can fail returns FS_OK or the kind of error; fs_error_message(), fs_error_hint() and
+ *    fs_error_code() then tell what happened in this thread's last failed call.
  *  - Texts are UTF-8 and end in a zero byte. A key is text such as "run=a,variable=t,step=6"; values that
  *    hold one of , / * = " and the like are quoted: fs_key_text() does it.
  *  - Arrays are in C order (row-major): the last dimension varies fastest. A box is `start` and `count` per
@@ -22,6 +22,102 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* What fs_error_code() gives; docs/guide/error-codes.md says what each means. */
+#define FS_CODE_INTERNAL "internal"
+#define FS_CODE_INVALID "invalid"
+#define FS_CODE_KEYWORD_UNKNOWN "keyword-unknown"
+#define FS_CODE_KEYWORD_MISSING "keyword-missing"
+#define FS_CODE_KEYWORD_VALUE "keyword-value"
+#define FS_CODE_KEY_CONTRADICTION "key-contradiction"
+#define FS_CODE_REQUEST_SYNTAX "request-syntax"
+#define FS_CODE_REQUEST_TOO_BROAD "request-too-broad"
+#define FS_CODE_SCHEMA_SYNTAX "schema-syntax"
+#define FS_CODE_SCHEMA_ROLE "schema-role"
+#define FS_CODE_QUERY_SYNTAX "query-syntax"
+#define FS_CODE_SQL "sql"
+#define FS_CODE_URL "url"
+#define FS_CODE_OPTION "option"
+#define FS_CODE_ARGUMENT "argument"
+#define FS_CODE_CLOSED "closed"
+#define FS_CODE_DTYPE "dtype"
+#define FS_CODE_DTYPE_MISMATCH "dtype-mismatch"
+#define FS_CODE_SHAPE "shape"
+#define FS_CODE_SHAPE_MISMATCH "shape-mismatch"
+#define FS_CODE_BUFFER_SIZE "buffer-size"
+#define FS_CODE_BOX "box"
+#define FS_CODE_NOT_AN_ARRAY "not-an-array"
+#define FS_CODE_VALUE "value"
+#define FS_CODE_VALUE_TYPE "value-type"
+#define FS_CODE_NAME "name"
+#define FS_CODE_FILE_KIND "file-kind"
+#define FS_CODE_FILE_FORMAT "file-format"
+#define FS_CODE_TOO_LARGE "too-large"
+#define FS_CODE_CONTAINER_MODE "container-mode"
+#define FS_CODE_CONTAINER_LIMIT "container-limit"
+#define FS_CODE_CONTAINER_FORMAT "container-format"
+#define FS_CODE_WRONG_STORE "wrong-store"
+#define FS_CODE_COMMAND_LINE "command-line"
+#define FS_CODE_NOT_FOUND "not-found"
+#define FS_CODE_STORE_NOT_FOUND "store-not-found"
+#define FS_CODE_FIELD_NOT_FOUND "field-not-found"
+#define FS_CODE_FIELD_INCOMPLETE "field-incomplete"
+#define FS_CODE_RUN_NOT_FOUND "run-not-found"
+#define FS_CODE_VARIABLE_NOT_FOUND "variable-not-found"
+#define FS_CODE_VERSION_NOT_FOUND "version-not-found"
+#define FS_CODE_FILE_NOT_FOUND "file-not-found"
+#define FS_CODE_CONFLICT "conflict"
+#define FS_CODE_STORE_EXISTS "store-exists"
+#define FS_CODE_STORE_REPLACED "store-replaced"
+#define FS_CODE_SCHEMA_DIFFERS "schema-differs"
+#define FS_CODE_RUN_EXISTS "run-exists"
+#define FS_CODE_RUN_DIFFERS "run-differs"
+#define FS_CODE_VARIABLE_DIFFERS "variable-differs"
+#define FS_CODE_STEP_DIFFERS "step-differs"
+#define FS_CODE_PIECES_DIFFER "pieces-differ"
+#define FS_CODE_TRANSACTION_DECIDED "transaction-decided"
+#define FS_CODE_TRANSACTION_RACED "transaction-raced"
+#define FS_CODE_TARGET_EXISTS "target-exists"
+#define FS_CODE_TARGET_DIFFERS "target-differs"
+#define FS_CODE_FILE_CHANGED "file-changed"
+#define FS_CODE_FILE_REPLACED "file-replaced"
+#define FS_CODE_DEFINITION_EXISTS "definition-exists"
+#define FS_CODE_DEFINITION_DIFFERS "definition-differs"
+#define FS_CODE_COLLECTIVE_MISMATCH "collective-mismatch"
+#define FS_CODE_LATER_TABLES "later-tables"
+#define FS_CODE_CORRUPT "corrupt"
+#define FS_CODE_CHECKSUM "checksum"
+#define FS_CODE_TRUNCATED "truncated"
+#define FS_CODE_LOG_SHORTENED "log-shortened"
+#define FS_CODE_FORMAT_VERSION "format-version"
+#define FS_CODE_OUTSIDE_CHANGED "outside-changed"
+#define FS_CODE_ENGINE_DAMAGED "engine-damaged"
+#define FS_CODE_CONTAINER_UNFINISHED "container-unfinished"
+#define FS_CODE_COPY_DIFFERS "copy-differs"
+#define FS_CODE_DENIED "denied"
+#define FS_CODE_PERMISSION_DENIED "permission-denied"
+#define FS_CODE_READ_ONLY "read-only"
+#define FS_CODE_DATASET_OWNED "dataset-owned"
+#define FS_CODE_RUN_OWNED "run-owned"
+#define FS_CODE_ATTRIBUTE_OWNED "attribute-owned"
+#define FS_CODE_TRANSACTION_OWNED "transaction-owned"
+#define FS_CODE_OUTSIDE_FILTER "outside-filter"
+#define FS_CODE_LATER_STORE "later-store"
+#define FS_CODE_ENGINE_DENIED "engine-denied"
+#define FS_CODE_UNAVAILABLE "unavailable"
+#define FS_CODE_DISK_FULL "disk-full"
+#define FS_CODE_IO_FAILED "io-failed"
+#define FS_CODE_OUT_OF_MEMORY "out-of-memory"
+#define FS_CODE_PROCESS_LIMIT "process-limit"
+#define FS_CODE_LOG_GONE "log-gone"
+#define FS_CODE_STORE_GONE "store-gone"
+#define FS_CODE_ENGINE_BUSY "engine-busy"
+#define FS_CODE_ENGINE_LOST "engine-lost"
+#define FS_CODE_ENGINE_UNREACHABLE "engine-unreachable"
+#define FS_CODE_FORKED "forked"
+#define FS_CODE_RANK_FAILED "rank-failed"
+#define FS_CODE_HELPER_FAILED "helper-failed"
+#define FS_CODE_LIBRARY_MISSING "library-missing"
 
 /*
  Most dimensions of an array.
@@ -237,6 +333,18 @@ extern "C" {
  The kind of this thread's last error; FS_OK if no call of it has failed.
  */
 int fs_error_kind(void);
+
+/*
+ The code of this thread's last error, one of the FS_CODE_ texts: what exactly went wrong, for a program that
+ acts on it; "" if no call has failed. Valid as long as the message.
+ */
+const char *fs_error_code(void);
+
+/*
+ 1 where the call that made this thread's last error may succeed later without anybody changing anything, as
+ where others hold a lock; else 0.
+ */
+int fs_error_is_retryable(void);
 
 /*
  What this thread's last failed call complained of; "" if none failed. Valid until this thread's next

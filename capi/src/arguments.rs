@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use fieldstone::{DType, Error, Request, Result, element_count};
+use fieldstone::{Code, DType, Request, Result, element_count};
 
 /// Most dimensions of an array.
 pub const FS_MAX_RANK: usize = 32;
@@ -16,12 +16,13 @@ pub const FS_MAX_RANK: usize = 32;
 /// `pointer` is null or leads to bytes that end in a zero byte and that nobody changes during the call.
 pub unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
     if pointer.is_null() {
-        return Err(Error::invalid(format!("the {name} is null")));
+        return Err(Code::Argument.error(format!("the {name} is null")));
     }
     // SAFETY: not null, and by the caller's promise ended by a zero byte and unchanged.
     let bytes = unsafe { CStr::from_ptr(pointer) };
     bytes.to_str().map_err(|e| {
-        Error::invalid(format!("the {name} is not UTF-8 from byte {} on", e.valid_up_to()))
+        Code::Value
+            .error(format!("the {name} is not UTF-8 from byte {} on", e.valid_up_to()))
             .with_hint("convert the text to UTF-8")
     })
 }
@@ -89,7 +90,7 @@ pub unsafe fn buffer<'a>(pointer: *mut c_void, length: usize) -> Result<&'a mut 
 pub unsafe fn numbers<'a>(pointer: *const u64, ndim: c_int, name: &str) -> Result<&'a [u64]> {
     let rank = usize::try_from(ndim).ok().filter(|rank| *rank <= FS_MAX_RANK);
     let rank = rank.ok_or_else(|| {
-        Error::invalid(format!("an array of {ndim} dimensions; 0 to {FS_MAX_RANK} are possible"))
+        Code::Shape.error(format!("an array of {ndim} dimensions; 0 to {FS_MAX_RANK} are possible"))
     })?;
     check(pointer, rank, name)?;
     if rank == 0 {
@@ -105,14 +106,15 @@ fn check<T>(pointer: *const T, length: usize, name: &str) -> Result<()> {
         return Ok(());
     }
     if pointer.is_null() {
-        return Err(Error::invalid(format!("the {name} is null")));
+        return Err(Code::Argument.error(format!("the {name} is null")));
     }
     if !pointer.is_aligned() {
-        return Err(Error::invalid(format!("the {name} at {pointer:p} is not aligned to its type")));
+        return Err(Code::Argument.error(format!("the {name} at {pointer:p} is not aligned to its type")));
     }
     match length.checked_mul(size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
-        _ => Err(Error::invalid(format!("the {name} cannot have {length} elements: memory ends before"))
+        _ => Err(Code::Argument
+            .error(format!("the {name} cannot have {length} elements: memory ends before"))
             .with_hint("was a negative number given as a length?")),
     }
 }
@@ -142,7 +144,9 @@ pub unsafe fn dtype(pointer: *const c_char) -> Result<DType> {
 pub fn byte_count(dtype: DType, extents: &[u64]) -> Result<usize> {
     let bytes = element_count(extents)?.checked_mul(dtype.size() as u64);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.ok_or_else(|| Error::invalid(format!("{dtype} elements of extents {extents:?} do not fit memory")))
+    bytes.ok_or_else(|| {
+        Code::Shape.error(format!("{dtype} elements of extents {extents:?} do not fit memory"))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Communicators of C: a table of functions, as the trait that every collective of Fieldstone goes through.
 //!
 //! `include/fieldstone_mpi.h`, compiled by the user's own mpicc, fills the table from an MPI communicator;
-//! so this library links no MPI. Everything that needs thought is done here: lengths are exchanged before
+//! so this library links no MPI (C-4). Everything that needs thought is done here: lengths are exchanged before
 //! data, and no call of the table moves more than [`ROUND`] bytes to or from a rank, so that the table's
 //! functions are single calls of MPI whose counts fit a 32-bit integer.
 
@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
-use fieldstone::{Env, Error, Result};
+use fieldstone::{Code, Env, Error, Result};
 
 use crate::arguments::{result, text};
 use crate::status::call;
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn fs_comm_check(
     call(|| {
         // SAFETY: the caller gives a table and a text that ends in a zero byte, or null.
         let (comm, path) = (unsafe { ranks(comm) }?, unsafe { text(path, "path") }?);
-        let comm = comm.ok_or_else(|| Error::invalid("the communicator is null"))?;
+        let comm = comm.ok_or_else(|| Code::Argument.error("the communicator is null"))?;
         let fails = usize::try_from(failing_rank).ok().map(|rank| (rank, failing_step));
         let taken = check(comm, Path::new(path), length, fails)?;
         if !steps.is_null() {
@@ -172,14 +172,14 @@ pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
         return Ok(None);
     }
     if !comm.is_aligned() {
-        return Err(Error::invalid(format!("the communicator at {comm:p} is not aligned to its type")));
+        return Err(Code::Argument.error(format!("the communicator at {comm:p} is not aligned to its type")));
     }
     // SAFETY: not null, aligned, and by the caller's promise a table.
     let table = unsafe { *comm };
     let (rank, size) = (usize::try_from(table.rank), usize::try_from(table.size));
     match (rank, size) {
         (Ok(rank), Ok(size)) if rank < size => Ok(Some(Arc::new(TableComm { table, rank, size }))),
-        _ => Err(Error::invalid(format!("rank {} of {} is no communicator", table.rank, table.size))),
+        _ => Err(Code::Argument.error(format!("rank {} of {} is no communicator", table.rank, table.size))),
     }
 }
 
@@ -231,7 +231,7 @@ impl fmt::Debug for TableComm {
 
 impl TableComm {
     fn failed(&self, what: &str, cause: &io::Error) -> Error {
-        Error::unavailable(format!("rank {} of the communicator failed in {what}: {cause}", self.rank))
+        Code::RankFailed.error(format!("rank {} of the communicator failed in {what}: {cause}", self.rank))
     }
 
     fn chunk(&self) -> usize {
@@ -378,7 +378,7 @@ impl Comm for TableComm {
         // What stands before a colon at the beginning of a relative path would name a file system to MPI.
         let absolute = Env::real().disk.absolute(path).map_err(failed)?;
         let name = CString::new(absolute.as_os_str().as_bytes())
-            .map_err(|_| Error::invalid(format!("{} holds a zero byte", path.display())))?;
+            .map_err(|_| Code::Name.error(format!("{} holds a zero byte", path.display())))?;
         let mut file = std::ptr::null_mut();
         ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file)).map_err(failed)?;
         let comm = TableComm { table: self.table, rank: self.rank, size: self.size };
@@ -426,7 +426,7 @@ impl TableFile {
     }
 
     fn was_closed(&self) -> Error {
-        Error::invalid(format!("{} was closed", self.path.display()))
+        Code::Closed.error(format!("{} was closed", self.path.display()))
     }
 }
 

@@ -8,7 +8,7 @@ use fieldstone::container::{
     self, Comm, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef,
 };
 use fieldstone::env::comm::Team;
-use fieldstone::{Error, Result, element_count};
+use fieldstone::{Code, Error, Result, element_count};
 
 use crate::arguments::{FS_MAX_RANK, buffer, bytes, numbers, optional_text, result, text};
 use crate::comm::{fs_comm, ranks};
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn fs_container_open(
             match mode.unwrap_or("r") {
                 "r" => Ok((container, path, Mode::Read)),
                 "a" => Ok((container, path, Mode::Append)),
-                other => Err(Error::invalid(format!("'{other}' is no mode: give r or a"))),
+                other => Err(Code::Option.error(format!("'{other}' is no mode: give r or a"))),
             }
         };
         let (container, path, mode) = given().or_else(|error| refuse(comm.as_ref(), "open", error))?;
@@ -123,9 +123,9 @@ pub unsafe extern "C" fn fs_container_def_var(
         // SAFETY: the caller gives texts that end in a zero byte, or null.
         let (path, ty) = unsafe { (text(path, "path")?, nc_type(dtype)?) };
         let count = usize::try_from(ndim).ok().filter(|ndim| *ndim <= FS_MAX_RANK);
-        let count = count.ok_or_else(|| Error::invalid(format!("a variable of {ndim} dimensions")))?;
+        let count = count.ok_or_else(|| Code::Shape.error(format!("a variable of {ndim} dimensions")))?;
         if count > 0 && (dims.is_null() || !dims.is_aligned()) {
-            return Err(Error::invalid("the list of dimensions is null or not aligned"));
+            return Err(Code::Argument.error("the list of dimensions is null or not aligned"));
         }
         // SAFETY: not null, aligned, and by the caller's promise `ndim` texts are there.
         let name = |n| unsafe { text(*dims.add(n), "name of a dimension") };
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn fs_container_inq_var(
         let var = find(container)?.var(unsafe { text(path, "path") }?)?;
         let lengths = var.shape();
         if lengths.len() > FS_MAX_RANK {
-            return Err(Error::invalid(format!("{} has {} dimensions", var.name, lengths.len())));
+            return Err(Code::Box.error(format!("{} has {} dimensions", var.name, lengths.len())));
         }
         for (n, length) in lengths.iter().enumerate() {
             // SAFETY: the caller gives room for FS_MAX_RANK numbers; `result` refuses null.
@@ -335,7 +335,8 @@ unsafe fn nc_type(dtype: *const c_char) -> Result<NcType> {
     let found = TYPES.iter().find(|(name, _)| *name == dtype).map(|(_, ty)| *ty);
     found.ok_or_else(|| {
         let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
-        Error::invalid(format!("'{dtype}' is no element type of a container"))
+        Code::Dtype
+            .error(format!("'{dtype}' is no element type of a container"))
             .with_hint(format!("types are {}", names.join(", ")))
     })
 }
@@ -361,6 +362,6 @@ unsafe fn selected(
     }
     let length = element_count(count)?.checked_mul(ty.size() as u64);
     let length = length.and_then(|length| usize::try_from(length).ok());
-    let length = length.ok_or_else(|| Error::invalid(format!("a box of {count:?} does not fit memory")))?;
+    let length = length.ok_or_else(|| Code::Box.error(format!("a box of {count:?} does not fit memory")))?;
     Ok((container.var(path)?, ty, selection, length))
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fieldstone::container::Container;
-use fieldstone::{Error, Result};
+use fieldstone::{Code, Error, Result};
 
 use crate::key::KeyBuilder;
 use crate::list::OpenList;
@@ -116,10 +116,12 @@ pub fn take<H: Handle>(handle: *const H) -> Result<Arc<H::Target>> {
 fn unknown<H: Handle>(handle: *const H) -> Error {
     let name = H::NAME;
     if handle.is_null() {
-        return Error::invalid(format!("the {name} handle is null"))
+        return Code::Argument
+            .error(format!("the {name} handle is null"))
             .with_hint("check the status of the call that should have made it");
     }
-    Error::invalid(format!("{handle:p} is no open {name} handle"))
+    Code::Argument
+        .error(format!("{handle:p} is no open {name} handle"))
         .with_hint("it was closed already, was never set, or is a handle of another type")
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex};
 
-use fieldstone::{Error, Request, Result, Values};
+use fieldstone::{Code, Request, Result, Values};
 
 use crate::arguments::text;
 use crate::handles::{find, fs_key, give, lock, take};
@@ -19,7 +19,7 @@ pub struct KeyBuilder {
 impl KeyBuilder {
     fn set(&mut self, keyword: &str, value: &str) -> Result<()> {
         if keyword.is_empty() {
-            return Err(Error::invalid("the keyword is empty"));
+            return Err(Code::KeywordUnknown.error("the keyword is empty"));
         }
         self.pairs.set(keyword, Values::list([value]));
         self.text = c_text(&self.pairs.to_string());

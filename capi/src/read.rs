@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use fieldstone::{DType, Error, Field, IndexBox, ReadOptions, Result};
+use fieldstone::{Code, DType, Error, Field, IndexBox, ReadOptions, Result};
 
 use crate::arguments::{
     FS_MAX_RANK, buffer as writable, byte_count, dtype as element_type, key as read_key, numbers, pairs,
@@ -48,7 +48,8 @@ unsafe fn field(store: *mut fs_store, key: *const c_char) -> Result<Field> {
 fn array_of(field: &Field) -> Result<(DType, Vec<u64>)> {
     match (field.dtype()?, field.shape()?) {
         (Some(dtype), Some(shape)) => Ok((dtype, shape)),
-        _ => Err(Error::invalid(format!("{} is opaque bytes, not an array", field.key()?))
+        _ => Err(Code::NotAnArray
+            .error(format!("{} is opaque bytes, not an array", field.key()?))
             .with_hint("read it with fs_get")),
     }
 }
@@ -59,7 +60,8 @@ fn check_type(field: &Field, wanted: DType) -> Result<Vec<u64>> {
     if dtype == wanted {
         return Ok(shape);
     }
-    Err(Error::invalid(format!("{} has elements {dtype}, not {wanted}", field.key()?))
+    Err(Code::DtypeMismatch
+        .error(format!("{} has elements {dtype}, not {wanted}", field.key()?))
         .with_hint("read it with the type that it has"))
 }
 
@@ -179,7 +181,8 @@ pub unsafe extern "C" fn fs_get_array(
         let field = unsafe { field(store, key) }?;
         let found = check_type(&field, dtype)?;
         if found != shape {
-            return Err(Error::invalid(format!("{} has shape {found:?}, not {shape:?}", field.key()?))
+            return Err(Code::ShapeMismatch
+                .error(format!("{} has shape {found:?}, not {shape:?}", field.key()?))
                 .with_hint("ask for its shape with fs_info, or read a box of it with fs_get_piece"));
         }
         // SAFETY: the caller gives as many elements as the shape has, or null.
@@ -214,7 +217,8 @@ pub unsafe extern "C" fn fs_get_piece(
 fn fitting(field: &Field, needed: u64, capacity: usize) -> Result<usize> {
     match usize::try_from(needed) {
         Ok(needed) if needed <= capacity => Ok(needed),
-        _ => Err(Error::invalid(format!("{} needs {needed} bytes, the buffer has {capacity}", field.key()?))
+        _ => Err(Code::BufferSize
+            .error(format!("{} needs {needed} bytes, the buffer has {capacity}", field.key()?))
             .with_hint("give a buffer of at least nbytes")),
     }
 }

@@ -46,6 +46,8 @@ fn status_of(kind: ErrorKind) -> fs_status {
 
 struct LastError {
     status: c_int,
+    code: CString,
+    retryable: bool,
     message: CString,
     hint: CString,
 }
@@ -63,8 +65,9 @@ pub fn c_text(text: &str) -> CString {
 pub fn remember(error: &Error) -> c_int {
     let status = status_of(error.kind()) as c_int;
     let (message, hint) = (c_text(error.message()), c_text(error.hint().unwrap_or("")));
+    let (code, retryable) = (c_text(error.code().as_str()), error.is_retryable());
     // A thread that is ending has no place for it any more; its status still tells.
-    let _ = LAST.try_with(|last| last.replace(Some(LastError { status, message, hint })));
+    let _ = LAST.try_with(|last| last.replace(Some(LastError { status, code, retryable, message, hint })));
     status
 }
 
@@ -94,6 +97,20 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
 #[unsafe(no_mangle)]
 pub extern "C" fn fs_error_kind() -> c_int {
     last(fs_status::FS_OK as c_int, |error| error.status)
+}
+
+/// The code of this thread's last error, one of the FS_CODE_ texts: what exactly went wrong, for a program that
+/// acts on it; "" if no call has failed. Valid as long as the message.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_error_code() -> *const c_char {
+    last(c"".as_ptr(), |error| error.code.as_ptr())
+}
+
+/// 1 where the call that made this thread's last error may succeed later without anybody changing anything, as
+/// where others hold a lock; else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_error_is_retryable() -> c_int {
+    last(0, |error| c_int::from(error.retryable))
 }
 
 /// What this thread's last failed call complained of; "" if none failed. Valid until this thread's next
@@ -181,6 +198,20 @@ mod tests {
         assert_eq!(call(|| Ok(())), 0);
         assert_eq!(seen(), (6, "no\u{fffd}t you".into(), "ask".into()));
         std::thread::spawn(|| assert_eq!(seen(), (0, String::new(), String::new()))).join().unwrap();
+    }
+
+    #[test]
+    fn the_last_error_has_a_code() {
+        let of = |code: fieldstone::Code| {
+            call(|| Err(code.error("x")));
+            // SAFETY: a text of this thread that no call replaces meanwhile.
+            let text = unsafe { CStr::from_ptr(fs_error_code()) };
+            (text.to_str().unwrap().to_owned(), fs_error_is_retryable())
+        };
+        std::thread::spawn(|| assert!(last(true, |_| false) && fs_error_is_retryable() == 0)).join().unwrap();
+        for &code in fieldstone::Code::ALL {
+            assert_eq!(of(code), (code.as_str().to_owned(), c_int::from(code.is_retryable())));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Stores: open, flush, close.
 
 use std::ffi::{c_char, c_int};
+use std::sync::Arc;
 
 use fieldstone::{Mode, OpenOptions};
 
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn fs_open(
             unsafe { (text(url, "url")?, optional_text(mode, "mode")?, optional_text(schema, "schema")?) };
         let mode = mode.map(Mode::parse).transpose()?.unwrap_or_default();
         let options = OpenOptions { mode, schema: schema.map(str::to_owned), ..OpenOptions::default() };
-        *store = give(fieldstone::open(url, &options)?);
+        *store = give(Arc::new(fieldstone::open(url, &options)?));
         Ok(())
     })
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
@@ -11,12 +12,24 @@ const SOURCES: [&str; 10] =
     ["status", "arguments", "handles", "key", "store", "archive", "read", "list", "comm", "container"];
 
 fn generated() -> String {
-    let config = cbindgen::Config::from_file(common::capi().join("cbindgen.toml")).unwrap();
+    let mut config = cbindgen::Config::from_file(common::capi().join("cbindgen.toml")).unwrap();
+    config.after_includes = Some(codes());
     let builder = cbindgen::Builder::new().with_config(config);
     let sources = SOURCES.iter().map(|name| common::capi().join(format!("src/{name}.rs")));
     let mut header = Vec::new();
     sources.fold(builder, |builder, source| builder.with_src(source)).generate().unwrap().write(&mut header);
     String::from_utf8(header).unwrap()
+}
+
+/// A macro for each code that an error can have, so that a program compares with what a compiler has checked.
+fn codes() -> String {
+    let mut text =
+        "\n/* What fs_error_code() gives; docs/guide/error-codes.md says what each means. */".to_owned();
+    for code in fieldstone::Code::ALL {
+        let name = code.as_str().to_uppercase().replace('-', "_");
+        write!(text, "\n#define FS_CODE_{name} \"{code}\"").unwrap();
+    }
+    text
 }
 
 #[test]

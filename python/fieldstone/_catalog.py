@@ -188,22 +188,9 @@ def delete(
 ) -> DeleteReport:
     """See ``Store.delete``."""
     terms = {"run": run, "project": project, "variable": variable, "tag": tag, "step": step}
-    named = [name for name, term in terms.items() if term is not None and name != "project"]
-    if where is not None or (tag is not None and len(named) > 1) or {"variable", "step"} <= set(named):
-        kind = "attributes"
-    elif not named:
-        raise Invalid(
-            "delete names nothing to delete",
-            "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
-        )
-    else:
-        kind = {"run": "runs", "variable": "variables", "tag": "tags", "step": "steps"}[named[-1]]
-    if fields and kind in ("tags", "attributes"):
-        raise Invalid(
-            f"{kind} have no fields of their own", "leave out fields=, or remove fields by store.remove"
-        )
+    named = [name for name, term in (terms | {"where": where}).items() if term is not None]
     query = _Query(where, terms | {"txn": txn})
-    counts, done, others = store._catalog().delete(kind, query, fields, doit, txn)
+    counts, done, others = store._catalog().delete(named, query, fields, doit, txn)
     return DeleteReport(*counts, done, others)
 
 

@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -73,7 +74,8 @@ def export(
     try:
         from . import _netcdf_writer  # noqa: F401
     except ImportError as error:
-        raise Unavailable(f"netCDF4 cannot be loaded: {error}", "pip install 'fieldstone[netcdf]'") from None
+        hint = "pip install 'fieldstone[netcdf]'"
+        raise Unavailable(f"netCDF4 cannot be loaded: {error}", hint, "library-missing") from None
     url = str(getattr(store, "url", ""))
     # A store in memory has no URL to open again; it is read as it is.
     source = Source(store) if url.startswith("memory:") else Source.open(url, store.version)
@@ -132,12 +134,13 @@ def settle(part: Path, target: Path, overwrite: bool) -> None:
     except FileExistsError:
         raise exists(target) from None
     except OSError as error:
-        raise Unavailable(f"cannot write {target}: {error.strerror or error}") from None
+        code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "io-failed"
+        raise Unavailable(f"cannot write {target}: {error.strerror or error}", code=code) from None
 
 
 def exists(target: Path) -> Conflict:
     """The refusal of a target that is there."""
-    return Conflict(f"{target} exists", "give overwrite=True to replace it (--overwrite)")
+    return Conflict(f"{target} exists", "give overwrite=True to replace it (--overwrite)", "target-exists")
 
 
 def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
@@ -165,7 +168,8 @@ def select(source: Source, request: Any, format: str | None) -> list[Content]:
     """What a request selects, file by file."""
     listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
     if not listed:
-        raise NotFound("no field matches the request", "fieldstone axes STORE shows what there is")
+        hint = "fieldstone axes STORE shows what there is"
+        raise NotFound("no field matches the request", hint, "field-not-found")
     if any("param" in key for key in listed):
         return [Content(**shown(source, request, listed))]
     bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}

@@ -80,6 +80,7 @@ class FieldWriter:
                 raise Invalid(
                     f"the piece has dtype {array.dtype}, field {self.key} has {self.dtype}",
                     f"give piece.astype({self.dtype.str!r})",
+                    "dtype-mismatch",
                 )
             array = array.astype(self.dtype)
         start = start if isinstance(start, tuple | list) else (start,)
@@ -99,7 +100,7 @@ class FieldWriter:
 def decode_grib(data: bytes, name: str) -> np.ndarray[Any, Any]:
     """The values of a GRIB message. Invalid where the bytes are none, or ecCodes is not installed."""
     if data[:4] != b"GRIB" or data[7:8] not in (b"\x01", b"\x02"):
-        raise Invalid(f"{name} is opaque bytes, not an array", "use read()")
+        raise Invalid(f"{name} is opaque bytes, not an array", "use read()", "not-an-array")
     try:
         from ._helper import grib
     except (ImportError, RuntimeError, OSError) as e:

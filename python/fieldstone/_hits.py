@@ -25,6 +25,7 @@ class Hits:
     keeps what was found, and so do hits that were asked for with ``comm=``.
     """
 
+    # B-2: nothing is pinned, or hits that somebody keeps would hold a read of the engine open.
     def __init__(self, store: Store, query: _Query, table: _HitTable | None = None) -> None:
         self.store = store
         self._query = query

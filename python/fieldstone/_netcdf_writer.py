@@ -45,12 +45,12 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
     try:
         made = libnetcdf.Definition(path, model)
     except libnetcdf.NetCDFError as error:
-        raise Unavailable(f"cannot write {error}") from None
+        raise Unavailable(f"cannot write {error}", code="io-failed") from None
     try:
         told = define(made, groups)
     except libnetcdf.NetCDFError as error:
         if error.full:
-            raise Unavailable(f"cannot write: {error}") from None
+            raise Unavailable(f"cannot write: {error}", code="io-failed") from None
         raise Invalid(f"{model} cannot hold {error}", "choose another format=") from None
     try:
         with netCDF4.Dataset(path, "r+") as file:

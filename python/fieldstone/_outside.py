@@ -16,6 +16,10 @@ if TYPE_CHECKING:  # imported where it is used
 _Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 
+# A file that is not what the run says of it.
+CHANGED = "outside-changed"
+
+
 def declare(outside: Any) -> Any:
     """What ``create_run(outside=…)`` takes, as it is kept: paths as text, the root absolute."""
     if outside is None:
@@ -84,14 +88,17 @@ def _holds(path: str, piece: _Box) -> str:
 def _open(path: str, piece: _Box, how: Any) -> Any:
     if not os.path.exists(path):
         raise NotFound(
-            f"there is no file {_holds(path, piece)}", "check template and root of the run's outside"
+            f"there is no file {_holds(path, piece)}",
+            "check template and root of the run's outside",
+            "file-not-found",
         )
     try:
         return how()
     except PermissionError:
         raise
     except (OSError, RuntimeError) as error:
-        raise Corrupt(f"the file {_holds(path, piece)}, cannot be read: {error}") from error
+        unreadable = f"the file {_holds(path, piece)}, cannot be read: {error}"
+        raise Corrupt(unreadable, code=CHANGED) from error
 
 
 def _checked(variable: Any, path: str, name: str, lead: int | None, piece: _Box, dtype: np.dtype) -> None:
@@ -103,13 +110,17 @@ def _checked(variable: Any, path: str, name: str, lead: int | None, piece: _Box,
     own, rest = (shape, shape) if lead is None else (shape[:1], shape[1:])
     if rest != extents:
         raise Corrupt(
-            f"the file {_holds(path, piece)}, has {name} of shape {rest}, {extents} is expected", hint
+            f"the file {_holds(path, piece)}, has {name} of shape {rest}, {extents} is expected",
+            hint,
+            CHANGED,
         )
     if lead is not None and lead >= own[0]:
         raise NotFound(f"the file {_holds(path, piece)}, has {own[0]} steps, not step {lead}")
     there = np.dtype(variable.dtype)
     if there.newbyteorder("=") != dtype.newbyteorder("="):
-        raise Corrupt(f"the file {_holds(path, piece)}, has {name} of {there}, {dtype} is expected", hint)
+        raise Corrupt(
+            f"the file {_holds(path, piece)}, has {name} of {there}, {dtype} is expected", hint, CHANGED
+        )
 
 
 def _netcdf(
@@ -123,11 +134,13 @@ def _netcdf(
         try:
             variable = dataset[name]
         except (IndexError, KeyError):
-            raise Corrupt(f"the file {_holds(path, piece)}, has no variable {name}") from None
+            none = f"the file {_holds(path, piece)}, has no variable {name}"
+            raise Corrupt(none, code=CHANGED) from None
         _checked(variable, path, name, lead, piece, dtype)
         place = inside if lead is None else (slice(lead, lead + 1), *inside)
         if dataset.data_model.startswith("NETCDF3") and _cut(path, name, place):
-            raise Corrupt(f"the file {_holds(path, piece)}, ends before the elements of {name}")
+            cut = f"the file {_holds(path, piece)}, ends before the elements of {name}"
+            raise Corrupt(cut, code=CHANGED)
         return variable[inside if lead is None else (lead, *inside)]
 
 
@@ -157,6 +170,6 @@ def _hdf5(
     with _open(path, piece, lambda: h5py.File(path, "r")) as file:
         variable = file.get(name)
         if not isinstance(variable, h5py.Dataset):
-            raise Corrupt(f"the file {_holds(path, piece)}, has no data set {name}")
+            raise Corrupt(f"the file {_holds(path, piece)}, has no data set {name}", code=CHANGED)
         _checked(variable, path, name, lead, piece, dtype)
         return variable[inside if lead is None else (lead, *inside)]

@@ -13,9 +13,7 @@ from ._rows import Rows, Step, Tag, Variable
 from ._values import Uniform
 from .errors import Invalid, NotFound
 
-if TYPE_CHECKING:  # imported where it is used
-    import numpy as np
-
+if TYPE_CHECKING:
     from ._native import Table
 
 
@@ -167,60 +165,9 @@ class Run:
         """
         import numpy as np
 
-        array = np.asanyarray(array)
-        known = self._variable(variable)
-        if known is not None:
-            array = self._checked(array, variable, known)
-        shape = known["shape"] if known is not None else None
-        key = self._key(variable, step)
-        options = {"chunks": chunks, "compression": compression, "txn": self._txn}
-        finders = known["find"] if known is not None else None
-        if finders and array.dtype.kind not in "biuf":
-            raise Invalid(
-                f"features are not found in elements of {array.dtype}",
-                "finders work on bools and real numbers",
-            )
-        # Regions found in what stood there before need not lie where the new ones do.
-        again = bool(finders) and any(isinstance(one, dict) for one in finders) and self._holds(key)
-        if start is not None:
-            if shape is None:
-                raise Invalid(
-                    f"variable {variable} of run {self.name} has no shape that a piece could be of",
-                    f"declare it: run.create_variable({variable!r}, dtype, shape)",
-                )
-            self.store.archive(key, array, start=start, shape=shape, **options)
-        elif shape is not None and array.shape != tuple(shape):
-            raise Invalid(
-                f"the array has shape {array.shape}, variable {variable} of run {self.name} {tuple(shape)}",
-                "give start=, where the piece begins",
-            )
-        else:
-            self.store.archive(key, array, **options)
-        if finders:
-            place = known["name"], known["version"]
-            self.store._catalog().find_features(
-                self._pair, place, step, array, start, finders, again, self._txn
-            )
-
-    def _variable(self, name: str) -> dict[str, Any] | None:
-        try:
-            return self.store._catalog().variable(self._pair, name, None, self._txn)
-        except NotFound:
-            return None
-
-    def _checked(self, array: np.ndarray, name: str, known: dict[str, Any]) -> np.ndarray:
-        dtype = known["dtype"]
-        if dtype is None or array.dtype == dtype:
-            return array
-        if array.dtype == dtype.newbyteorder():
-            return array.astype(dtype)
-        raise Invalid(
-            f"the array has dtype {array.dtype}, variable {name} of run {self.name} {dtype}",
-            f"give array.astype({dtype.str!r})",
+        self.store._catalog().write(
+            self._pair, variable, step, np.asanyarray(array), start, chunks, compression, self._txn
         )
-
-    def _holds(self, key: Any) -> bool:
-        return len(self.store.retrieve(key, strict=False, txn=self._txn)) > 0
 
     def _key(self, variable: str, step: int | None) -> Any:
         return self.store._catalog().key_of(self._pair, variable, step)

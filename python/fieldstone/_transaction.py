@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from ._fields import FieldWriter
 from ._hits import Hits
-from ._native import Fields, Listing, Store, Table
+from ._native import Fields, Listing, Store, Table, _Transaction
 from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
-from .errors import Invalid
 from .reports import DeleteReport
 
 _forks = 0
@@ -27,12 +26,6 @@ def _count_fork() -> None:
 os.register_at_fork(before=_count_fork)
 
 
-def _kinds(kinds: tuple[str, ...]) -> list[str]:
-    if not kinds:
-        raise Invalid("no kind is named", "name fields, run, step, variable, tag, …, or commit all")
-    return [*kinds]
-
-
 class Transaction:
     """What is archived through it becomes visible together, or not at all. Made by ``store.transaction``.
 
@@ -45,20 +38,20 @@ class Transaction:
     flushed. Then ``flush`` and ``commit`` raise that from then on: it can only be aborted.
     """
 
-    def __init__(self, store: Store, id: str, joined: bool) -> None:
+    def __init__(self, store: Store, native: _Transaction) -> None:
         self.store = store
-        self.joined = joined
-        self._id = id
-        # Whether another process may know the id: then an abort of nothing is told to it, too.
-        self._given = joined
+        self._native = native
         self._forks = _forks
-        self._decided: Literal["committed", "aborted"] | None = None
 
     @property
     def id(self) -> str:
         """The text by which other processes join."""
-        self._given = True
-        return self._id
+        return self._native.id
+
+    @property
+    def joined(self) -> bool:
+        """Whether it was begun elsewhere: then its opener decides."""
+        return self._native.joined
 
     def archive(self, key: Any, data: Any, **options: Any) -> None:
         """As ``store.archive``, within the transaction."""
@@ -130,7 +123,7 @@ class Transaction:
 
     def runs(self, where: Any = None, /, **terms: Any) -> Rows[Run]:
         """As ``store.runs``; sees what belongs to the transaction."""
-        self._given = True
+        self._native.note_given()
         return self.store.runs(where, txn=self._reading(), **terms)
 
     def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
@@ -155,11 +148,11 @@ class Transaction:
         Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute. The
         transaction stays open.
         """
-        self.store._decide_kinds(self._id, _kinds(kinds), True)
+        self._native.activate(kinds, True)
 
     def deactivate(self, *kinds: str) -> None:
         """Makes these kinds invisible again, also after the commit; those who name the id still see them."""
-        self.store._decide_kinds(self._id, _kinds(kinds), False)
+        self._native.activate(kinds, False)
 
     def commit(self) -> None:
         """Flushes, and makes all that was flushed into the transaction visible, from every process.
@@ -167,35 +160,34 @@ class Transaction:
         Raises Conflict where it was aborted, and what was lost where a part of it was. Committing again does
         nothing.
         """
-        self._decide("committed")
+        self._decide(True)
 
     def abort(self) -> None:
         """Forgets all that was archived into the transaction, by every process.
 
         Raises Conflict where it was committed. Aborting again does nothing.
         """
-        self._decide("aborted")
+        self._decide(False)
 
-    def _decide(self, verdict: Literal["committed", "aborted"]) -> None:
-        given = self._given or self._forks != _forks
-        self.store._decide(self._id, verdict == "committed", given)
-        self._decided = verdict
+    def _decide(self, commit: bool) -> None:
+        self._note_forks()
+        self._native.decide(commit)
+
+    def _note_forks(self) -> None:
+        if self._forks != _forks:
+            self._native.note_given()
 
     def _open(self) -> str:
-        if self._decided is not None:
-            raise Invalid(
-                f"transaction {self._id} is {self._decided}", "begin a new one with store.transaction()"
-            )
-        return self._id
+        return self._native.writing()
 
     def _give(self) -> str:
         """The id for what other processes may get, and write with."""
-        self._given = True
+        self._native.note_given()
         return self._open()
 
     def _reading(self) -> str | None:
         """After the decision there is nothing hidden left to see."""
-        return self._id if self._decided is None else None
+        return self._native.reading()
 
     def __enter__(self) -> Transaction:
         return self
@@ -203,18 +195,16 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._decided is not None:
-            return
-        if not self.joined:
-            self._decide("committed" if kind is None else "aborted")
-        elif kind is None:
-            self.flush()
-        else:
-            self.store.discard(txn=self._id)
+        self._note_forks()
+        self._native.leave(kind is None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Transaction, (self.store, self.id, True)
+        return _join, (self.store, self.id)
 
     def __repr__(self) -> str:
-        state = self._decided or ("joined" if self.joined else "open")
-        return f"<fieldstone.Transaction {self.id} {state}>"
+        id = self._native.text
+        return f"<fieldstone.Transaction {id} {self._native.state}>"
+
+
+def _join(store: Store, id: str) -> Transaction:
+    return store.transaction(id=id)

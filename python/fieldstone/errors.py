@@ -1,23 +1,34 @@
-"""The exceptions of Fieldstone: one tree, a class per kind. A kind says what the caller can do."""
+"""The exceptions of Fieldstone: one tree, a class per kind. A kind says what the caller can do, a code what
+exactly went wrong."""
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
 class Error(Exception):
     """Any error of Fieldstone; the message names what is at fault.
 
-    ``kind`` is the name of the kind, the same in every language; ``hint`` says the next step, where one
-    is known; ``message`` is the text without the hint.
+    ``kind`` is the name of the kind, ``code`` says what exactly went wrong ("run-exists"), both the same in
+    every language; ``hint`` says the next step, where one is known; ``message`` is the text without the hint.
     """
 
     kind: ClassVar[str] = "Internal"
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or re.sub(r"(?<=.)(?=[A-Z])", "-", self.kind).lower()
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed later without anybody changing anything: others hold a lock, a
+        server restarts. Never for a full disk or what is damaged."""
+        from . import _native
+
+        return _native.ERROR_CODES.get(self.code, ("", False))[1]
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message} (hint: {self.hint})"
@@ -63,3 +74,10 @@ class Internal(Error):
     """A defect of Fieldstone: report it."""
 
     kind = "Internal"
+
+
+def codes() -> dict[str, tuple[str, bool]]:
+    """Every code that an error can have: its kind, and whether the call may be repeated as it is."""
+    from . import _native
+
+    return dict(_native.ERROR_CODES)

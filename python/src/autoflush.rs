@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use fieldstone::{Error, Result};
+use fieldstone::{Code, Error, FieldStore, Result};
 
 /// The thread of one process.
 struct Running {
@@ -28,13 +28,13 @@ impl Autoflush {
     pub fn new(seconds: f64) -> Result<Autoflush> {
         let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
         let every = every.ok_or_else(|| {
-            Error::invalid(format!("autoflush={seconds}")).with_hint("give seconds, more than 0")
+            Code::Option.error(format!("autoflush={seconds}")).with_hint("give seconds, more than 0")
         })?;
         Ok(Autoflush { every, running: Mutex::new(None) })
     }
 
     /// Starts where it does not run in this process, and tells what failed since it was asked last.
-    pub fn check(&self, store: &Arc<fieldstone::Store>) -> Result<()> {
+    pub fn check(&self, store: &fieldstone::Store) -> Result<()> {
         // Held for a moment and with the interpreter's lock, so that a fork does not find it locked.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -49,7 +49,7 @@ impl Autoflush {
             _ => {
                 // The thread of a parent is not in this process; what it waits on is left as it is.
                 std::mem::forget(running.take());
-                *running = Some(start(process, self.every, Arc::downgrade(store))?);
+                *running = Some(start(process, self.every, Arc::downgrade(&store.fields()))?);
                 Ok(())
             }
         }
@@ -64,7 +64,7 @@ impl Autoflush {
     }
 }
 
-fn start(process: u32, every: Duration, store: Weak<fieldstone::Store>) -> Result<Running> {
+fn start(process: u32, every: Duration, store: Weak<dyn FieldStore>) -> Result<Running> {
     let (stop, stopped) = channel();
     let failed = Arc::new(Mutex::new(None));
     let kept = failed.clone();
@@ -79,6 +79,6 @@ fn start(process: u32, every: Duration, store: Weak<fieldstone::Store>) -> Resul
     std::thread::Builder::new()
         .name("fieldstone-autoflush".to_owned())
         .spawn(work)
-        .map_err(|e| Error::unavailable(format!("the thread that flushes cannot be started: {e}")))?;
+        .map_err(|e| Code::ProcessLimit.error(format!("the thread that flushes cannot be started: {e}")))?;
     Ok(Running { process, failed, _stop: stop })
 }

@@ -13,7 +13,7 @@ use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
 use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce, Teams};
-use fieldstone::{Env, Error, Result};
+use fieldstone::{Code, Env, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 
@@ -115,7 +115,7 @@ impl PythonComm {
             take(&value)
         })
         .map_err(|error: PyErr| {
-            Error::unavailable(format!("rank {} of MPI failed in {name}: {error}", self.rank))
+            Code::RankFailed.error(format!("rank {} of MPI failed in {name}: {error}", self.rank))
         })
     }
 

@@ -1,6 +1,6 @@
 //! From the errors of Fieldstone to the exceptions of `fieldstone.errors`.
 
-use fieldstone::{Error, ErrorKind};
+use fieldstone::{Code, Error, ErrorKind};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,12 +9,18 @@ use pyo3::types::PyType;
 static CLASSES: [PyOnceLock<Py<PyType>>; ErrorKind::ALL.len()] =
     [const { PyOnceLock::new() }; ErrorKind::ALL.len()];
 
-/// The exception for an error: the class of its kind, with message and hint.
+/// The code that an exception tells by its text, or that of its kind.
+pub fn code_of(text: Option<&str>, kind: &str) -> Code {
+    let general = || ErrorKind::ALL.into_iter().find(|known| known.name() == kind).map(Code::from);
+    text.and_then(Code::of_text).or_else(general).unwrap_or(Code::Invalid)
+}
+
+/// The exception for an error: the class of its kind, with message, hint and code.
 pub fn exception(error: Error) -> PyErr {
     Python::attach(|py| {
         let place = ErrorKind::ALL.iter().position(|kind| *kind == error.kind()).unwrap_or(0);
         let class = CLASSES[place].import(py, "fieldstone.errors", error.kind().name());
-        match class.and_then(|class| class.call1((error.message(), error.hint()))) {
+        match class.and_then(|class| class.call1((error.message(), error.hint(), error.code().as_str()))) {
             Ok(value) => PyErr::from_value(value),
             Err(failure) => failure,
         }

@@ -23,7 +23,7 @@ const MISSING_NAMED: usize = 10_000;
 #[derive(Clone)]
 pub struct Origin {
     pub opening: Arc<Opening>,
-    pub handle: Arc<fieldstone::Store>,
+    pub handle: fieldstone::Store,
     pub transaction: Option<Id>,
     pub strict: bool,
 }

@@ -31,6 +31,7 @@ mod request;
 mod sequence;
 mod store;
 mod table;
+mod transaction;
 mod transfer;
 
 use pyo3::prelude::*;
@@ -84,12 +85,17 @@ mod native {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
+    use super::transaction::PyTransaction;
+    #[pymodule_export]
     use super::transfer::transfer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let kinds: Vec<&str> = fieldstone::ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
         module.add("ERROR_KINDS", kinds)?;
+        use pyo3::types::IntoPyDict;
+        let code = |code: &fieldstone::Code| (code.as_str(), (code.kind().name(), code.is_retryable()));
+        module.add("ERROR_CODES", fieldstone::Code::ALL.iter().map(code).into_py_dict(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

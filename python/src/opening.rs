@@ -1,8 +1,5 @@
 //! How stores are opened: the function `open`, and what another process needs to open one again.
 
-use std::sync::Arc;
-
-use fieldstone::catalog::CatalogSettings;
 use fieldstone::{Compression, Mode, OpenOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -72,12 +69,13 @@ impl Opening {
     }
 
     /// Opens the store, and remembers it for the end of the program.
-    pub fn connect(&self, py: Python<'_>) -> PyResult<Arc<fieldstone::Store>> {
+    pub fn connect(&self, py: Python<'_>) -> PyResult<fieldstone::Store> {
         let options = OpenOptions {
             mode: Mode::parse(&self.mode).or_raise()?,
             schema: self.schema.clone(),
             at: self.at.clone(),
             compression: self.compression.as_deref().map(Compression::parse).transpose().or_raise()?,
+            catalog: self.catalog.clone(),
         };
         let handle = py.detach(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
@@ -87,11 +85,6 @@ impl Opening {
     /// Whether it is opened for writing.
     pub fn writes(&self) -> bool {
         self.mode != "r" && self.at.is_none()
-    }
-
-    /// Settings of the catalog.
-    pub fn settings(&self) -> CatalogSettings {
-        CatalogSettings { engine: self.catalog.clone() }
     }
 
     /// What another process needs to open the store. Refuses stores in memory.

@@ -5,20 +5,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use fieldstone::catalog::Catalog;
+use fieldstone::FieldStore;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
 
 static STORES: Mutex<Stores> = Mutex::new(Stores { open: Vec::new(), left: Vec::new() });
 
-/// A store, with its catalog where it has one that may hold what is not flushed.
-type Kept = (Arc<fieldstone::Store>, Option<Arc<Catalog>>);
-
 struct Stores {
-    open: Vec<Weak<fieldstone::Store>>,
+    open: Vec<Weak<dyn FieldStore>>,
     /// Dropped by Python with what is not flushed; a catalog gives its share when its store is flushed.
-    left: Vec<Kept>,
+    left: Vec<fieldstone::Store>,
 }
 
 fn stores() -> MutexGuard<'static, Stores> {
@@ -26,15 +23,15 @@ fn stores() -> MutexGuard<'static, Stores> {
 }
 
 /// Remembers a store until it is gone.
-pub fn add(store: &Arc<fieldstone::Store>) {
+pub fn add(store: &fieldstone::Store) {
     let mut stores = stores();
     stores.open.retain(|other| other.strong_count() > 0);
-    stores.open.push(Arc::downgrade(store));
+    stores.open.push(Arc::downgrade(&store.fields()));
 }
 
 /// Keeps a store that was dropped unflushed until the end.
-pub fn keep(store: Arc<fieldstone::Store>, catalog: Option<Arc<Catalog>>) {
-    stores().left.push((store, catalog));
+pub fn keep(store: fieldstone::Store) {
+    stores().left.push(store);
 }
 
 /// Flushes and closes every store that is still open, or discards what is unflushed where the program
@@ -42,14 +39,14 @@ pub fn keep(store: Arc<fieldstone::Store>, catalog: Option<Arc<Catalog>>) {
 #[pyfunction]
 #[pyo3(name = "_finish", signature = (*, discard))]
 pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
-    let all: Vec<Kept> = {
+    let (open, left) = {
         let mut stores = stores();
-        let open = std::mem::take(&mut stores.open);
-        let left = std::mem::take(&mut stores.left);
-        open.iter().filter_map(Weak::upgrade).map(|store| (store, None)).chain(left).collect()
+        (std::mem::take(&mut stores.open), std::mem::take(&mut stores.left))
     };
+    let open = open.iter().filter_map(Weak::upgrade);
+    let all: Vec<Arc<dyn FieldStore>> = open.chain(left.iter().map(fieldstone::Store::fields)).collect();
     let failed = py.detach(|| {
-        let ends = all.iter().map(|(store, _)| {
+        let ends = all.iter().map(|store| {
             if discard {
                 store.discard(None)?;
             }
@@ -57,7 +54,7 @@ pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
         });
         let failed: Vec<_> = ends.filter_map(|end| end.err()).collect();
         // The same store may stand in both lists, and its writer closes only once.
-        drop(all);
+        drop((all, left));
         failed
     });
     failed.into_iter().next().map_or(Ok(()), |error| Err(exception(error)))

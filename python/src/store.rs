@@ -5,13 +5,12 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::catalog::Catalog;
 use fieldstone::{
     ArchiveOptions, Compression, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::autoflush::Autoflush;
 use crate::data::{self, Data};
@@ -21,7 +20,8 @@ use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
-use crate::sequence::{Several, each};
+use crate::sequence::each;
+use crate::transaction::PyTransaction;
 use crate::{registry, reports};
 
 /// A store of fields. Made by ``fieldstone.open``.
@@ -31,15 +31,13 @@ use crate::{registry, reports};
 /// a store; a forked child writes for itself.
 #[pyclass(frozen, weakref, name = "Store", module = "fieldstone")]
 pub struct Store {
-    handle: Mutex<Option<Arc<fieldstone::Store>>>,
-    /// Made when it is asked for.
-    catalog: Mutex<Option<Arc<Catalog>>>,
+    handle: Mutex<Option<fieldstone::Store>>,
     autoflush: Option<Autoflush>,
     opening: Arc<Opening>,
 }
 
 /// Warns of logs that are missing from every answer; Python shows each text once.
-fn warn_of_passed_over(py: Python<'_>, handle: &Arc<fieldstone::Store>) -> PyResult<()> {
+fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<()> {
     for note in py.detach(|| handle.passed_over()).or_raise()? {
         let text = CString::new(note).map_err(|_| invalid("a file's name holds a zero byte", ""))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
@@ -57,20 +55,8 @@ impl Store {
         Py::new(py, store)
     }
 
-    fn new(handle: Arc<fieldstone::Store>, opening: Arc<Opening>) -> Store {
-        Store { handle: Mutex::new(Some(handle)), catalog: Mutex::new(None), autoflush: None, opening }
-    }
-
-    /// The catalog of the open store.
-    pub fn catalog(&self) -> PyResult<Arc<Catalog>> {
-        let handle = self.handle()?;
-        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(catalog) = &*catalog {
-            return Ok(catalog.clone());
-        }
-        let made = Arc::new(Catalog::of(handle, self.opening.settings()).or_raise()?);
-        *catalog = Some(made.clone());
-        Ok(made)
+    fn new(handle: fieldstone::Store, opening: Arc<Opening>) -> Store {
+        Store { handle: Mutex::new(Some(handle)), autoflush: None, opening }
     }
 
     /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
@@ -99,7 +85,6 @@ impl Store {
         if let Some(fitting) = fitting.or_raise()? {
             let opened = self.opening.with_schema(&fitting).connect(py)?;
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
-            *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Ok(())
     }
@@ -108,7 +93,7 @@ impl Store {
     pub fn again(
         py: Python<'_>,
         opening: &Arc<Opening>,
-        handle: &Arc<fieldstone::Store>,
+        handle: &fieldstone::Store,
         version: String,
     ) -> PyResult<Py<Store>> {
         match opening.at(version) {
@@ -117,7 +102,7 @@ impl Store {
         }
     }
 
-    pub fn handle(&self) -> PyResult<Arc<fieldstone::Store>> {
+    pub fn handle(&self) -> PyResult<fieldstone::Store> {
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let handle = handle
             .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))?;
@@ -140,9 +125,7 @@ impl Store {
             }
             handle.close()
         });
-        if ended.is_ok() {
-            *self.catalog.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        } else {
+        if ended.is_err() {
             // What could not be flushed stays with the caller, who may mend the medium and try again.
             *self.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
         }
@@ -154,9 +137,8 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let catalog = self.catalog.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(handle) = handle.filter(|handle| handle.unflushed() > 0 || catalog.is_some()) {
-            registry::keep(handle, catalog);
+        if let Some(handle) = handle.filter(|handle| handle.unflushed() > 0 || handle.uses_catalog()) {
+            registry::keep(handle);
         }
     }
 }
@@ -591,35 +573,12 @@ impl Store {
     fn transaction<'py>(slf: &Bound<'py, Self>, id: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let handle = slf.get().handle()?;
-        let id = match id {
-            Some(joined) => {
-                transaction(Some(joined))?;
-                (PyString::new(py, joined), true)
-            }
-            None => (PyString::new(py, &py.detach(|| handle.begin()).or_raise()?.to_string()), false),
+        let made = match transaction(id)? {
+            Some(joined) => handle.join_transaction(joined),
+            None => py.detach(|| handle.transaction()).or_raise()?,
         };
         let class = py.import("fieldstone._transaction")?.getattr("Transaction")?;
-        class.call1((slf, id.0, id.1))
-    }
-
-    /// Decides a transaction; Transaction calls it. `given`: somebody else may have the id.
-    #[pyo3(signature = (id, commit, given=true))]
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool, given: bool) -> PyResult<()> {
-        let handle = self.handle()?;
-        let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        py.detach(|| if commit || given { handle.decide(id, commit) } else { handle.abandon(id) }).or_raise()
-    }
-
-    /// Decides a transaction for kinds of what it holds; Transaction calls it.
-    fn _decide_kinds(&self, py: Python<'_>, id: &str, kinds: Several<String>, on: bool) -> PyResult<()> {
-        let handle = self.handle()?;
-        let mask = kinds
-            .0
-            .iter()
-            .try_fold(0, |mask, kind| Ok::<_, PyErr>(mask | crate::catalog::kind_bit(kind)?))?;
-        let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        let (on, off) = if on { (mask, 0) } else { (0, mask) };
-        py.detach(|| handle.decide_kinds(id, on, off)).or_raise()
+        class.call1((slf, PyTransaction::new(made, slf.clone().unbind())))
     }
 
     /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.

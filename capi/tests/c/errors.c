@@ -45,6 +45,7 @@ static void wrong_arguments(fs_store *store)
     CHECK(!other);
     FAILS(fs_open("memory:", "a", NULL, NULL), FS_INVALID, "null");
     FAILS(fs_open("memory:", "w", NULL, &other), FS_INVALID, "'w'");
+    CHECK(!strcmp(fs_error_code(), FS_CODE_OPTION) && !fs_error_is_retryable());
     FAILS(fs_open("\xc3(", "a", NULL, &other), FS_INVALID, "UTF-8");
     FAILS(fs_archive_bytes(store, NULL, "x", 1), FS_INVALID, "key is null");
     FAILS(fs_archive_bytes(store, "run=\xff", "x", 1), FS_INVALID, "UTF-8");
@@ -55,6 +56,7 @@ static void wrong_arguments(fs_store *store)
     FAILS(fs_archive_bytes(store, key, "x", (size_t)-1), FS_INVALID, "memory");
     FAILS(fs_archive_array(store, key, NULL, 2, shape, grid), FS_INVALID, "dtype is null");
     FAILS(fs_archive_array(store, key, "f7", 2, shape, grid), FS_INVALID, "f7");
+    CHECK(!strcmp(fs_error_code(), FS_CODE_DTYPE));
     FAILS(fs_archive_array(store, key, "f8", 2, NULL, grid), FS_INVALID, "shape is null");
     FAILS(fs_archive_array(store, key, "f8", 2, shape, NULL), FS_INVALID, "data is null");
     FAILS(fs_archive_array(store, key, "f8", -1, shape, grid), FS_INVALID, "-1 dimensions");

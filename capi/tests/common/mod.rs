@@ -110,7 +110,7 @@ pub fn array(store: &dyn fieldstone::FieldStore, key: &fieldstone::Pairs<'_>) ->
 /// Opens a store for reading.
 pub fn open(folder: &Path) -> std::sync::Arc<dyn fieldstone::FieldStore> {
     let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
-    fieldstone::open(folder.to_str().unwrap(), &options).unwrap()
+    fieldstone::open(folder.to_str().unwrap(), &options).unwrap().fields()
 }
 
 pub const NX: usize = 96;

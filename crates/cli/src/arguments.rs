@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use clap::Args;
 use fieldstone::{
-    Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request, Result,
-    nearest,
+    Code, Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request,
+    Result, nearest,
 };
 
 use crate::explain;
@@ -27,7 +27,7 @@ pub struct Reading {
 
 impl Reading {
     /// Opens it for reading; NotFound where no store is.
-    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
+    pub fn open(&self) -> Result<fieldstone::Store> {
         let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
@@ -76,10 +76,10 @@ pub struct Writing {
 
 impl Writing {
     /// Opens it for reading and writing.
-    pub fn open(&self) -> Result<Arc<fieldstone::Store>> {
+    pub fn open(&self) -> Result<fieldstone::Store> {
         let compression = self.compression.as_deref().map(fieldstone::Compression::parse).transpose()?;
         let schema = self.schema.clone();
-        let options = OpenOptions { mode: Mode::Append, schema, at: None, compression };
+        let options = OpenOptions { mode: Mode::Append, schema, compression, ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options)?;
         note_passed_over(&store)?;
         Ok(store)
@@ -185,7 +185,8 @@ pub fn join<S: AsRef<str>>(arguments: &[S]) -> String {
 pub fn numbers(option: &str, text: &str) -> Result<Vec<u64>> {
     let number = |n: &str| {
         let wrong = || {
-            Error::invalid(format!("{option}: '{n}' is no whole number"))
+            Code::CommandLine
+                .error(format!("{option}: '{n}' is no whole number"))
                 .with_hint(format!("write one number per dimension, such as {option} 64,128"))
         };
         n.trim().parse::<u64>().map_err(|_| wrong())

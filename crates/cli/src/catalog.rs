@@ -4,14 +4,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
 use fieldstone::catalog::query::{Expr, NameTest, Query, Term};
-use fieldstone::catalog::records::{RunName, VariableName};
 use fieldstone::catalog::value::{Value, moment_text};
-use fieldstone::catalog::{Catalog, CatalogSettings, Hit};
+use fieldstone::catalog::{Catalog, Hit};
+use fieldstone::catalog::{RunName, VariableName};
 use fieldstone::{Error, Result, nearest};
 use serde_json::{Map, Number, Value as Json, json};
 
@@ -47,17 +46,14 @@ impl Asking {
 
 /// The catalog of a store that is read.
 pub fn reading(store: &Reading) -> Result<Catalog> {
-    of(store.open()?)
+    Ok(store.open()?.catalog().clone())
 }
 
 /// The catalog of a store that is written, and the store.
-pub fn writing(store: &Writing) -> Result<(Arc<fieldstone::Store>, Catalog)> {
+pub fn writing(store: &Writing) -> Result<(fieldstone::Store, Catalog)> {
     let store = store.open()?;
-    Ok((store.clone(), of(store)?))
-}
-
-fn of(store: Arc<fieldstone::Store>) -> Result<Catalog> {
-    Catalog::of(store, CatalogSettings::default())
+    let catalog = store.catalog().clone();
+    Ok((store, catalog))
 }
 
 /// Says why nothing was found where a query names something that does not exist.

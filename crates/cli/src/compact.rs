@@ -168,7 +168,7 @@ mod tests {
         let entries = store.list(&Request::new(), &ListOptions::default()).unwrap();
         let blocks: Vec<Block> = Compact::new(entries).collect::<Result<_>>().unwrap();
         assert_eq!(blocks.iter().map(|b| b.fields).sum::<u64>(), keys.len() as u64);
-        (blocks.iter().map(Block::to_string).collect(), store)
+        (blocks.iter().map(Block::to_string).collect(), store.fields())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The elements of an array as floats, for drawing.
 
-use fieldstone::{DType, DTypeKind, Error, Result};
+use fieldstone::{Code, DType, DTypeKind, Result};
 
 /// Every element; NaN for what is missing. Invalid for elements that are no real numbers.
 pub fn as_floats(dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
@@ -20,7 +20,8 @@ pub fn as_floats(dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         (Float, 4) => words(dtype, data, |b| f32::from_le_bytes(b).into()),
         (Float, 8) => words(dtype, data, f64::from_le_bytes),
         _ => {
-            return Err(Error::invalid(format!("elements of type {dtype} cannot be drawn"))
+            return Err(Code::Dtype
+                .error(format!("elements of type {dtype} cannot be drawn"))
                 .with_hint("integers, floats, booleans and times can"));
         }
     })

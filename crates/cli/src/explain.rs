@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use fieldstone::{ArchiveOptions, OpenOptions, Value};
 
-    fn store() -> Arc<fieldstone::Store> {
+    fn store() -> fieldstone::Store {
         let store = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
         for (run, variable, steps) in [("a", "temperature", 0..20), ("b", "wind speed", 40..42)] {
             for step in steps {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
-use fieldstone::{Error, nearest};
+use fieldstone::{Code, Error, nearest};
 
 /// What verbs are for, in the order in which people need them.
 pub const GROUPS: [(&str, &[&str]); 8] = [
@@ -188,7 +188,7 @@ pub fn wrong_call(error: &clap::Error, arguments: &[OsString]) -> Error {
                 }
             }),
         };
-    Error::invalid(message.join(" ")).with_hint(match near {
+    Code::CommandLine.error(message.join(" ")).with_hint(match near {
         Some(near) => format!("{near} try: {help}"),
         None => format!("try: {help}"),
     })

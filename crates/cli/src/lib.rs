@@ -4,7 +4,8 @@
 //! the crate `fieldstone`. Nothing here knows how a store works.
 //!
 //! Invariants:
-//! * stdout carries data alone, through [`output::Out`]; messages, hints and progress go to stderr;
+//! * stdout carries data alone, through [`output::Out`]; messages, hints and progress go to stderr, where an error is
+//!   one JSON object where data are JSON;
 //! * the exit code is the error kind's (`fieldstone::ErrorKind::exit_code`), 0 where all went well, also
 //!   when the reader of a pipe went away;
 //! * no verb collects what it can print as it comes.
@@ -102,7 +103,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             );
             match asked {
                 true => drop(error.print()),
-                false => output::report(&help::wrong_call(&error, &arguments)),
+                false => {
+                    // What was parsed is lost with the rest of the call.
+                    let json = arguments.iter().any(|word| word == "--json" || word == "--jsonl");
+                    output::report(&help::wrong_call(&error, &arguments), json);
+                }
             }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -122,7 +127,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match done {
         Ok(()) | Err(Stop::PipeClosed) => ExitCode::SUCCESS,
         Err(Stop::Error(error)) => {
-            output::report(&error);
+            output::report(&error, format != Format::Text);
             ExitCode::from(error.kind().exit_code())
         }
     }

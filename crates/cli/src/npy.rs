@@ -6,7 +6,7 @@
 //! header = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }" padded by blanks, "\n"
 //! ```
 
-use fieldstone::{DType, Error, Result, element_count};
+use fieldstone::{Code, DType, Result, element_count};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Numpy aligns the data to this many bytes.
@@ -40,7 +40,7 @@ pub fn head(dtype: DType, shape: &[u64]) -> Vec<u8> {
 
 /// Element type, shape and bytes of the array in a file. Only C order, the order that is stored.
 pub fn parse(file: &[u8]) -> Result<(DType, Vec<u64>, &[u8])> {
-    let wrong = |why: String| Error::invalid(format!("not a .npy file: {why}"));
+    let wrong = |why: String| Code::FileFormat.error(format!("not a .npy file: {why}"));
     let body = file.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin with \\x93NUMPY".into()))?;
     let short = || wrong("it ends inside its header".into());
     let (length, rest) = match body {
@@ -60,12 +60,14 @@ pub fn parse(file: &[u8]) -> Result<(DType, Vec<u64>, &[u8])> {
     let descr = match descr.chars().next() {
         Some(quote @ ('\'' | '"')) => descr[1..].split(quote).next().unwrap_or(""),
         _ => {
-            return Err(Error::invalid("the .npy file holds records, which are no array of numbers")
+            return Err(Code::FileFormat
+                .error("the .npy file holds records, which are no array of numbers")
                 .with_hint("save each of their fields as an array of its own"));
         }
     };
     if !value("fortran_order")?.starts_with("False") {
-        return Err(Error::invalid("the .npy file is in Fortran order")
+        return Err(Code::FileFormat
+            .error("the .npy file is in Fortran order")
             .with_hint("save it with numpy.save(path, numpy.ascontiguousarray(array))"));
     }
     let shape = value("shape")?;

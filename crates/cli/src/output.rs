@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fieldstone::{Error, ErrorKind};
-use serde_json::Value;
+use fieldstone::{Code, Error, ErrorKind};
+use serde_json::{Value, json};
 
 use crate::table;
 
@@ -37,7 +37,11 @@ impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Stop::PipeClosed,
-            _ => Stop::Error(Error::unavailable(format!("cannot write the output: {error}"))),
+            _ => {
+                let code = Code::of_io(&error);
+                let code = if code.kind() == ErrorKind::Unavailable { code } else { Code::IoFailed };
+                Stop::Error(code.error(format!("cannot write the output: {error}")))
+            }
         }
     }
 }
@@ -49,11 +53,11 @@ pub fn file_error(action: &str, path: &Path, cause: io::Error) -> Stop {
         io::ErrorKind::PermissionDenied => Some("check the file's permissions"),
         _ => None,
     };
-    let kind = match cause.kind() {
-        io::ErrorKind::IsADirectory => ErrorKind::Invalid,
-        _ => Error::io(action, path, io::Error::from(cause.kind())).kind(),
+    let code = match cause.kind() {
+        io::ErrorKind::IsADirectory => Code::FileKind,
+        _ => Code::of_io(&cause),
     };
-    let error = Error::new(kind, format!("cannot {action} {}: {cause}", path.display()));
+    let error = code.error(format!("cannot {action} {}: {cause}", path.display()));
     Stop::Error(match hint {
         Some(hint) => error.with_hint(hint),
         None => error,
@@ -245,8 +249,19 @@ pub fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Prints an error and its hint on stderr.
-pub fn report(error: &Error) {
+/// Prints an error and its hint on stderr; as one line of JSON for who reads JSON.
+pub fn report(error: &Error, json: bool) {
+    if json {
+        let told = json!({"error": {
+            "kind": error.kind().name(),
+            "code": error.code().as_str(),
+            "retryable": error.is_retryable(),
+            "message": error.message(),
+            "hint": error.hint(),
+        }});
+        let _ = writeln!(io::stderr(), "{told}");
+        return;
+    }
     let (red, cyan, plain) = match io::stderr().is_terminal() && colours_allowed() {
         true => ("\x1b[1;31m", "\x1b[36m", "\x1b[0m"),
         false => ("", "", ""),

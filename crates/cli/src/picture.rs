@@ -6,7 +6,7 @@
 //! GRIB messages, which the helper process decodes.
 
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, element_count};
+use fieldstone::{Code, DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, element_count};
 use serde_json::{Value, json};
 
 use crate::elements::as_floats;
@@ -46,7 +46,9 @@ impl Picture {
         let key = field.key()?;
         let picture = match (field.dtype()?, field.shape()?) {
             (Some(dtype), Some(shape)) => of_array(store, field, &key, dtype, &shape, region),
-            _ if region.is_some() => Err(Error::invalid("it is opaque bytes, and only an array has a box")),
+            _ if region.is_some() => {
+                Err(Code::NotAnArray.error("it is opaque bytes, and only an array has a box"))
+            }
             _ => of_grib(&field.read()?),
         };
         picture.map_err(|e| e.context(&key))
@@ -262,7 +264,9 @@ fn read_beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option
 /// The values of a GRIB message.
 fn of_grib(message: &[u8]) -> Result<Picture> {
     if !message.starts_with(b"GRIB") {
-        return Err(Error::invalid("it is opaque bytes and no GRIB message: there is nothing to draw"));
+        return Err(
+            Code::NotAnArray.error("it is opaque bytes and no GRIB message: there is nothing to draw")
+        );
     }
     let (facts, payload) = Helper::start(&HelperOptions::default())?.decode(message)?;
     let wrong = || Error::internal("the helper's answer to decode is not what the protocol says");

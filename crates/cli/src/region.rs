@@ -3,7 +3,7 @@
 //! A range is half-open; an end that is left out is the array's; a single index takes its dimension
 //! away; dimensions that are not named are taken whole.
 
-use fieldstone::{Error, IndexBox, Result};
+use fieldstone::{Code, IndexBox, Result};
 
 /// Largest part of an array that is held at once.
 const SLAB_BYTES: u64 = 32 << 20;
@@ -24,7 +24,8 @@ impl Region {
     pub fn parse(text: &str) -> Result<Region> {
         let part = |(d, text): (usize, &str)| {
             let wrong = |why: &str| {
-                Error::invalid(format!("box: dimension {d} is '{text}': {why}"))
+                Code::Box
+                    .error(format!("box: dimension {d} is '{text}': {why}"))
                     .with_hint("write a half-open range, an index or a colon per dimension, such as 0:5,:,3")
             };
             let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -48,7 +49,7 @@ impl Region {
     pub fn within(&self, shape: &[u64]) -> Result<(IndexBox, Vec<u64>)> {
         let parts = self.0.len();
         if parts > shape.len() {
-            return Err(Error::invalid(format!("box: {parts} dimensions for an array of shape {shape:?}")));
+            return Err(Code::Box.error(format!("box: {parts} dimensions for an array of shape {shape:?}")));
         }
         let (mut start, mut count, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for (d, &extent) in shape.iter().enumerate() {
@@ -57,9 +58,9 @@ impl Region {
                 Part::Index(i) => (i, i.saturating_add(1), false),
             };
             let Some(length) = end.checked_sub(first) else {
-                return Err(Error::invalid(format!(
-                    "box: dimension {d} ends at {end}, before its start {first}"
-                )));
+                return Err(
+                    Code::Box.error(format!("box: dimension {d} ends at {end}, before its start {first}"))
+                );
             };
             start.push(first);
             count.push(length);
@@ -95,6 +96,8 @@ pub fn slabs(whole: &IndexBox, item_size: usize) -> Result<Vec<IndexBox>> {
 
 #[cfg(test)]
 mod tests {
+    use fieldstone::Error;
+
     use super::*;
 
     #[test]

@@ -9,9 +9,9 @@
 use std::collections::HashMap;
 
 use fieldstone::catalog::query::text::parse_value;
-use fieldstone::catalog::records::{AttributeBatch, Boxes, Column, RunName, TagDecl, Values, VariableName};
 use fieldstone::catalog::value::{Value, ValueType};
-use fieldstone::{Error, Result, nearest};
+use fieldstone::catalog::{RunName, TagDecl, Values, VariableName};
+use fieldstone::{Code, Error, Result, Target, nearest};
 
 use crate::catalog::parse_box;
 use crate::csv::Cell;
@@ -68,6 +68,21 @@ struct Columns {
     start: Vec<i64>,
     count: Vec<i64>,
     values: Vec<Cell>,
+}
+
+/// What one call annotates.
+#[derive(Debug)]
+pub struct Batch {
+    /// The run.
+    pub run: RunName,
+    /// The tag.
+    pub tag: TagDecl,
+    /// How many there are.
+    pub rows: usize,
+    /// What they stand on.
+    pub target: Target,
+    /// Their values.
+    pub values: Values,
 }
 
 /// Rows so far.
@@ -238,7 +253,7 @@ impl Rows {
         &mut self,
         mut kind_of: impl FnMut(&Group) -> Result<Option<ValueType>>,
         mut tag_of: impl FnMut(&Group, ValueType) -> Result<TagDecl>,
-    ) -> Result<Vec<AttributeBatch>> {
+    ) -> Result<Vec<Batch>> {
         self.rows = 0;
         self.index.clear();
         let mut batches = Vec::new();
@@ -265,7 +280,7 @@ struct Row {
 }
 
 impl Columns {
-    fn batch(self, group: Group, tag: TagDecl) -> Result<AttributeBatch> {
+    fn batch(self, group: Group, tag: TagDecl) -> Result<Batch> {
         let rows = self.values.len();
         let mut values = Vec::with_capacity(rows);
         for (cell, line) in self.values.iter().zip(&self.lines) {
@@ -276,23 +291,17 @@ impl Columns {
                 ))
             })?);
         }
-        Ok(AttributeBatch {
-            run: group.run,
-            rows,
-            step: group.stepped.then_some(Column::Each(self.step)),
-            variables: self.variables,
-            variable: if group.on_variable { Column::Each(self.variable) } else { Column::One(0) },
-            boxes: (group.rank > 0).then_some(Boxes {
-                rank: group.rank,
-                start: self.start,
-                count: self.count,
-            }),
-            values: Values::of(tag.kind, values),
-            tag,
-            one_value: false,
-            continues: false,
-            singles: false,
-        })
+        let mut target = match group.on_variable {
+            true => Target::variables(self.variables, Some(self.variable)),
+            false => Target::run(),
+        };
+        if group.stepped {
+            target = target.steps(self.step);
+        }
+        if group.rank > 0 {
+            target = target.within_each(group.rank, self.start, self.count);
+        }
+        Ok(Batch { run: group.run, rows, target, values: Values::of(tag.kind, values), tag })
     }
 }
 
@@ -357,7 +366,7 @@ fn integer(what: &str, word: &str) -> Result<i64> {
     let word = word.trim();
     // Tables write whole numbers as floats where a column has gaps.
     let whole = word.strip_suffix(".0").unwrap_or(word);
-    whole.parse().map_err(|_| Error::invalid(format!("{what}: '{word}' is no whole number")))
+    whole.parse().map_err(|_| Code::CommandLine.error(format!("{what}: '{word}' is no whole number")))
 }
 
 /// `75 60 200`, with blanks, commas, semicolons or `x` between, in brackets or not.
@@ -410,7 +419,7 @@ mod tests {
         text.split(',').map(str::to_owned).collect()
     }
 
-    fn taken(head: &str, rows: &[&[&str]]) -> Result<Vec<AttributeBatch>> {
+    fn taken(head: &str, rows: &[&[&str]]) -> Result<Vec<Batch>> {
         let mut table = Rows::new(&names(head), None, Defaults::default())?;
         for (i, row) in rows.iter().enumerate() {
             table.push(i as u64 + 2, &cells(row))?;
@@ -438,16 +447,14 @@ mod tests {
         )
         .unwrap();
         assert_eq!(batches.len(), 4);
-        for batch in &batches {
-            batch.check().unwrap();
-        }
         let first = &batches[0];
-        assert_eq!((first.rows, first.tag.kind, first.variables.len()), (2, ValueType::Float, 2));
-        assert_eq!(first.box_of(1), Some((&[5, 0][..], &[1, 1][..])));
-        assert_eq!(first.value_of(0), Value::Int(1));
-        assert_eq!(first.step_of(1), Some(6));
-        assert_eq!((batches[1].variables.len(), batches[1].step_of(0)), (0, Some(6)));
-        assert_eq!((batches[2].step_of(0), batches[2].tag.kind), (None, ValueType::Text));
+        assert_eq!((first.rows, first.tag.kind), (2, ValueType::Float));
+        let names = ["t", "u"].map(|name| VariableName { name: name.to_owned(), version: 0 });
+        let of_both = Target::variables(names.to_vec(), Some(vec![0, 1])).steps(vec![6, 6]);
+        assert_eq!(first.target, of_both.within_each(2, vec![0, 1, 5, 0], vec![5, 2, 1, 1]));
+        assert_eq!(first.values.get(0, ValueType::Float), Value::Float(1.0));
+        assert_eq!(batches[1].target, Target::run().steps(vec![6]));
+        assert_eq!((&batches[2].target, batches[2].tag.kind), (&Target::run(), ValueType::Text));
         assert_eq!(batches[3].run.name, "b");
     }
 
@@ -463,7 +470,9 @@ mod tests {
             ),
         ] {
             let batches = taken(head, &[row]).unwrap();
-            assert_eq!(batches[0].box_of(0), Some((&[2, 7][..], &[3, 1][..])), "{head}");
+            let variable = VariableName { name: "v".to_owned(), version: 0 };
+            let of_it = Target::variables(vec![variable], Some(vec![0]));
+            assert_eq!(batches[0].target, of_it.within_each(2, vec![2, 7], vec![3, 1]), "{head}");
         }
     }
 
@@ -486,7 +495,6 @@ mod tests {
             let rows: Vec<&[&str]> = rows.iter().map(Vec::as_slice).collect();
             let batches = taken("run,tag,value", &rows).unwrap();
             assert_eq!(batches[0].tag.kind, kind, "{words:?}");
-            batches[0].check().unwrap();
         }
     }
 

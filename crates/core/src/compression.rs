@@ -1,6 +1,6 @@
 //! How blocks are compressed: a setting of a schema, a handle or a call.
 
-use crate::{Error, Result};
+use crate::{Code, Result};
 
 /// How blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,10 @@ impl Compression {
             ("none", _) if text == "none" => Ok(Compression::None),
             ("zstd", level) => match level.parse() {
                 Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
-                _ => Err(Error::invalid(format!("'{text}': the zstd level is a number from 1 to 22"))),
+                _ => Err(Code::Option.error(format!("'{text}': the zstd level is a number from 1 to 22"))),
             },
-            _ => Err(Error::invalid(format!("'{text}' is no compression"))
+            _ => Err(Code::Option
+                .error(format!("'{text}' is no compression"))
                 .with_hint("use none, zstd or zstd:LEVEL")),
         }
     }

@@ -17,7 +17,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
@@ -118,7 +118,8 @@ impl DType {
         let text = typestr.trim();
         parse::dtype(text).map_err(|why| {
             let shown: String = text.chars().take(60).collect();
-            Error::invalid(format!("dtype {shown:?}: {why}"))
+            Code::Dtype
+                .error(format!("dtype {shown:?}: {why}"))
                 .with_hint("write it as numpy does, such as f4, <f8, >i2, c16, S12, U3 or M8[ns]")
         })
     }

@@ -1,9 +1,13 @@
-//! The error kinds of Fieldstone. A kind says what the caller can do; the message says which key,
-//! file, keyword or offset is at fault; the hint says the next step.
+//! The errors of Fieldstone. A kind says what the caller can do, a code what exactly went wrong; the message says
+//! which key, file, keyword or offset is at fault; the hint says the next step. The kind follows from the code.
+
+mod code;
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::path::Path;
+
+pub use code::Code;
 
 /// Shorthand used by every crate of Fieldstone.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -74,7 +78,7 @@ pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    kind: ErrorKind,
+    code: Code,
     message: String,
     hint: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -84,15 +88,15 @@ macro_rules! constructor {
     ($($(#[$doc:meta])* $name:ident => $kind:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name(message: impl Into<String>) -> Error {
-            Error::new(ErrorKind::$kind, message)
+            Error::new(Code::$kind, message)
         }
     )*};
 }
 
 impl Error {
-    /// An error of `kind` with a message that names what is at fault.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, message: message.into(), hint: None, source: None }))
+    /// An error of a code, or of a kind without a narrower one, with a message that names what is at fault.
+    pub fn new(code: impl Into<Code>, message: impl Into<String>) -> Error {
+        Error(Box::new(Inner { code: code.into(), message: message.into(), hint: None, source: None }))
     }
 
     constructor! {
@@ -114,21 +118,21 @@ impl Error {
 
     /// An I/O failure of `action` ("write", "open") on `path`, sorted into a kind.
     pub fn io(action: &str, path: &Path, cause: std::io::Error) -> Error {
-        use std::io::ErrorKind as Io;
-        let kind = match cause.kind() {
-            Io::NotFound => ErrorKind::NotFound,
-            Io::PermissionDenied | Io::ReadOnlyFilesystem => ErrorKind::Denied,
-            Io::UnexpectedEof => ErrorKind::Corrupt,
-            _ => ErrorKind::Unavailable,
-        };
-        let hint = match cause.kind() {
-            Io::StorageFull | Io::QuotaExceeded => Some("free some space and archive again"),
-            Io::PermissionDenied => Some("check the permissions of the store's folder"),
+        let code = Code::of_io(&cause);
+        let hint = match code {
+            Code::DiskFull => Some("free some space and archive again"),
+            Code::PermissionDenied => Some("check the permissions of the store's folder"),
             _ => None,
         };
-        let mut error = Error::new(kind, format!("cannot {action} {}: {cause}", path.display()));
+        let mut error = Error::new(code, format!("cannot {action} {}: {cause}", path.display()));
         error.0.hint = hint.map(str::to_owned);
         error.with_source(cause)
+    }
+
+    /// Says more exactly what went wrong than the kind that it was made with.
+    pub fn with_code(mut self, code: Code) -> Error {
+        self.0.code = code;
+        self
     }
 
     /// Adds the next step.
@@ -143,7 +147,7 @@ impl Error {
         self
     }
 
-    /// Puts `what` before the message, keeping kind, hint and cause.
+    /// Puts `what` before the message, keeping code, hint and cause.
     pub fn context(mut self, what: impl fmt::Display) -> Error {
         self.0.message = format!("{what}: {}", self.0.message);
         self
@@ -151,14 +155,25 @@ impl Error {
 
     /// The same failure for a second listener (a sealed log reports it to every later caller).
     pub fn replicate(&self) -> Error {
-        let mut copy = Error::new(self.0.kind, self.0.message.clone());
+        let mut copy = Error::new(self.0.code, self.0.message.clone());
         copy.0.hint = self.0.hint.clone();
         copy
     }
 
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind
+        self.0.code.kind()
+    }
+
+    /// What exactly went wrong, for a program that acts on it.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything: others hold a lock, a server
+    /// restarts.
+    pub fn is_retryable(&self) -> bool {
+        self.0.code.is_retryable()
     }
 
     /// The message without the hint.

@@ -17,4 +17,4 @@ pub mod schema;
 pub mod template;
 pub mod value;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Code, Error, ErrorKind, Result};

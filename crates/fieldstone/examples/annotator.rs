@@ -13,12 +13,12 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::env::real::{RealClock, RealIdentity};
 use fieldstone::env::{Clock, Identity};
 use fieldstone::{ArchiveOptions, DType, Env, Error, Result, Value};
+use fieldstone_format::catalog::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 /// A clock that is ahead.
@@ -119,8 +119,11 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
     let env = env();
     let options =
         LocalOptions { url: url.to_owned(), writable: true, native: true, ..LocalOptions::default() };
-    let store = fieldstone::Store::of(LocalStore::open(env.clone(), Path::new(url), options)?);
-    let catalog = Catalog::of(store.clone(), CatalogSettings::default())?;
+    let store = fieldstone::Store::of(
+        LocalStore::open(env.clone(), Path::new(url), options)?,
+        CatalogSettings::default(),
+    );
+    let catalog = Catalog::of(&store, CatalogSettings::default());
     let run = RunName { project: String::new(), name: name.to_owned() };
     for flush in 0..flushes {
         let transaction = if flush % 4 == 3 && !latency { Some(store.begin()?) } else { None };

@@ -9,12 +9,12 @@
 
 use std::io::Write;
 
-use fieldstone::catalog::records::{
-    AttributeBatch, Boxes, Column, RunDecl, RunName, Values, VariableDecl, VariableName,
-};
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{ArchiveOptions, DType, Error, OpenOptions, Result, Value};
+use fieldstone_format::catalog::{
+    AttributeBatch, Boxes, Column, RunDecl, RunName, Values, VariableDecl, VariableName,
+};
 
 /// Attributes of one flush.
 const ROWS: usize = 40;
@@ -26,7 +26,7 @@ fn say(text: &str) -> Result<()> {
 
 fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
     let store = fieldstone::open(url, &OpenOptions::default())?;
-    let catalog = Catalog::of(store.clone(), CatalogSettings::default())?;
+    let catalog = Catalog::of(&store, CatalogSettings::default());
     let run = RunName { project: String::new(), name: name.to_owned() };
     let variable = VariableName { name: "v".to_owned(), version: 0 };
     let declared = RunDecl {

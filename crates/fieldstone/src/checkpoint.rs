@@ -13,13 +13,13 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 fn positive(name: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
-    Err(Error::invalid(format!("{name}={value} is no time")).with_hint("give seconds, more than 0"))
+    Err(Code::Option.error(format!("{name}={value} is no time")).with_hint("give seconds, more than 0"))
 }
 
 fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
@@ -28,7 +28,7 @@ fn checked(cost: f64, mtbf: f64, restart: f64) -> Result<()> {
     if restart.is_finite() && restart >= 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(format!("restart={restart} is no time")).with_hint("give seconds, 0 or more"))
+    Err(Code::Option.error(format!("restart={restart} is no time")).with_hint("give seconds, 0 or more"))
 }
 
 /// Seconds of work between two checkpoints that make the whole run shortest: `cost` is what a checkpoint

@@ -1,4 +1,4 @@
-//! Cubes: what a request selects, put together into arrays of fields.
+//! Cubes: what a request selects, put together into arrays of fields (F-9).
 //!
 //! A cube holds the fields that differ in nothing but some keywords, its axes: the steps of one variable,
 //! the levels and members of one parameter. A million fields are a few thousand cubes, whose size does not
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::{FieldKey, KeyValue, LEVELS, Level};
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, ReadOptions};
 
 /// Which keywords tell cubes apart; the others are axes.
@@ -334,7 +334,8 @@ impl Open {
         if repeated || product != Some(fields as u64) {
             if product.is_none_or(|product| product > i64::MAX as u64) {
                 let names: Vec<&str> = cube.axes.iter().map(|axis| &*axis.keyword).collect();
-                return Err(Error::invalid(format!("the combinations of {} are too many", names.join(", ")))
+                return Err(Code::RequestTooBroad
+                    .error(format!("the combinations of {} are too many", names.join(", ")))
                     .with_hint("give a request that selects fewer fields"));
             }
             let mut places = vec![0u64; fields];

@@ -21,7 +21,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_store::api::{FieldStore, RetrieveOptions};
 use fieldstone_store::{Field, Fields};
 use serde_json::{Map, Value, json};
@@ -58,7 +58,8 @@ impl Form {
         } else if NETCDF.contains(&suffix.as_str()) || path.is_dir() {
             Ok(Form::Netcdf)
         } else {
-            Err(Error::invalid(format!("the name {} does not tell a format", path.display()))
+            Err(Code::FileFormat
+                .error(format!("the name {} does not tell a format", path.display()))
                 .with_hint("end it in .nc or .grib, or say the format: netcdf4, netcdf3, cdf5, grib"))
         }
     }
@@ -118,7 +119,8 @@ pub fn export_grib(
     let selected =
         requests.iter().map(|request| store.retrieve(request, &options)).collect::<Result<Vec<_>>>()?;
     if selected.iter().all(Fields::is_empty) {
-        return Err(Error::not_found("no field matches the request")
+        return Err(Code::FieldNotFound
+            .error("no field matches the request")
             .with_hint("see what exists with fieldstone axes or list"));
     }
     let mut report =
@@ -145,11 +147,11 @@ fn copy_message(field: &Field, to: &mut dyn Write) -> Result<u64> {
         if done == 0 && !part.starts_with(b"GRIB") {
             break;
         }
-        to.write_all(&part).map_err(|e| Error::unavailable(format!("cannot write: {e}")).with_source(e))?;
+        to.write_all(&part).map_err(|e| cannot_write("", e))?;
         done += n;
     }
     if done == 0 {
-        return Err(Error::invalid("it is no GRIB message").with_hint(
+        return Err(Code::FileFormat.error("it is no GRIB message").with_hint(
             "arrays go to netCDF: end the path in .nc; other bytes come out by `fieldstone get`",
         ));
     }
@@ -164,8 +166,14 @@ fn in_field(field: &Field, error: Error) -> Error {
 }
 
 fn exists(path: &Path) -> Error {
-    Error::new(ErrorKind::Conflict, format!("{} exists", path.display()))
+    Code::TargetExists
+        .error(format!("{} exists", path.display()))
         .with_hint("give overwrite=True to replace it (--overwrite)")
+}
+
+fn cannot_write(what: &str, cause: std::io::Error) -> Error {
+    let code = Some(Code::of_io(&cause)).filter(|code| code.kind() == ErrorKind::Unavailable);
+    code.unwrap_or(Code::IoFailed).error(format!("cannot write{what}: {cause}")).with_source(cause)
 }
 
 /// Writes a file that is there whole and durable, or not at all.
@@ -174,9 +182,7 @@ fn whole_file(
     overwrite: bool,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        Error::unavailable(format!("cannot write {}: {e}", path.display())).with_source(e)
-    };
+    let failed = |e: std::io::Error| cannot_write(&format!(" {}", path.display()), e);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Beside the target, so that it can be given its name; removed where that does not come to pass.
     let mut name = std::ffi::OsString::from(".");
@@ -216,7 +222,8 @@ fn export_netcdf(
         false => absolute(url.as_ref())?.to_string_lossy().into_owned(),
     };
     if url.starts_with("memory:") {
-        return Err(Error::invalid("another process cannot read a store in memory")
+        return Err(Code::WrongStore
+            .error("another process cannot read a store in memory")
             .with_hint("copy it to a folder first (fieldstone::transfer::copy)"));
     }
     let texts: Vec<String> = requests.iter().map(Request::to_string).collect();

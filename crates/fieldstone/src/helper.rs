@@ -1,4 +1,4 @@
-//! The helper process, `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
+//! The helper process (B-5), `python -m fieldstone._helper`: what needs eccodes, netCDF-C or matplotlib is
 //! asked of it over a pipe, so that a library that crashes on a damaged file takes down nobody else.
 //!
 //! Invariants:
@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 pub use fieldstone_format::helper::{Content, Coordinate, Decoded, FieldFrame, Name, Reply, Texts};
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};
@@ -101,7 +101,8 @@ impl Helper {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| {
-                Error::unavailable(format!("cannot start the helper with {}: {e}", python.display()))
+                Code::LibraryMissing
+                    .error(format!("cannot start the helper with {}: {e}", python.display()))
                     .with_hint(INSTALL)
             })?;
         let (Some(to), Some(from), Some(stderr)) =
@@ -112,7 +113,7 @@ impl Helper {
         let words = Arc::new(Mutex::new(Vec::new()));
         let kept = words.clone();
         let thread = |name: &str| std::thread::Builder::new().name(format!("fieldstone-helper-{name}"));
-        let failed = |e| Error::unavailable(format!("cannot start a thread: {e}"));
+        let failed = |e| Code::ProcessLimit.error(format!("cannot start a thread: {e}"));
         thread("stderr").spawn(move || keep_last(stderr, &kept)).map_err(failed)?;
         let (tell, frames) = sync_channel(0);
         let reader = move || {
@@ -167,12 +168,13 @@ impl Helper {
         }
         let code = status.and_then(|status| status.code());
         if !self.answered && code.is_some_and(|code| code != 0) {
-            return Err(Error::unavailable(format!(
-                "cannot start the helper {} -m fieldstone._helper: {}",
-                self.python.display(),
-                words.as_deref().unwrap_or("it said nothing")
-            ))
-            .with_hint(INSTALL));
+            return Err(Code::LibraryMissing
+                .error(format!(
+                    "cannot start the helper {} -m fieldstone._helper: {}",
+                    self.python.display(),
+                    words.as_deref().unwrap_or("it said nothing")
+                ))
+                .with_hint(INSTALL));
         }
         let mut told = why.unwrap_or_else(|| format!("ended (exit code {})", code.unwrap_or(0)));
         if let Some(words) = words {
@@ -232,7 +234,7 @@ impl Helper {
     ) -> Result<()> {
         let path = path
             .to_str()
-            .ok_or_else(|| Error::invalid(format!("the path {} is not UTF-8", path.display())))?;
+            .ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", path.display())))?;
         self.send(&Request::Rows { path }, &[])?;
         let mut failed = None;
         self.until_done(|reply, payload| {
@@ -249,11 +251,11 @@ impl Helper {
         loop {
             match self.next()? {
                 Heard::Reply(Reply::Done, _) => return Ok(()),
-                Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
-                    return Err(failure(kind, message, hint));
+                Heard::Reply(Reply::Failed { code, message, hint }, _) => {
+                    return Err(failure(code, message, hint));
                 }
                 Heard::Reply(reply, payload) => take(reply, payload),
-                Heard::Died(how) => return Err(Error::unavailable(format!("the helper {how}"))),
+                Heard::Died(how) => return Err(Code::HelperFailed.error(format!("the helper {how}"))),
             }
         }
     }
@@ -288,8 +290,8 @@ impl Drop for Helper {
 }
 
 /// The error that a `Failed` reply tells.
-pub fn failure(kind: fieldstone_core::ErrorKind, message: String, hint: Option<String>) -> Error {
-    let error = Error::new(kind, message);
+pub fn failure(code: Code, message: String, hint: Option<String>) -> Error {
+    let error = code.error(message);
     match hint {
         Some(hint) => error.with_hint(hint),
         None => error,

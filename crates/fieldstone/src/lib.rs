@@ -23,7 +23,9 @@ pub mod helper;
 mod ingest;
 mod open;
 pub mod outside;
+mod run;
 mod store;
+mod transaction;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
@@ -35,7 +37,7 @@ pub use fieldstone_core::request::{Item, Request, Values};
 pub use fieldstone_core::schema::{
     Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };
-pub use fieldstone_core::{Error, ErrorKind, Result};
+pub use fieldstone_core::{Code, Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
 pub use fieldstone_store::api::*;
 pub use fieldstone_store::frontends::FilterStore;
@@ -48,4 +50,6 @@ pub use ingest::{
     ingest_fdb, suggest_schema,
 };
 pub use open::{Mode, OpenOptions, init, open, open_in};
+pub use run::{Array, NewRun, NewVariable, Run, TagRef, Target, WriteOptions};
 pub use store::Store;
+pub use transaction::Transaction;

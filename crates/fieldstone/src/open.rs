@@ -6,11 +6,12 @@ use std::sync::Arc;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::Compression;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use crate::Store;
+use crate::catalog::CatalogSettings;
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +32,9 @@ impl Mode {
             "a" => Ok(Mode::Append),
             "r" => Ok(Mode::Read),
             "x" => Ok(Mode::Create),
-            _ => Err(Error::invalid(format!("'{text}' is no mode of a store")).with_hint("use a, r or x")),
+            _ => {
+                Err(Code::Option.error(format!("'{text}' is no mode of a store")).with_hint("use a, r or x"))
+            }
         }
     }
 }
@@ -48,10 +51,12 @@ pub struct OpenOptions {
     pub at: Option<String>,
     /// How blocks are compressed where a call does not say.
     pub compression: Option<Compression>,
+    /// Where the catalog's engine is: `postgresql://…`; the embedded one where absent.
+    pub catalog: Option<String>,
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
-pub fn open(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     open_local(env, outside, native, url, &path, options)
@@ -68,12 +73,13 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
     }
     let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
     if path.is_empty() {
-        return Err(Error::invalid("the URL of the store is empty").with_hint("give a folder, or memory:"));
+        return Err(Code::Url.error("the URL of the store is empty").with_hint("give a folder, or memory:"));
     }
     if let Some((scheme, _)) = url.split_once("://")
         && scheme != "file"
     {
-        return Err(Error::invalid(format!("no store is reached by {scheme}://"))
+        return Err(Code::Url
+            .error(format!("no store is reached by {scheme}://"))
             .with_hint("give a folder, or memory:"));
     }
     Ok((Env::real(), None, path.into()))
@@ -91,16 +97,16 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
 /// assert_eq!(store.schema().name(), Some("mars"));
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
-pub fn init(url: &str, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
-    store.create()?;
+    store.composed().create()?;
     Ok(store)
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.
-pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Arc<Store>> {
+pub fn open_in(env: Env, url: &str, path: &Path, options: &OpenOptions) -> Result<Store> {
     open_local(env, None, false, url, path, options)
 }
 
@@ -111,8 +117,9 @@ fn open_local(
     url: &str,
     path: &Path,
     options: &OpenOptions,
-) -> Result<Arc<Store>> {
+) -> Result<Store> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
+    let settings = CatalogSettings { engine: options.catalog.clone() };
     let options = LocalOptions {
         url: url.to_owned(),
         writable: options.mode != Mode::Read && options.at.is_none(),
@@ -124,7 +131,7 @@ fn open_local(
         outside,
         native,
     };
-    Ok(Store::of(LocalStore::open(env, path, options)?))
+    Ok(Store::of(LocalStore::open(env, path, options)?, settings))
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

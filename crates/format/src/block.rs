@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 
 use fieldstone_core::geometry::{Scalar, Summary};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::crc;
@@ -64,7 +64,7 @@ pub fn check(stored: &[u8], block: &Block) -> Result<()> {
     if stored.len() as u64 == block.stored && crc(stored) == block.crc {
         return Ok(());
     }
-    Err(Error::corrupt("a block does not match its checksum"))
+    Err(Code::Checksum.error("a block does not match its checksum"))
 }
 
 /// Refuses a raw length that no zstd frame of `stored` bytes can have, before room is made for it: four

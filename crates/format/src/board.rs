@@ -10,7 +10,7 @@
 //! `length` is the log's length up to and with its last commit, `frame` the offset of that commit's
 //! frame, `hash` the checksum in that frame's header.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::{Id, crc, unknown_version};
@@ -76,7 +76,7 @@ impl Slot {
     /// Reads one slot.
     pub fn decode(bytes: &[u8]) -> Result<Slot> {
         if bytes.len() != SLOT || crc(&bytes[..SLOT - 4]).to_le_bytes() != bytes[SLOT - 4..] {
-            return Err(Error::corrupt("a board slot does not match its checksum"));
+            return Err(Code::Checksum.error("a board slot does not match its checksum"));
         }
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != MAGIC {

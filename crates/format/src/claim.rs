@@ -9,7 +9,7 @@
 //! The number in a name is for levels with equal hashes, the least one that is free. A file that is cut or
 //! damaged is a claim on what its name says.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::bytes::{Cursor, Put};
@@ -50,9 +50,9 @@ pub fn encode(level: &[u8]) -> Vec<u8> {
 
 /// The level that a claim is for.
 pub fn decode(bytes: &[u8]) -> Result<Vec<u8>> {
-    let (body, sum) = bytes.split_last_chunk().ok_or_else(|| Error::corrupt("a claim is cut"))?;
+    let (body, sum) = bytes.split_last_chunk().ok_or_else(|| Code::Truncated.error("a claim is cut"))?;
     if crc(body).to_le_bytes() != *sum {
-        return Err(Error::corrupt("a claim does not match its checksum"));
+        return Err(Code::Checksum.error("a claim does not match its checksum"));
     }
     let mut cursor = Cursor::new(body);
     if cursor.take(16)? != MAGIC {

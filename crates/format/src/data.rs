@@ -5,7 +5,7 @@
 //! "FIELDSTONE-DATA\0"  version: u32  writer: id  number: u32  crc: u32     44 bytes
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::{FORMAT_VERSION, Id, crc, unknown_version};
@@ -43,7 +43,7 @@ pub fn check_header(bytes: &[u8], writer: Id, number: u32) -> Result<()> {
     }
     let named = (cursor.id()?, cursor.u32()?);
     if cursor.u32()? != crc(&bytes[..cursor.position() - 4]) {
-        return Err(Error::corrupt("the header of a data log does not match its checksum"));
+        return Err(Code::Checksum.error("the header of a data log does not match its checksum"));
     }
     if named != (writer, number) {
         return Err(Error::corrupt("a data log carries another log's name"));

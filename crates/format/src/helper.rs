@@ -26,7 +26,7 @@
 use std::io::{Read, Write};
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// Version of the protocol. Every request carries it; a helper of another version refuses.
@@ -142,8 +142,8 @@ pub enum Reply {
     Done,
     /// The request failed.
     Failed {
-        /// What the caller can do.
-        kind: ErrorKind,
+        /// What exactly went wrong; the kind's general code where the helper tells no narrower one.
+        code: Code,
         /// What is wrong.
         message: String,
         /// The next step.
@@ -295,7 +295,7 @@ pub fn write_frame(to: &mut dyn Write, header: &Value, payload: &[&[u8]]) -> Res
     let length: u64 = payload.iter().map(|part| part.len() as u64).sum();
     let (Ok(head), true) = (u32::try_from(text.len()), text.len() <= MAX_HEADER && length <= MAX_PAYLOAD)
     else {
-        return Err(Error::invalid(format!(
+        return Err(Code::TooLarge.error(format!(
             "a request of {} bytes and {length} bytes of data is too large for the helper",
             text.len()
         )));
@@ -307,7 +307,7 @@ pub fn write_frame(to: &mut dyn Write, header: &Value, payload: &[&[u8]]) -> Res
         payload.iter().try_for_each(|part| to.write_all(part))?;
         to.flush()
     };
-    write().map_err(|e| Error::unavailable(format!("cannot write to the helper: {e}")).with_source(e))
+    write().map_err(|e| Code::HelperFailed.error(format!("cannot write to the helper: {e}")).with_source(e))
 }
 
 /// Reads a frame; `None` where the stream ends between two frames.
@@ -343,7 +343,7 @@ fn read_some(from: &mut dyn Read, n: u64) -> Result<Option<Vec<u8>>> {
     let read = from
         .take(n)
         .read_to_end(&mut bytes)
-        .map_err(|e| Error::unavailable(format!("cannot read from the helper: {e}")).with_source(e))?;
+        .map_err(|e| Code::HelperFailed.error(format!("cannot read from the helper: {e}")).with_source(e))?;
     match read as u64 {
         0 if n > 0 => Ok(None),
         read if read == n => Ok(Some(bytes)),
@@ -390,12 +390,16 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
         },
         "done" => Reply::Done,
         "error" => {
-            let kind = frame.text("error_kind")?;
+            let name = frame.text("error_kind")?;
+            let kind = ErrorKind::ALL.into_iter().find(|known| known.name() == name);
+            let kind = kind.unwrap_or(ErrorKind::Internal);
             Reply::Failed {
-                kind: ErrorKind::ALL
-                    .into_iter()
-                    .find(|known| known.name() == kind)
-                    .unwrap_or(ErrorKind::Internal),
+                code: header
+                    .get("code")
+                    .and_then(Value::as_str)
+                    .and_then(Code::of_text)
+                    .filter(|code| code.kind() == kind)
+                    .unwrap_or(kind.into()),
                 message: frame.text("message")?.to_owned(),
                 hint: header.get("hint").and_then(Value::as_str).map(str::to_owned),
             }

@@ -39,7 +39,7 @@ pub mod partitioned;
 pub mod run;
 pub mod version;
 
-use fieldstone_core::Error;
+use fieldstone_core::{Code, Error};
 
 /// Version of the on-disk format.
 pub const FORMAT_VERSION: u32 = 1;
@@ -51,7 +51,8 @@ pub fn unknown_version(what: impl std::fmt::Display, version: impl std::fmt::Dis
         "0" => "version 0 was never released: make the store again from its sources",
         _ => "use a release that knows this version",
     };
-    Error::corrupt(format!("{what} has format version {version}, which this release does not know"))
+    Code::FormatVersion
+        .error(format!("{what} has format version {version}, which this release does not know"))
         .with_hint(hint)
 }
 

@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::run::RunRef;
@@ -152,10 +152,10 @@ impl LogHeader {
     /// Reads the header from its `length` bytes.
     pub fn decode(bytes: &[u8]) -> Result<LogHeader> {
         let length = LogHeader::length(bytes)? as usize;
-        let whole = bytes.get(..length).ok_or_else(|| Error::corrupt("a log's header is cut"))?;
+        let whole = bytes.get(..length).ok_or_else(|| Code::Truncated.error("a log's header is cut"))?;
         let (body, sum) = whole.split_at(length - 4);
         if crc(body).to_le_bytes() != sum {
-            return Err(Error::corrupt("a log's header does not match its checksum"));
+            return Err(Code::Checksum.error("a log's header does not match its checksum"));
         }
         let mut cursor = Cursor::new(body);
         cursor.take(HEADER_PREFIX)?;
@@ -583,7 +583,7 @@ impl Ends {
 
     fn check(self, version: u16, zero: u16) -> Result<Ends> {
         if u32::from(version) != FORMAT_VERSION || zero != 0 {
-            return Err(Error::corrupt("a frame has another format version"));
+            return Err(Code::FormatVersion.error("a frame has another format version"));
         }
         if self.length < (HEAD + FOOT) as u64 + 2 * u64::from(self.record_len)
             || self.frame.checked_add(self.length).is_none()
@@ -613,7 +613,7 @@ impl Ends {
     /// Reads the record from its bytes.
     pub fn record(&self, bytes: &[u8]) -> Result<CommitRecord> {
         if bytes.len() != self.record_len as usize || crc(bytes) != self.record_crc {
-            return Err(Error::corrupt("a commit record does not match its checksum"));
+            return Err(Code::Checksum.error("a commit record does not match its checksum"));
         }
         let record = CommitRecord::decode(bytes, self.sequence)?;
         let (start, length) = self.body();

@@ -1,5 +1,5 @@
 //! The text that names a snapshot: for every writer, the sequence of its last commit that belongs to
-//! the snapshot. Stamps alone could not name one: a writer whose clock is behind may publish an older
+//! the snapshot (J-14). Stamps alone could not name one: a writer whose clock is behind may publish an older
 //! stamp later.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! in the order of the ids. A writer that is not named has no commit in the snapshot. Ids are random: two
 //! that begin alike were made so, and where one of them was made after the text, the text means both.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::{Id, crc};
@@ -98,7 +98,8 @@ impl Version {
     /// Reads the text.
     pub fn decode(text: &str) -> Result<Version> {
         let bad = || {
-            Error::invalid(format!("'{text}' is not a version of a store"))
+            Code::Value
+                .error(format!("'{text}' is not a version of a store"))
                 .with_hint("take the text that store.version gave")
         };
         let whole = text.starts_with('w');

@@ -1,6 +1,6 @@
 //! What the logs hold, commit by commit: what an index over side records and fields is built from.
 //!
-//! A feed is pinned to one snapshot, so that an index that has followed it to its end shows one moment.
+//! A feed is pinned to one snapshot (J-23), so that an index that has followed it to its end shows one moment.
 //! Each log is followed by itself, from the sequence on that was followed to before; what a log says
 //! never changes, only the decisions on transactions do. Parts that are damaged are passed over and
 //! named in [`Feed::problems`].
@@ -17,17 +17,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;
 use fieldstone_format::keys::{KeyDecoder, level_ends};
-use fieldstone_format::log::{self, CommitRecord, Decision, Ends, SideRecord};
+use fieldstone_format::log::{self, CommitRecord, Decision, Section, SideRecord};
 use fieldstone_format::{Id, crc};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::files::Files;
+use crate::medium::Medium;
 use crate::run::RunCursor;
-use crate::snapshot::walker::Walker;
 use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, Verdict};
 
 /// A commit that carries side records.
@@ -187,15 +186,15 @@ impl TransactionState {
 #[derive(Debug, Clone)]
 pub struct Feed {
     snapshot: Arc<Snapshot>,
-    files: Arc<Files>,
+    medium: Arc<dyn Medium>,
     /// What was passed over.
     passed: Arc<Mutex<Vec<Problem>>>,
 }
 
 impl Feed {
     /// What the logs held when a snapshot was taken.
-    pub fn new(snapshot: Arc<Snapshot>, files: Arc<Files>) -> Feed {
-        Feed { snapshot, files, passed: Arc::default() }
+    pub fn new(snapshot: Arc<Snapshot>, medium: Arc<dyn Medium>) -> Feed {
+        Feed { snapshot, medium, passed: Arc::default() }
     }
 
     /// The snapshot it is pinned to.
@@ -236,11 +235,11 @@ impl Feed {
     /// Commits of a log behind `after` that carry side records, oldest first. Commits of fields alone are
     /// not looked at.
     pub fn commits(&self, writer: Id, after: u64) -> Result<Commits> {
-        let frames = match self.snapshot.log(writer) {
-            Some(log) if log.record.sequence > after => self.side_frames(log, after)?,
+        let left = match self.snapshot.log(writer) {
+            Some(log) if log.record.sequence > after => self.side_commits(log, after)?,
             _ => Vec::new(),
         };
-        Ok(Commits { feed: self.clone(), writer, frames })
+        Ok(Commits { feed: self.clone(), writer, left })
     }
 
     /// Index entries of a log, of commits behind `after`, by key. An entry that a later one of the same
@@ -297,7 +296,7 @@ impl Feed {
 
     fn pass(&self, writer: Id, file: u32, error: &Error) {
         let problem = Problem {
-            file: self.files.layout().shown(writer, file),
+            file: self.medium.shown(writer, file),
             why: error.message().to_owned(),
             damage: true,
             passed_over: false,
@@ -320,74 +319,50 @@ impl Feed {
         }
     }
 
-    /// Reads frames of a log, up to the snapshot's last commit.
-    fn walk<T>(&self, log: &LogView, read: impl FnOnce(&Walker<'_>) -> Result<T>) -> Result<T> {
-        let path = self.files.layout().log(log.writer);
-        let file = self.files.get_to(log.writer, 0, log.ends.end())?;
-        read(&Walker { file: &*file, path: &path, end: log.ends.end() })
-    }
-
-    /// Frames with side records behind `after`, newest first.
-    fn side_frames(&self, log: &LogView, after: u64) -> Result<Vec<Ends>> {
-        self.walk(log, |walker| {
-            let (mut ends, mut record) = (log.ends, std::borrow::Cow::Borrowed(&log.record));
-            let mut frames = Vec::new();
-            loop {
-                if ends.sequence <= after {
-                    return Ok(frames);
-                }
-                if record.side_count > 0 {
-                    frames.push(ends);
-                }
-                let before = record.previous_side;
-                if before == 0 {
-                    return Ok(frames);
-                }
-                let found = match before < ends.frame {
-                    true => walker.frame(before).or_else(|_| walker.back_to(before, ends.frame, &record)),
-                    false => {
-                        Err(walker.named(ends.frame, Error::corrupt("the chain of side records is broken")))
-                    }
-                };
-                match self.tolerate(log.writer, 0, found)? {
-                    Some((earlier, its)) => (ends, record) = (earlier, std::borrow::Cow::Owned(its)),
-                    None => break,
+    /// Commits with side records behind `after`, newest first.
+    fn side_commits(&self, log: &LogView, after: u64) -> Result<Vec<SideCommit>> {
+        let (mut ends, mut record) = (log.ends, (*log.record).clone());
+        let mut commits = Vec::new();
+        loop {
+            if ends.sequence <= after {
+                return Ok(commits);
+            }
+            let before = record.previous_side;
+            let found = match before {
+                0 => None,
+                before => Some(self.medium.commit_before(log.writer, before, &ends, &record)),
+            };
+            if record.side_count > 0 {
+                commits.push(SideCommit::of(&record));
+            }
+            let Some(found) = found else { return Ok(commits) };
+            match self.tolerate(log.writer, 0, found)? {
+                Some(earlier) => (ends, record) = earlier,
+                None => {
+                    // The way back is broken: what stands before the damage is found from the front.
+                    let mut ahead = self.medium.first_commits(log.writer, ends.frame)?;
+                    ahead.retain(|(_, record)| record.side_count > 0 && record.sequence > after);
+                    commits.extend(ahead.iter().rev().map(|(_, record)| SideCommit::of(record)));
+                    return Ok(commits);
                 }
             }
-            // The way back is broken: what stands before the damage is found from the front.
-            let mut ahead = Vec::new();
-            let mut at = log.header_len;
-            while at < ends.frame {
-                let Ok(head) = walker.head(at) else { break };
-                at = head.end();
-                match walker.record(&head) {
-                    Ok(record) if record.side_count > 0 && record.sequence > after => ahead.push(head),
-                    _ => {}
-                }
-            }
-            frames.extend(ahead.into_iter().rev().filter(|found| found.frame < ends.frame));
-            Ok(frames)
-        })
+        }
     }
 
-    fn commit(&self, log: &LogView, ends: &Ends) -> Result<Commit> {
-        let (record, bytes): (CommitRecord, Vec<u8>) = self.walk(log, |walker| {
-            let record = walker.record(ends)?;
-            let bytes = walker.read(record.side.offset, record.side.length)?;
-            Ok((record, bytes))
-        })?;
-        let named = |e: Error| e.context(format!("side records of commit {}", ends.sequence));
-        if crc(&bytes) != record.side.crc {
-            return Err(named(Error::corrupt("they do not match their checksum")));
+    fn commit(&self, log: &LogView, found: &SideCommit) -> Result<Commit> {
+        let bytes = self.medium.read_vec(log.writer, 0, found.side.offset, found.side.length)?;
+        let named = |e: Error| e.context(format!("side records of commit {}", found.sequence));
+        if crc(&bytes) != found.side.crc {
+            return Err(named(Code::Checksum.error("they do not match their checksum")));
         }
         Ok(Commit {
             writer: log.writer,
             owner: log.uid,
-            sequence: record.sequence,
-            stamp: record.stamp,
-            time: record.time,
-            transaction: record.transaction,
-            side: log::decode_side(&bytes, record.side_count).map_err(named)?,
+            sequence: found.sequence,
+            stamp: found.stamp,
+            time: found.time,
+            transaction: found.transaction,
+            side: log::decode_side(&bytes, found.count).map_err(named)?,
         })
     }
 }
@@ -398,7 +373,25 @@ pub struct Commits {
     feed: Feed,
     writer: Id,
     /// The next one is the last.
-    frames: Vec<Ends>,
+    left: Vec<SideCommit>,
+}
+
+/// A commit with side records, and where these stand.
+#[derive(Debug)]
+struct SideCommit {
+    sequence: u64,
+    stamp: u64,
+    time: i64,
+    transaction: Option<Id>,
+    side: Section,
+    count: u64,
+}
+
+impl SideCommit {
+    fn of(record: &CommitRecord) -> SideCommit {
+        let CommitRecord { sequence, stamp, time, transaction, side, side_count: count, .. } = *record;
+        SideCommit { sequence, stamp, time, transaction, side, count }
+    }
 }
 
 impl Iterator for Commits {
@@ -407,8 +400,8 @@ impl Iterator for Commits {
     fn next(&mut self) -> Option<Result<Commit>> {
         let log = self.feed.snapshot.log(self.writer)?;
         loop {
-            let ends = self.frames.pop()?;
-            let outcome = self.feed.commit(log, &ends);
+            let next = self.left.pop()?;
+            let outcome = self.feed.commit(log, &next);
             match self.feed.tolerate(self.writer, 0, outcome) {
                 Ok(Some(commit)) => return Some(Ok(commit)),
                 Ok(None) => {}

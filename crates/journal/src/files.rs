@@ -1,33 +1,29 @@
-//! Open files, shared between readers and bounded in number: a store of a thousand writers has more
-//! files than a process may hold open.
+//! Where reads of fields take their bytes from: the store's medium, and files outside of it.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::Result;
+use fieldstone_core::env::Disk;
 use fieldstone_format::Id;
 
-use crate::layout::Layout;
+use crate::medium::{Address, Medium};
 
-/// Most files kept open for reading.
-const OPEN_MAX: usize = 256;
-
-/// Files of the store's writers, opened for reading on demand.
+/// What a store's fields are read from.
 #[derive(Debug)]
 pub struct Files {
-    disk: Arc<dyn Disk>,
-    /// Where files outside the store are.
+    medium: Arc<dyn Medium>,
     outside: Arc<dyn Disk>,
-    layout: Layout,
-    open: Mutex<HashMap<(Id, u32), Arc<dyn DiskFile>>>,
 }
 
 impl Files {
-    /// No file is opened yet.
-    pub fn new(disk: Arc<dyn Disk>, outside: Arc<dyn Disk>, layout: Layout) -> Files {
-        Files { disk, outside, layout, open: Mutex::default() }
+    /// Nothing is opened yet.
+    pub fn new(medium: Arc<dyn Medium>, outside: Arc<dyn Disk>) -> Files {
+        Files { medium, outside }
+    }
+
+    /// Where the store's own bytes are.
+    pub fn medium(&self) -> &Arc<dyn Medium> {
+        &self.medium
     }
 
     /// The file system of files outside the store.
@@ -35,90 +31,18 @@ impl Files {
         &*self.outside
     }
 
-    /// The paths of the store.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    /// A writer's log (number 0) or data log as messages name it.
+    pub fn shown(&self, writer: Id, number: u32) -> String {
+        self.medium.shown(writer, number)
     }
 
-    /// The file `number` of `writer`, open for reading.
-    pub fn get(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = open.get(&(writer, number)) {
-            return Ok(file.clone());
-        }
-        let path = self.layout.file(writer, number);
-        let file = self.disk.open_plain(&path, false).map_err(|e| {
-            let error = Error::io("open", &path, e);
-            match error.kind() {
-                // The index names the file, so its absence is damage.
-                fieldstone_core::ErrorKind::NotFound => Error::corrupt(error.message()),
-                _ => error,
-            }
-        })?;
-        if open.len() >= OPEN_MAX {
-            open.clear();
-        }
-        open.insert((writer, number), file.clone());
-        Ok(file)
+    /// Fills `buffer` from an address of a writer's log or data log.
+    pub fn read(&self, writer: Id, number: u32, buffer: &mut [u8], at: Address) -> Result<()> {
+        self.medium.read(writer, number, buffer, at)
     }
 
-    /// The file, seen at least as long as `length` where it is: a handle that another host's write left
-    /// behind is opened anew.
-    pub fn get_to(&self, writer: Id, number: u32, length: u64) -> Result<Arc<dyn DiskFile>> {
-        let file = self.get(writer, number)?;
-        match file.stat() {
-            Ok(stat) if stat.len >= length => Ok(file),
-            _ => self.reopened(writer, number),
-        }
+    /// Reads `length` bytes; Corrupt, before anything is allocated, where there are fewer.
+    pub fn read_vec(&self, writer: Id, number: u32, at: Address, length: u64) -> Result<Vec<u8>> {
+        self.medium.read_vec(writer, number, at, length)
     }
-
-    /// Fills `buffer` from `offset` of a writer's file.
-    pub fn read(&self, writer: Id, number: u32, buffer: &mut [u8], offset: u64) -> Result<()> {
-        let mut outcome = read_exact_at(&*self.get(writer, number)?, buffer, offset);
-        if outcome.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::UnexpectedEof) {
-            outcome = read_exact_at(&*self.reopened(writer, number)?, buffer, offset);
-        }
-        outcome.map_err(|e| {
-            Error::io("read", &self.layout.file(writer, number), e)
-                .context(format!("{} bytes at {offset}", buffer.len()))
-        })
-    }
-
-    /// Reads `length` bytes at `offset` of a writer's file; see [`read_vec`].
-    pub fn read_vec(&self, writer: Id, number: u32, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let path = self.layout.file(writer, number);
-        match read_vec(&*self.get(writer, number)?, &path, offset, length) {
-            Err(e) if e.kind() == fieldstone_core::ErrorKind::Corrupt => {
-                read_vec(&*self.reopened(writer, number)?, &path, offset, length)
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Closes what is open of a writer: another file has taken the name of its log.
-    pub fn forget(&self, writer: Id) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != writer);
-    }
-
-    /// The file opened anew. A network file system may show a handle an old length, and asks its server
-    /// at an open; and a file may have been restored since.
-    fn reopened(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&(writer, number));
-        self.get(writer, number)
-    }
-}
-
-/// Reads `length` bytes at `offset` into a new buffer, refusing lengths beyond the file's end before
-/// anything is allocated.
-pub fn read_vec(file: &dyn DiskFile, path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
-    let size = file.stat().map_err(|e| Error::io("stat", path, e))?.len;
-    if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Err(Error::corrupt(format!(
-            "{} has {size} bytes, {length} are expected at {offset}",
-            path.display()
-        )));
-    }
-    let mut buffer = vec![0; usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?];
-    read_exact_at(file, &mut buffer, offset).map_err(|e| Error::io("read", path, e))?;
-    Ok(buffer)
 }

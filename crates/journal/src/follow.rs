@@ -214,6 +214,7 @@ impl Replay<'_> {
 
     /// Applies what lies beyond the marks.
     fn go_on_from_marks(&mut self, view: &mut dyn View) -> Result<Round> {
+        // J-25: an older feed would take back what the view has from a newer one.
         if !self.how.newest && is_ahead(&view.applied()?, &self.heads) {
             return Ok(Round::Stopped(Followed::Behind));
         }

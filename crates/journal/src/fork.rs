@@ -1,4 +1,4 @@
-//! State that belongs to one process: after a fork the child gets its own, and never touches the
+//! State that belongs to one process (J-26): after a fork the child gets its own, and never touches the
 //! parent's locks, buffers or log.
 //!
 //! Invariants:

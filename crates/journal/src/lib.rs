@@ -1,6 +1,40 @@
-//! The journal: what the writers of a store wrote, and what of it counts.
+//! The journal: what the writers of a store wrote, and what of it counts. Field store and catalog stand on it,
+//! and know nothing of one another.
+//!
+//! | module | |
+//! |---|---|
+//! | [`journal`] | [`Journal`]: one handle: what this process writes, and the snapshots it reads |
+//! | [`writer`] | sessions, commits, the log and its index runs |
+//! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
+//! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
+//! | [`medium`] | where the bytes lie: files of a folder, or objects |
+//! | [`conformance`] | what every view must show, and the random histories it is shown on |
+//!
+//! Invariants:
+//! * a commit record is the only thing that makes anything visible, and it is durable before it does;
+//! * a log says the same for ever: commits are added, decisions on transactions change which of them count;
+//! * whatever follows the logs can be made anew from them.
+//!
+//! ```
+//! use fieldstone_core::env::sim::SimWorld;
+//! use fieldstone_format::log::SideRecord;
+//! use fieldstone_journal::Journal;
+//! use fieldstone_journal::journal::JournalOptions;
+//!
+//! let open = || JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
+//! let env = SimWorld::memory();
+//! let journal = Journal::open(env.clone(), "/store".as_ref(), open())?;
+//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], None)?;
+//! journal.flush(None)?;
+//!
+//! let other = Journal::open(env, "/store".as_ref(), open())?;
+//! let feed = other.feed()?;
+//! let (writer, _) = feed.heads()[0];
+//! let commits: Result<Vec<_>, _> = feed.commits(writer, 0)?.collect();
+//! assert_eq!(*commits?[0].side[0].bytes, *b"a note");
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
 
-pub mod checkpoint;
 pub mod conformance;
 pub mod feed;
 pub mod files;
@@ -9,7 +43,7 @@ pub mod fork;
 pub mod home;
 pub mod identity;
 pub mod journal;
-pub mod layout;
+pub mod medium;
 pub mod run;
 pub mod snapshot;
 pub mod view;

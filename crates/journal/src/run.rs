@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::crc;
 use fieldstone_format::run::{BlockCursor, Filter, RunMeta, RunRef};
 use fieldstone_format::{Id, keys};
 
-use crate::files::Files;
+use crate::medium::Medium;
 
 /// Bytes of index blocks kept in memory.
 const CACHE_BYTES: usize = 64 << 20;
@@ -51,7 +51,7 @@ pub struct Run {
     pub writer: Id,
     /// Where the run stands.
     pub reference: RunRef,
-    files: Arc<Files>,
+    medium: Arc<dyn Medium>,
     cache: Arc<BlockCache>,
     number: u64,
     meta: OnceLock<Arc<RunMeta>>,
@@ -60,14 +60,14 @@ pub struct Run {
 
 impl Run {
     /// A run of which nothing has been read yet.
-    pub fn new(writer: Id, reference: RunRef, files: Arc<Files>, cache: Arc<BlockCache>) -> Run {
+    pub fn new(writer: Id, reference: RunRef, medium: Arc<dyn Medium>, cache: Arc<BlockCache>) -> Run {
         let number = cache.next_run.fetch_add(1, Ordering::Relaxed);
-        Run { writer, reference, files, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
+        Run { writer, reference, medium, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
     }
 
     /// Says which file and range an error is about.
     fn named(&self, error: Error) -> Error {
-        let file = self.files.layout().shown(self.writer, self.reference.file);
+        let file = self.medium.shown(self.writer, self.reference.file);
         error.context(format!("index run at {} of {file}", self.reference.offset))
     }
 
@@ -77,7 +77,7 @@ impl Run {
             return Err(Error::corrupt("a part lies outside its index run"));
         }
         let mut buffer = vec![0; length as usize];
-        self.files.read(self.writer, self.reference.file, &mut buffer, self.reference.offset + offset)?;
+        self.medium.read(self.writer, self.reference.file, &mut buffer, self.reference.offset + offset)?;
         Ok(buffer)
     }
 
@@ -127,7 +127,7 @@ impl Run {
         let meta = self.meta()?;
         let bits = self.read(meta.filter_offset, meta.filter_len).map_err(|e| self.named(e))?;
         if crc(&bits) != meta.filter_crc || bits.is_empty() != (meta.filter_hashes == 0) {
-            return Err(self.named(Error::corrupt("a filter does not match its checksum")));
+            return Err(self.named(Code::Checksum.error("a filter does not match its checksum")));
         }
         Ok(self.filter.get_or_init(|| Filter::new(bits.into(), meta.filter_hashes)))
     }
@@ -154,7 +154,7 @@ impl Run {
         let block = self.read(place.offset, place.length).map_err(|e| self.named(e))?;
         if crc(&block) != place.crc {
             let first = keys::KeyDecoder::new().decode(&place.first_key).map(|k| k.to_string());
-            return Err(self.named(Error::corrupt(format!(
+            return Err(self.named(Code::Checksum.error(format!(
                 "the block of {} entries from {} on does not match its checksum",
                 place.entries,
                 first.unwrap_or_default()

@@ -16,7 +16,7 @@
 //! leave
 //! ```
 //!
-//! Contract of every view (checked by [`conformance::view`](crate::conformance::view)):
+//! Contract of every view (J-24; checked by [`conformance::view`](crate::conformance::view)):
 //! * what it says depends on which commits were applied and on what is decided, not on the order of logs,
 //!   on how often a commit came, or on where transactions of the view began and ended;
 //! * marks move in the transaction that holds the rows up to them;

@@ -27,7 +27,8 @@ mod read;
 mod report;
 mod standing;
 
-use fieldstone_journal::{checkpoint, files, layout, run, snapshot};
+use fieldstone_journal::medium::posix::checkpoint;
+use fieldstone_journal::{files, run, snapshot};
 
 pub use api::FieldStore;
 pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};

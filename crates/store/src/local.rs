@@ -1,4 +1,5 @@
-//! The store in a folder of a file system; on a simulated disk also the store in memory.
+//! The store over one journal: in a folder of a file system, in memory (on a simulated disk), or in any other
+//! medium.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,13 +9,14 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::journal::JournalOptions;
+use fieldstone_journal::medium::Medium;
 use fieldstone_journal::snapshot::Snapshot;
 
 use crate::api::*;
@@ -46,7 +48,22 @@ pub struct LocalOptions {
     pub native: bool,
 }
 
-/// A store in a folder.
+impl LocalOptions {
+    fn journal(self) -> JournalOptions {
+        JournalOptions {
+            url: self.url,
+            writable: self.writable,
+            must_exist: self.must_exist,
+            must_be_new: self.must_be_new,
+            schema: self.schema,
+            at: self.at,
+            outside: self.outside,
+            native: self.native,
+        }
+    }
+}
+
+/// A store over one journal.
 #[derive(Debug)]
 pub struct LocalStore {
     journal: Arc<Journal>,
@@ -74,17 +91,14 @@ impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
         let (url, compression) = (options.url.clone(), options.compression);
-        let journal = JournalOptions {
-            url: options.url.clone(),
-            writable: options.writable,
-            must_exist: options.must_exist,
-            must_be_new: options.must_be_new,
-            schema: options.schema,
-            at: options.at,
-            outside: options.outside,
-            native: options.native,
-        };
-        let journal = Arc::new(Journal::open(env, folder, journal)?);
+        let journal = Arc::new(Journal::open(env, folder, options.journal())?);
+        Ok(LocalStore::over(journal, url, compression))
+    }
+
+    /// Opens the store in a medium. Nothing is created before the first commit.
+    pub fn open_in(env: Env, medium: Arc<dyn Medium>, options: LocalOptions) -> Result<LocalStore> {
+        let (url, compression) = (options.url.clone(), options.compression);
+        let journal = Arc::new(Journal::over(env, medium, options.journal())?);
         Ok(LocalStore::over(journal, url, compression))
     }
 
@@ -225,7 +239,8 @@ impl FieldAccess for LocalStore {
         self.journal.check_writable()?;
         let selection = self.select(request)?;
         if selection.lists_nothing() {
-            return Err(Error::invalid("a removal of everything was asked for")
+            return Err(Code::RequestTooBroad
+                .error("a removal of everything was asked for")
                 .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));
         }
         let keys = self.selected_keys(selection, options.transaction)?;
@@ -239,8 +254,8 @@ impl FieldAccess for LocalStore {
         let mut named = Vec::with_capacity(fields.len());
         for field in fields {
             let id = field.id();
-            if id.store != self.journal.layout().root().as_os_str() {
-                return Err(Error::invalid(format!("{} is a field of another store", field.key()?)));
+            if id.store != self.journal.medium().name() {
+                return Err(Code::WrongStore.error(format!("{} is a field of another store", field.key()?)));
             }
             named.push((id.key.to_vec(), Some(id.entry)));
         }
@@ -249,7 +264,7 @@ impl FieldAccess for LocalStore {
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
         if !(1..=3).contains(&options.depth) {
-            return Err(Error::invalid(format!("depth {} is not 1, 2 or 3", options.depth)));
+            return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
         Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options)?))
     }
@@ -357,19 +372,14 @@ impl Transactions for LocalStore {
 
 impl Admin for LocalStore {
     fn stats(&self, request: &Request) -> Result<Stats> {
-        report::stats(
-            self.journal.env(),
-            self.journal.files(),
-            &self.journal.snapshot()?,
-            self.select(request)?,
-        )
+        report::stats(self.journal.files(), &self.journal.snapshot()?, self.select(request)?)
     }
 
     fn status(&self) -> Result<Status> {
         let snapshot = self.journal.snapshot()?;
         let mut status = {
             let refresher = self.journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
-            report::status(self.journal.env(), self.journal.layout(), &snapshot, &refresher)?
+            report::status(self.journal.env(), self.journal.inspect(), &snapshot, &refresher)?
         };
         status.url = self.url.clone();
         status.schema = self.journal.schema().name().unwrap_or("custom").to_owned();
@@ -390,27 +400,17 @@ impl Admin for LocalStore {
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
         let snapshot = self.journal.snapshot()?;
-        report::verify(
-            self.journal.env(),
-            self.journal.files(),
-            &snapshot,
-            self.select(request)?,
-            self.journal.refresher(),
-        )
+        report::verify(self.journal.files(), &snapshot, self.select(request)?, self.journal.refresher())
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {
-        report::dump(
-            self.journal.files(),
-            &self.journal.snapshot()?,
-            self.select(request)?,
-            self.journal.refresher(),
-        )
+        report::dump(self.journal.inspect(), &self.journal.snapshot()?, self.select(request)?)
     }
 
     fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         if !self.in_memory {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.url))
+            return Err(Code::WrongStore
+                .error(format!("the store at {} is in a folder", self.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         }
         self.journal.checkpoint(folder, options)

@@ -44,7 +44,7 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
         with container.open(path) as file:
             Reader(channel, file, path, run, digest, request.get("copy", True)).send_all()
     except Error as error:
-        raise RequestError(error.kind, error.message, error.hint) from None
+        raise RequestError(error.kind, error.message, error.hint, error.code) from None
 
 
 class Reader:

@@ -26,7 +26,7 @@ def export_request(channel: Channel, header: dict[str, Any]) -> None:
             options = {"format": header.get("format"), "overwrite": bool(header.get("overwrite"))}
             report = export(store, request, header["path"], progress=progress, **options)
     except fieldstone.Error as error:
-        raise RequestError(error.kind, error.message, error.hint) from None
+        raise RequestError(error.kind, error.message, error.hint, error.code) from None
     except (KeyError, TypeError, ValueError) as error:
         raise RequestError("Invalid", str(error)) from None
     for left in report.skipped:

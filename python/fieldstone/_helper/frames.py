@@ -23,12 +23,13 @@ class ProtocolError(Exception):
 
 
 class RequestError(Exception):
-    """A request that cannot be answered: error kind, message, next step."""
+    """A request that cannot be answered: error kind, message, next step, and a code of that kind."""
 
-    def __init__(self, kind: str, message: str, hint: str | None = None) -> None:
+    def __init__(self, kind: str, message: str, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.hint = hint
+        self.code = code
 
 
 class Channel:
@@ -87,6 +88,7 @@ class Channel:
         """Ends a request that went well."""
         self.send({"kind": "done", **facts})
 
-    def fail(self, kind: str, message: str, hint: str | None = None) -> None:
+    def fail(self, kind: str, message: str, hint: str | None = None, code: str | None = None) -> None:
         """Ends a request that failed."""
-        self.send({"kind": "error", "error_kind": kind, "message": message, "hint": hint})
+        told = {"kind": "error", "error_kind": kind, "message": message, "hint": hint}
+        self.send(told if code is None else told | {"code": code})

@@ -1,4 +1,4 @@
-"""Headers of GRIB messages by libeccodes itself, without the Python package of it.
+"""Headers of GRIB messages by libeccodes itself, without the Python package of it (B-8).
 
 ``import eccodes`` costs many times what its library does: numpy, cffi, and 2,000 lines of declarations
 to parse. Reading the keys of a header needs six functions. The library is the one that the package would

@@ -1,4 +1,4 @@
-"""The few calls of netCDF-C that netCDF4-python has no words for, made on the library that it brought.
+"""The few calls of netCDF-C that netCDF4-python has no words for, made on the library that it brought (B-6).
 
 What they are for: netCDF4-python gives a text attribute and an array of one string alike, drops NUL
 bytes, replaces bytes that are no UTF-8, and leaves and enters define mode for each variable.

@@ -1,4 +1,4 @@
-"""Rows of a Parquet table, as CSV in parts: for ``fieldstone annotate --parquet``.
+"""Rows of a Parquet table, as CSV in parts: for ``fieldstone annotate --parquet`` (B-9).
 
 Numbers keep every digit. Moments become RFC 3339 text in UTC, bytes ``0x`` and their digits, lists of
 integers numbers with blanks between, all other nested values JSON.
@@ -40,9 +40,11 @@ def rows_request(channel: Channel, header: dict[str, Any]) -> None:
                 facts = {"kind": "rows", "columns": columns, "done": done, "of": of}
                 channel.send(facts, as_csv(batch))
     except FileNotFoundError:
-        raise RequestError("NotFound", "No such file or directory", "check the path") from None
+        hint, code = "check the path", "file-not-found"
+        raise RequestError("NotFound", "No such file or directory", hint, code) from None
     except PermissionError:
-        raise RequestError("Denied", "Permission denied", "check the file's permissions") from None
+        hint, code = "check the file's permissions", "permission-denied"
+        raise RequestError("Denied", "Permission denied", hint, code) from None
     except (pa.ArrowException, OSError) as error:
         raise RequestError("Invalid", " ".join(str(error).split()), "is it a Parquet file?") from None
     channel.done()

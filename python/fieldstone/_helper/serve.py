@@ -64,9 +64,9 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     except (BrokenPipeError, ProtocolError):
         raise
     except RequestError as error:
-        channel.fail(error.kind, str(error), error.hint)
+        channel.fail(error.kind, str(error), error.hint, error.code)
     except MemoryError:
-        channel.fail("Unavailable", "out of memory")
+        channel.fail("Unavailable", "out of memory", code="out-of-memory")
     except Exception as error:  # the reply is the only way out of this process
         channel.fail("Internal", f"{type(error).__name__}: {error}")
 
@@ -77,7 +77,8 @@ def module(name: str, needs: str, extra: str) -> Any:
         return importlib.import_module(f"fieldstone._helper.{name}")
     except (ImportError, RuntimeError, OSError) as error:
         message = f"the Python package {needs} cannot be loaded: {error}"
-        raise RequestError("Unavailable", message, f"pip install 'fieldstone[{extra}]'") from None
+        hint = f"pip install 'fieldstone[{extra}]'"
+        raise RequestError("Unavailable", message, hint, "library-missing") from None
 
 
 def load_package() -> None:
@@ -122,11 +123,15 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     try:
         facts = os.stat(path)
         if not stat.S_ISREG(facts.st_mode):
-            raise RequestError("Invalid", "not a regular file")
+            raise RequestError("Invalid", "not a regular file", code="file-kind")
         form = sniff(path, facts.st_size)
     except OSError as error:
-        kinds = {FileNotFoundError: "NotFound", PermissionError: "Denied"}
-        raise RequestError(kinds.get(type(error), "Unavailable"), error.strerror or str(error)) from None
+        kinds = {
+            FileNotFoundError: ("NotFound", "file-not-found"),
+            PermissionError: ("Denied", "permission-denied"),
+        }
+        kind, code = kinds.get(type(error), ("Unavailable", "io-failed"))
+        raise RequestError(kind, error.strerror or str(error), code=code) from None
     if form == "container" or (form == "netcdf" and _has_paths(path, facts.st_size)):
         load_package()
         module("container", "numpy", "netcdf").ingest(channel, path, header)
@@ -139,9 +144,10 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             "Corrupt",
             "the container is not finished: its writer has not closed it yet, or was stopped",
             "take it when its writer has closed it; where that was stopped, write it again",
+            "container-unfinished",
         )
     else:
-        raise RequestError("Invalid", form)
+        raise RequestError("Invalid", form, code="file-format")
 
 
 def _has_paths(path: str, size: int) -> bool:

@@ -175,7 +175,7 @@ class FieldArray(BackendArray):
 
 
 class Variable(xr.Variable):
-    """A variable whose dask name says what it holds.
+    """A variable whose dask name says what it holds (B-4).
 
     xarray names dask arrays after the path that was opened, so that two versions of one store would
     share names, and a cluster that holds one would give it for the other.

@@ -289,7 +289,7 @@ class Container:
         if not collective or self._alone or self.closed:
             return
         if isinstance(error, Error):
-            self._native.fail(error.kind, error.message, error.hint)
+            self._native.fail(error.code, error.message, error.hint)
             return
         with suppress(Error):
             self._native.fail(Invalid.kind, _said(error), None)
@@ -308,10 +308,10 @@ class Container:
                 self.close()
             except Error as failed:
                 if not self.closed:  # what was defined cannot be written; nobody will ask again
-                    self._native.abort(type(failed).kind, failed.message)
+                    self._native.abort(failed.code, failed.message)
                 raise
         elif not self.closed:
-            self._native.abort(type(error).kind if isinstance(error, Error) else None, _said(error))
+            self._native.abort(error.code if isinstance(error, Error) else None, _said(error))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.mode != "r" or not self._alone:

@@ -40,7 +40,8 @@ class _Names(Mapping[str, Any]):
         found = self._find(name)
         if found is None:
             kind = type(self).__name__.lower()
-            raise NotFound(f"no {kind[:-1]} {name!r} in {self._file.path}", self._hint(name))
+            code = "variable-not-found" if kind == "variables" else None
+            raise NotFound(f"no {kind[:-1]} {name!r} in {self._file.path}", self._hint(name), code)
         return found
 
     def _hint(self, name: object) -> str:

@@ -143,6 +143,7 @@ class Variable:
             raise Invalid(
                 f"{what}: the array to read into is of dtype {into.dtype}, and dtype= asks for {wanted}",
                 "leave dtype= out, or give an array of that dtype",
+                "dtype-mismatch",
             )
         if not into.dtype.isnative:
             raise Invalid(f"the array for {self.name!r} is not in native byte order", "give another array")
@@ -169,6 +170,7 @@ class Variable:
             raise Invalid(
                 f"values of shape {data.shape} for {selected.shape} of variable {self.name!r}",
                 "give one value, or an array of that shape",
+                "shape-mismatch",
             ) from None
         # Dimensions that a number selects come back, with length 1, and dimensions turn as when reading.
         full = data.reshape(selected.count)

@@ -1,7 +1,7 @@
 //! Columns of many attributes: one value for all rows, or a numpy array, Arrow array, pandas Series or
 //! list with one a row. Rows of typed columns never become Python objects.
 
-use fieldstone::catalog::records::Values;
+use fieldstone::catalog::Values;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::{ByteOrder, DType, DTypeKind};
 use pyo3::prelude::*;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use fieldstone::catalog::AttributeId;
 use fieldstone::catalog::query::Coded;
-use fieldstone::catalog::records::AttributeId;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{Hit, HitTable};
 use pyo3::exceptions::PyIndexError;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::catalog::records::RunName;
+use fieldstone::catalog::RunName;
 use fieldstone::catalog::{Catalog, Hit};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -206,7 +206,8 @@ pub fn key_of<'py>(
     variable: Option<&str>,
     step: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (catalog, handle) = (store.catalog()?, store.handle()?);
+    let handle = store.handle()?;
+    let catalog = handle.catalog().clone();
     let pairs = py.detach(|| catalog.key_of(run, variable, step)).or_raise()?;
     if variable.is_some() {
         let schema = handle.schema();

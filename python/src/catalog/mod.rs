@@ -23,11 +23,8 @@ mod tests;
 mod values;
 mod write;
 
-use std::sync::Arc;
-
 use fieldstone::catalog::Catalog;
-use fieldstone::catalog::kinds;
-use fieldstone::catalog::records::RunName;
+use fieldstone::catalog::RunName;
 use pyo3::prelude::*;
 
 pub use boxes::Region;
@@ -38,19 +35,19 @@ pub use terms::{PyRelated, PyWhere};
 pub use tests::PyTest;
 pub use values::object;
 
-use crate::errors::invalid;
 use crate::store::Store;
 
 /// The catalog of a store, as `fieldstone._catalog` calls it.
 #[pyclass(frozen, name = "_Catalog", module = "fieldstone")]
 pub struct PyCatalog {
-    catalog: Arc<Catalog>,
+    catalog: Catalog,
+    handle: fieldstone::Store,
     store: Py<Store>,
 }
 
 impl PyCatalog {
-    pub fn new(catalog: Arc<Catalog>, store: Py<Store>) -> PyCatalog {
-        PyCatalog { catalog, store }
+    pub fn new(handle: fieldstone::Store, store: Py<Store>) -> PyCatalog {
+        PyCatalog { catalog: handle.catalog().clone(), handle, store }
     }
 }
 
@@ -59,22 +56,4 @@ type RunPair = (Option<String>, String);
 
 fn run_name((project, name): RunPair) -> RunName {
     RunName { project: project.unwrap_or_default(), name }
-}
-
-/// The bit of a kind that transactions activate by.
-pub fn kind_bit(name: &str) -> PyResult<u32> {
-    let kinds = [
-        ("fields", kinds::FIELDS),
-        ("run", kinds::RUN),
-        ("step", kinds::STEP),
-        ("variable", kinds::VARIABLE),
-        ("tag", kinds::TAG),
-        ("run_attribute", kinds::RUN_ATTRIBUTE),
-        ("step_attribute", kinds::STEP_ATTRIBUTE),
-        ("variable_attribute", kinds::VARIABLE_ATTRIBUTE),
-    ];
-    kinds.iter().find(|(kind, _)| *kind == name).map(|(_, bit)| *bit).ok_or_else(|| {
-        let all: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
-        invalid(format!("{name:?} is no kind"), &format!("kinds are {}", all.join(", ")))
-    })
 }

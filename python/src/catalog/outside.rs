@@ -1,6 +1,6 @@
 //! Reading variables whose data lie outside of the store.
 
-use fieldstone::catalog::records::RunName;
+use fieldstone::catalog::RunName;
 use fieldstone::outside::{Format, Outside, Plan, read_raw};
 use fieldstone::{Env, IndexBox};
 use pyo3::prelude::*;

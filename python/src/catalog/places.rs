@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use fieldstone::catalog::records::{Boxes, Column, Values};
+use fieldstone::Target;
 use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::{Column, Values, VariableName};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
@@ -49,12 +50,12 @@ pub fn floats(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<f64>> {
 }
 
 /// Names: distinct ones, and the place of each row's among them.
-pub fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Column<u32>)> {
+fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Option<Vec<u32>>)> {
     let wrong =
         || invalid(format!("{what} is {}, no text", type_name(object)), "give names, one or one a row");
     match cells(object, what)? {
-        None => Ok((vec![object.extract().or_refuse(object.py(), wrong)?], Column::One(0))),
-        Some(Cells::Coded(codes, words)) => Ok((words, Column::Each(codes))),
+        None => Ok((vec![object.extract().or_refuse(object.py(), wrong)?], None)),
+        Some(Cells::Coded(codes, words)) => Ok((words, Some(codes))),
         Some(Cells::Text(texts)) => {
             let mut known: HashMap<String, u32> = HashMap::new();
             let mut distinct = Vec::new();
@@ -73,9 +74,9 @@ pub fn names(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Vec<String>, Co
                     last = Some((text, code));
                 }
             }
-            Ok((distinct, Column::Each(codes)))
+            Ok((distinct, Some(codes)))
         }
-        Some(Cells::Any(cells)) if cells.is_empty() => Ok((Vec::new(), Column::Each(Vec::new()))),
+        Some(Cells::Any(cells)) if cells.is_empty() => Ok((Vec::new(), Some(Vec::new()))),
         Some(_) => Err(wrong()),
     }
 }
@@ -114,13 +115,38 @@ fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, boo
     }
 }
 
-/// Boxes of a batch and, where each row has its own, how many.
-pub fn boxes(
+/// What attributes stand on.
+pub fn target(
+    variable: Option<&Bound<'_, PyAny>>,
+    version: i64,
+    step: Option<&Bound<'_, PyAny>>,
     start: Option<&Bound<'_, PyAny>>,
     count: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<(Boxes, Option<usize>)>> {
+) -> PyResult<Target> {
+    let target = match variable {
+        Some(variable) => {
+            let (names, of_row) = names(variable, "variable")?;
+            let names = names.into_iter().map(|name| VariableName { name, version }).collect();
+            Target::variables(names, of_row)
+        }
+        None => Target::run(),
+    };
+    let target = match step.map(|step| integers(step, "step")).transpose()? {
+        Some(Column::One(step)) => target.step(step),
+        Some(Column::Each(steps)) => target.steps(steps),
+        None => target,
+    };
+    boxes(target, start, count)
+}
+
+/// The target in its box, or in a box a row.
+fn boxes(
+    target: Target,
+    start: Option<&Bound<'_, PyAny>>,
+    count: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Target> {
     let (start, count) = match (start.filter(|s| !s.is_none()), count.filter(|c| !c.is_none())) {
-        (None, None) => return Ok(None),
+        (None, None) => return Ok(target),
         (Some(start), Some(count)) => (ends(start, "start")?, ends(count, "count")?),
         (Some(_), None) => return Err(invalid("a box has a start and no count", "give count=, its extents")),
         (None, Some(_)) => {
@@ -135,7 +161,7 @@ pub fn boxes(
         ));
     }
     let rows = match (start_each, count_each) {
-        (false, false) => return Ok(Some((Boxes { rank, start, count }, None))),
+        (false, false) => return Ok(target.within(&start, &count)),
         (true, true) if start.len() != count.len() => {
             return Err(invalid(
                 format!("start has {} rows and count has {}", start.len() / rank, count.len() / rank),
@@ -149,6 +175,5 @@ pub fn boxes(
         true => ends,
         false => ends.repeat(rows),
     };
-    let boxes = Boxes { rank, start: spread(start, start_each), count: spread(count, count_each) };
-    Ok(Some((boxes, Some(rows))))
+    Ok(target.within_each(rank, spread(start, start_each), spread(count, count_each)))
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone::catalog::records::{Annotate, Coordinate, RunName};
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
+use fieldstone::catalog::{Annotate, Coordinate, RunName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 

@@ -205,6 +205,6 @@ impl Store {
 
     /// The catalog; the functions above call it.
     fn _catalog(slf: &Bound<'_, Self>) -> PyResult<PyCatalog> {
-        Ok(PyCatalog::new(slf.get().catalog()?, slf.clone().unbind()))
+        Ok(PyCatalog::new(slf.get().handle()?, slf.clone().unbind()))
     }
 }

@@ -2,19 +2,19 @@
 //! calls the facade.
 
 use fieldstone::catalog::Deletion;
-use fieldstone::catalog::records::{
-    Annotate, AttributeBatch, Column, Coordinate, RunDecl, StepDecl, TagDecl, Values, VariableDecl,
-    VariableName,
-};
 use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::catalog::{
+    Annotate, Column, Coordinate, RunDecl, TagDecl, Values, VariableDecl, VariableName,
+};
 use fieldstone::outside::Outside;
+use fieldstone::{Array, Compression, Run, TagRef, WriteOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::columns::{self, Cells};
 use super::read::PyQuery;
 use super::{PyCatalog, RunPair, features, places, run_name, values};
-use crate::data;
+use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
 use crate::request::type_name;
 use crate::sequence::Several;
@@ -87,31 +87,6 @@ fn batch_values(
     }
 }
 
-/// The number of rows that columns agree on; 1 where each is one value.
-fn agreed(columns: &[(&str, Option<usize>)]) -> PyResult<usize> {
-    let mut first: Option<(&str, usize)> = None;
-    for (name, rows) in columns {
-        match (first, rows) {
-            (Some((other, n)), Some(rows)) if n != *rows => {
-                return Err(invalid(
-                    format!("{other} has {n} rows and {name} has {rows}"),
-                    "give columns of equal length, or one value for all rows",
-                ));
-            }
-            (None, Some(rows)) => first = Some((name, *rows)),
-            _ => {}
-        }
-    }
-    Ok(first.map_or(1, |(_, rows)| rows))
-}
-
-fn each<T>(column: &Column<T>) -> Option<usize> {
-    match column {
-        Column::One(_) => None,
-        Column::Each(cells) => Some(cells.len()),
-    }
-}
-
 #[pymethods]
 impl PyCatalog {
     #[allow(clippy::too_many_arguments, reason = "what a run is made of")]
@@ -177,12 +152,8 @@ impl PyCatalog {
             Column::Each(numbers) => numbers,
         };
         let times = times.map(|times| places::floats(times, "times")).transpose()?;
-        agreed(&[("numbers", Some(numbers.len())), ("times", times.as_ref().map(Vec::len))])?;
-        let step =
-            |(i, number): (usize, i64)| StepDecl { number, time: times.as_ref().map(|times| times[i]) };
-        let steps = numbers.into_iter().enumerate().map(step).collect();
-        let (run, txn) = (run_name(run), transaction(txn)?);
-        py.detach(|| self.catalog.create_steps(&run, steps, txn)).or_raise()
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        py.detach(|| run.create_steps(numbers, times)).or_raise()
     }
 
     /// The tags as they are shown: name, version asked for, type, unit, version to show.
@@ -216,7 +187,7 @@ impl PyCatalog {
         many: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let txn = transaction(txn)?;
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
         let name = tag_name(tag)?;
         let given = match many {
             true => columns::cells(value, &format!("the values of tag {name}"))?,
@@ -235,72 +206,62 @@ impl PyCatalog {
                     Some(cells) => cells.kind(),
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
-                py.detach(|| self.catalog.tag_for_in(&name, version, kind, txn)).or_raise()?
+                let of = TagRef::Name(name.clone(), version);
+                py.detach(|| run.tag(of, kind)).or_raise()?
             }
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
         let (values, one_value) = batch_values(value, given.filter(|_| !one_array), tag.kind, &tag.name)?;
-        let step = step.map(|step| places::integers(step, "step")).transpose()?;
-        let (names, variable) = match variable {
-            Some(variable) => places::names(variable, "variable")?,
-            None => (Vec::new(), Column::One(0)),
+        let target = places::target(variable, version, step, start, count)?;
+        py.detach(|| match many {
+            true => run.annotate_rows(tag, values, one_value, &target),
+            false => run.annotate_one(tag, values, &target),
+        })
+        .or_raise()
+    }
+
+    /// Takes an array as a variable of a run at a step.
+    #[allow(clippy::too_many_arguments, reason = "what a piece is made of")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        variable: &str,
+        step: Option<i64>,
+        array: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        chunks: Option<&Bound<'_, PyAny>>,
+        compression: Option<&str>,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let options = WriteOptions {
+            start: data::numbers("start", start)?,
+            chunks: data::numbers("chunks", chunks)?,
+            compression: compression.map(Compression::parse).transpose().or_raise()?,
         };
-        let boxes = places::boxes(start, count)?;
-        if !many {
-            let one = [
-                ("step", step.as_ref().and_then(each)),
-                ("variable", each(&variable)),
-                ("start", boxes.as_ref().and_then(|(_, rows)| *rows)),
-            ];
-            if let Some((name, _)) = one.iter().find(|(_, rows)| rows.is_some()) {
-                let hint = "annotate takes one attribute; annotate_many takes columns";
-                return Err(invalid(format!("{name} is a column"), hint));
-            }
-        }
-        let rows = agreed(&[
-            ("values", (!one_value).then(|| values.len())),
-            ("step", step.as_ref().and_then(each)),
-            ("variable", each(&variable)),
-            ("start", boxes.as_ref().and_then(|(_, rows)| *rows)),
-        ])?;
-        if rows == 0 {
-            return Ok(());
-        }
-        let batch = AttributeBatch {
-            run: run_name(run),
-            tag,
-            rows,
-            step,
-            variables: names.into_iter().map(|name| VariableName { name, version }).collect(),
-            variable,
-            boxes: boxes.map(|(boxes, _)| boxes),
-            values,
-            one_value,
-            continues: false,
-            singles: !many,
+        let data = Data::new(array)?;
+        let Some((dtype, shape)) = &data.array else {
+            return Err(invalid("a variable takes arrays", "give a numpy array"));
         };
-        py.detach(|| self.catalog.annotate(batch, txn)).or_raise()
+        let array = Array::new(data.bytes(), *dtype, shape).or_raise()?;
+        py.detach(|| run.write(variable, step, array, &options)).or_raise()
     }
 
     /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
-    /// done; attributes of others that stay.
+    /// done; attributes of others that stay. `named`: the terms that were given, `where` among them.
     fn delete(
         &self,
         py: Python<'_>,
-        kind: &str,
+        named: Several<String>,
         query: &Bound<'_, PyQuery>,
         fields: bool,
         doit: bool,
         txn: Option<&str>,
     ) -> PyResult<([u64; 6], bool, u64)> {
         let query = query.get().query.clone();
-        let what = match kind {
-            "runs" => Deletion::Runs(query),
-            "steps" => Deletion::Steps(query),
-            "variables" => Deletion::Variables(query),
-            "tags" => Deletion::Tags(query),
-            _ => Deletion::Attributes(query),
-        };
+        let named: Vec<&str> = named.0.iter().map(String::as_str).collect();
+        let what = Deletion::of_named(query, &named, fields).or_raise()?;
         let txn = transaction(txn)?;
         let report = py.detach(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
         let fieldstone::catalog::DeleteReport {

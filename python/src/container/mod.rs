@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone::container::{self, Attr, Attrs, Container, Format, Names, NcType, Report};
-use fieldstone::{Error, ErrorKind, Result};
+use fieldstone::{ErrorKind, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, code_of, invalid};
 use crate::sequence::Several;
 
 use columns::Columns;
@@ -219,19 +219,18 @@ impl PyContainer {
         self.changing(py, Container::close)
     }
 
-    fn abort(&self, py: Python<'_>, kind: Option<&str>, message: &str) {
-        let kind = ErrorKind::ALL.iter().find(|known| Some(known.name()) == kind);
-        let error = match (kind, message) {
+    /// `code` is one, or the name of a kind; another or none is Invalid.
+    fn abort(&self, py: Python<'_>, code: Option<&str>, message: &str) {
+        let error = match (code, message) {
             (None, "") => None,
-            (kind, message) => Some(Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message)),
+            (code, message) => Some(code_of(code, code.unwrap_or_default()).error(message)),
         };
         py.detach(|| self.file.container.abort(error));
     }
 
     /// Tells the other ranks, which are in a collective call, what went wrong on this one; raises that.
-    fn fail(&self, py: Python<'_>, kind: &str, message: &str, hint: Option<&str>) -> PyResult<()> {
-        let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind);
-        let error = Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message);
+    fn fail(&self, py: Python<'_>, code: &str, message: &str, hint: Option<&str>) -> PyResult<()> {
+        let error = code_of(Some(code), code).error(message);
         let error = match hint {
             Some(hint) => error.with_hint(hint),
             None => error,

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone::container::{Container, NcType, Selection, VarInfo, VarRef};
-use fieldstone::{DType, Error, ErrorKind, Result};
+use fieldstone::{Code, DType, Error, Result};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::data::{Data, NewArray, Target};
-use crate::errors::{Raise, exception, invalid};
+use crate::errors::{Raise, code_of, exception, invalid};
 use crate::sequence::Several;
 
 /// Start, count and stride as Python gives them.
@@ -43,8 +43,9 @@ impl Shared {
 /// An exception as an error that other ranks can be told, and whether it is one of Fieldstone's.
 pub fn told(py: Python<'_>, raised: &PyErr) -> (Error, bool) {
     let value = raised.value(py);
-    let parts = || -> PyResult<(String, String, Option<String>)> {
+    let parts = || -> PyResult<(String, String, String, Option<String>)> {
         Ok((
+            value.getattr("code")?.extract()?,
             value.getattr("kind")?.extract()?,
             value.getattr("message")?.extract()?,
             value.getattr("hint")?.extract()?,
@@ -53,16 +54,15 @@ pub fn told(py: Python<'_>, raised: &PyErr) -> (Error, bool) {
     let class = py.import("fieldstone.errors").and_then(|module| module.getattr("Error"));
     let is_ours = class.and_then(|class| value.is_instance(&class)).unwrap_or(false);
     match parts() {
-        Ok((kind, message, hint)) if is_ours => {
-            let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind);
-            let error = Error::new(kind.copied().unwrap_or(ErrorKind::Invalid), message);
+        Ok((code, kind, message, hint)) if is_ours => {
+            let error = code_of(Some(&code), &kind).error(message);
             (hint.into_iter().fold(error, Error::with_hint), true)
         }
         // Such as MemoryError.
         _ => {
             let lacks = raised.is_instance_of::<PyMemoryError>(py);
-            let kind = if lacks { ErrorKind::Unavailable } else { ErrorKind::Invalid };
-            (Error::new(kind, raised.to_string()), false)
+            let code = if lacks { Code::OutOfMemory } else { Code::Invalid };
+            (code.error(raised.to_string()), false)
         }
     }
 }
@@ -172,11 +172,12 @@ pub fn selection(
         if let Some(given) = given
             && given.len() != rank
         {
-            return Err(Error::invalid(format!(
-                "variable {name}: {} numbers as {what}, but it has {rank} dimensions",
-                given.len()
-            ))
-            .with_hint("give one number for each dimension"));
+            return Err(Code::Box
+                .error(format!(
+                    "variable {name}: {} numbers as {what}, but it has {rank} dimensions",
+                    given.len()
+                ))
+                .with_hint("give one number for each dimension"));
         }
     }
     let start = start.unwrap_or_else(|| vec![0; rank]);
@@ -194,7 +195,8 @@ pub fn selection(
 pub fn count_of(name: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {
     let missing = rank.checked_sub(shape.len()).ok_or_else(|| {
         let given = shape.len();
-        Error::invalid(format!("variable {name}: an array of {given} dimensions for a variable of {rank}"))
+        Code::ShapeMismatch
+            .error(format!("variable {name}: an array of {given} dimensions for a variable of {rank}"))
             .with_hint("give an array of its shape, or count=")
     })?;
     Ok(std::iter::repeat_n(1, missing).chain(shape.iter().copied()).collect())
@@ -205,10 +207,9 @@ pub fn check_size(name: &str, shape: &[u64], count: &[u64]) -> Result<()> {
     let product = |lens: &[u64]| lens.iter().try_fold(1_u64, |all, n| all.checked_mul(*n));
     match product(shape) == product(count) {
         true => Ok(()),
-        false => Err(Error::invalid(format!(
-            "variable {name}: an array of shape {shape:?} for a box of {count:?} elements"
-        ))
-        .with_hint("the array has as many elements as the box")),
+        false => Err(Code::ShapeMismatch
+            .error(format!("variable {name}: an array of shape {shape:?} for a box of {count:?} elements"))
+            .with_hint("the array has as many elements as the box")),
     }
 }
 

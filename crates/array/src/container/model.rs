@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Attrs, NcType, Version, names, paths};
 
 /// How a container's header is laid out on disk.
@@ -36,7 +36,8 @@ impl Format {
     pub fn parse(word: &str) -> Result<Format> {
         let known = Format::WORDS.iter().find(|(known, _)| *known == word);
         known.map(|(_, format)| *format).ok_or_else(|| {
-            Error::invalid(format!("{word:?} is no format of a container"))
+            Code::Option
+                .error(format!("{word:?} is no format of a container"))
                 .with_hint("give cdf1, cdf2, cdf5 or partitioned")
         })
     }
@@ -89,12 +90,14 @@ impl Strategy {
             "library-sort" => Strategy::LibrarySort,
             "partitioned" => Strategy::Partitioned,
             other => {
-                return Err(Error::invalid(format!("{other:?} is no strategy of a container"))
+                return Err(Code::Option
+                    .error(format!("{other:?} is no strategy of a container"))
                     .with_hint("give scalable, app, library-hash, library-sort or partitioned"));
             }
         };
         if slots.is_some() && !matches!(strategy, Strategy::LibraryHash { .. }) {
-            return Err(Error::invalid(format!("hash_size is of strategy library-hash, not of {word}"))
+            return Err(Code::Option
+                .error(format!("hash_size is of strategy library-hash, not of {word}"))
                 .with_hint("leave hash_size out, or give strategy library-hash"));
         }
         Ok(strategy)
@@ -319,7 +322,7 @@ pub(super) fn slab_len(var: &VarInfo) -> Result<u64> {
     let end = len.and_then(|len| var.begin.checked_add(len)).filter(|end| *end <= i64::MAX as u64);
     match (len, end) {
         (Some(len), Some(_)) => Ok(len),
-        _ => Err(Error::corrupt(format!("variable `{}` ends beyond the largest file", var.name))),
+        _ => Err(Code::ContainerLimit.error(format!("variable `{}` ends beyond the largest file", var.name))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commits, decisions on transactions, and what is not visible to all.
 //!
-//! A record of a transaction is kept in `pending` until all of the transaction is decided, and applied as
+//! A record of a transaction is kept in `pending` until all of the transaction is decided, and applied as
 //! soon as its kind is visible. Where a decision takes something back that nothing else met, its rows are
 //! deleted again; else the tables are made again from the logs.
 

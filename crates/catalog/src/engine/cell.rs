@@ -2,12 +2,13 @@
 //! be made again.
 
 use fieldstone_core::value::Value;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::Cell;
 
 fn damaged(expected: &str, found: &Cell<'_>) -> Error {
-    Error::corrupt(format!("the catalog's engine holds {found:?} where {expected} belongs"))
+    Code::EngineDamaged
+        .error(format!("the catalog's engine holds {found:?} where {expected} belongs"))
         .with_hint("the catalog is an index: fieldstone rebuild makes it again")
 }
 

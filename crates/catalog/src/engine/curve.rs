@@ -1,5 +1,5 @@
 //! The curve key: one integer for a box, so that boxes near each other stand near each other in attr,
-//! and a box asked for is a few ranges of keys. No domain is needed: any start from 0 to `i64::MAX` fits.
+//! and a box asked for is a few ranges of keys. No domain is needed: any start from 0 to `i64::MAX` fits.
 //!
 //! A box of rank r and greatest extent e has the level q, the least with `2^(q+2) >= e` for which every
 //! `start >> q` fits into `56 / r` bits; its key is `q << 56 | Morton(start >> q)`. So a box of level q

@@ -520,7 +520,8 @@ impl Kept {
 pub(super) fn value_type(number: i64) -> Result<ValueType> {
     let kind = u8::try_from(number).ok().and_then(ValueType::from_u8);
     kind.ok_or_else(|| {
-        fieldstone_core::Error::corrupt(format!("the catalog's engine holds a type of values {number}"))
+        fieldstone_core::Code::EngineDamaged
+            .error(format!("the catalog's engine holds a type of values {number}"))
             .with_hint("the catalog is an index: fieldstone rebuild makes it again")
     })
 }

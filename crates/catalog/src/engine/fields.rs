@@ -1,6 +1,6 @@
 //! Fields: which variable of a run is in which step, and of which type and shape its arrays are.
 //!
-//! A field that is archived makes rows. Where an entry may not be the newest of its key, the store is asked
+//! A field that is archived makes rows. Where an entry may not be the newest of its key, the store is asked
 //! what stands at the run, variable and step ([`Index::rechecks`], [`Index::set_held`]): where a field
 //! was removed, and where arrays differ from one another or lie beside opaque bytes. So the tables follow
 //! from what the store holds, whatever the order in which entries came.

@@ -1,4 +1,4 @@
-//! SQLite in a process that forks while other threads use it.
+//! SQLite in a process that forks while other threads use it.
 //!
 //! SQLite forbids to carry an open connection across a fork, and leaves two things of a process in a
 //! child that break even a connection of the child's own:
@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use rusqlite::ffi;
 
 /// Between two looks of one who waits.
@@ -84,7 +84,8 @@ pub(super) fn ready() -> Result<()> {
     }
     if BROKEN.load(Ordering::Acquire) {
         let why = "this process was forked while the catalog's engine could not be made ready for it";
-        return Err(Error::unavailable(why)
+        return Err(Code::Forked
+            .error(why)
             .with_hint("start the process anew (spawn, exec), or ask for the catalog in the parent"));
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
 
@@ -88,7 +88,8 @@ pub(super) struct Names {
 /// 16 bytes as an id.
 pub(super) fn id(bytes: &[u8]) -> Result<Id> {
     bytes.try_into().map(Id).map_err(|_| {
-        Error::corrupt("the catalog's engine holds an id that has not 16 bytes")
+        Code::EngineDamaged
+            .error("the catalog's engine holds an id that has not 16 bytes")
             .with_hint("the catalog is an index: fieldstone rebuild makes it again")
     })
 }
@@ -368,10 +369,9 @@ impl Names {
             Ok(Flow::Stop)
         })?;
         let found = found.ok_or_else(|| {
-            Error::corrupt(format!(
-                "the catalog's engine holds attributes of batch {batch}, which is not there"
-            ))
-            .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+            Code::EngineDamaged
+                .error(format!("the catalog's engine holds attributes of batch {batch}, which is not there"))
+                .with_hint("the catalog is an index: fieldstone rebuild makes it again")
         })?;
         self.keep_batch(batch, found);
         Ok(found)
@@ -391,7 +391,8 @@ fn user_of(users: &HashMap<i64, User>, log: i64) -> User {
 
 fn writer_of(writers: &HashMap<i64, Id>, log: i64) -> Result<Id> {
     writers.get(&log).copied().ok_or_else(|| {
-        Error::corrupt(format!("the catalog's engine names log {log}, which it does not hold"))
+        Code::EngineDamaged
+            .error(format!("the catalog's engine names log {log}, which it does not hold"))
             .with_hint("the catalog is an index: fieldstone rebuild makes it again")
     })
 }

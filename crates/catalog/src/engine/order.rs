@@ -1,5 +1,5 @@
 //! Who came before whom. Everything that a commit says has a place in one order of all writers, so that
-//! what holds in the end does not depend on the order in which logs were read.
+//! what holds in the end does not depend on the order in which logs were read.
 
 use fieldstone_format::Id;
 use fieldstone_journal::snapshot::Order;

@@ -6,7 +6,7 @@
 //! the run does. Users are looked at only where there are several.
 //!
 //! Invariants:
-//! * the tables follow from commits, decisions and owners, whatever came first. Where an owner turns out to
+//! * the tables follow from commits, decisions and owners, whatever came first. Where an owner turns out to
 //!   be another than records were applied for, the tables are *contested*: who applies makes them again,
 //!   with the oldest declarations known from the beginning ([`Index::clear_contested`]);
 //! * a run that only one user has touched so far is never contested by his becoming its owner.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 use super::declare::{run_decl, value_type, variable_decl};
@@ -61,7 +61,9 @@ fn variable_row(run: RunId, row: &[Cell<'_>]) -> Result<VariableRow> {
         let extents = text.split(',').filter(|part| !part.is_empty()).map(str::parse);
         let shape = extents.collect::<std::result::Result<_, _>>();
         decl.shape =
-            Some(shape.map_err(|_| Error::corrupt(format!("the catalog's engine holds shape '{text}'")))?);
+            Some(shape.map_err(|_| {
+                Code::EngineDamaged.error(format!("the catalog's engine holds shape '{text}'"))
+            })?);
     }
     Ok(VariableRow { run, id: row[0].int()?, decl, declared: row[3].int()? != 0 })
 }
@@ -211,10 +213,9 @@ impl Tables for Index {
             Ok(Flow::Stop)
         })?;
         found.ok_or_else(|| {
-            Error::corrupt(format!(
-                "the catalog's engine holds attributes of batch {batch}, which is not there"
-            ))
-            .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+            Code::EngineDamaged
+                .error(format!("the catalog's engine holds attributes of batch {batch}, which is not there"))
+                .with_hint("the catalog is an index: fieldstone rebuild makes it again")
         })
     }
 }

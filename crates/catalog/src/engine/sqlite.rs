@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, Result};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
@@ -68,11 +68,12 @@ impl Sqlite {
         vfs::register()?;
         match header(path) {
             Some(header) if schema::LAYOUT.parse().is_ok_and(|ours| header.layout > ours) => {
-                return Err(Error::conflict("its tables are of a later release"));
+                return Err(Code::LaterTables.error("its tables are of a later release"));
             }
             Some(Header { reserved: 0, .. }) => {
                 let what = format!("{} has no checksums: an earlier release made it", path.display());
-                return Err(Error::corrupt(what)
+                return Err(Code::EngineDamaged
+                    .error(what)
                     .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
             }
             _ => {}
@@ -109,6 +110,7 @@ impl Sqlite {
             ))?;
             c.query_row("PRAGMA journal_size_limit = 67108864", [], |_| Ok(()))?;
             // Else a statement is compiled anew for every range that is bound to it: ten times the cost.
+            // else a statement is compiled anew for each range.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             super::views::functions(c)
         })?;
@@ -414,17 +416,19 @@ impl Database for Sqlite {
         let fail = |cause: rusqlite::Error| match cause {
             rusqlite::Error::SqlInputError { ref msg, offset, .. } => {
                 let at = usize::try_from(offset).map_or(String::new(), |at| format!(" at character {at}"));
-                Error::invalid(format!("SQL{at}: {msg}"))
+                Code::Sql
+                    .error(format!("SQL{at}: {msg}"))
                     .with_hint("views: runs, steps, variables, tags, attributes, series_of_attributes")
             }
             cause => error(self.path.as_deref(), "read", cause),
         };
         let mut parts = Batch::new(&self.connection, statement);
         let first = parts.next().map_err(fail)?;
-        let Some(mut first) = first else { return Err(Error::invalid("SQL: no statement")) };
+        let Some(mut first) = first else { return Err(Code::Sql.error("SQL: no statement")) };
         let one = matches!(parts.next(), Ok(None));
         if !one || !first.readonly() {
-            return Err(Error::invalid("SQL: only one statement that reads is taken")
+            return Err(Code::Sql
+                .error("SQL: only one statement that reads is taken")
                 .with_hint("begin with SELECT, WITH or EXPLAIN"));
         }
         self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
@@ -477,36 +481,37 @@ fn busy(cause: &rusqlite::Error) -> bool {
     matches!(code_of(cause), Some(DatabaseBusy | DatabaseLocked))
 }
 
-/// Sorts SQLite's codes into kinds. Values of an unexpected type come from damage too.
+/// Sorts SQLite's codes into ours. Values of an unexpected type come from damage too.
 fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode as Code;
+    use rusqlite::ErrorCode as Theirs;
     let wrong_type = matches!(cause, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::Utf8Error(..));
-    let (kind, hint) = match code_of(&cause) {
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-            (ErrorKind::Corrupt, "the catalog is an index: fieldstone rebuild makes it again")
+    let (code, hint) = match code_of(&cause) {
+        Some(Theirs::DatabaseCorrupt | Theirs::NotADatabase) => {
+            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
         }
-        Some(Code::DiskFull) => (ErrorKind::Unavailable, "free some space and try again"),
-        Some(Code::SystemIoFailure | Code::OutOfMemory) => {
-            (ErrorKind::Unavailable, "mend the disk, or move the catalog, and try again")
+        Some(Theirs::DiskFull) => (Code::DiskFull, "free some space and try again"),
+        Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "mend the disk, or move the catalog, and try again"),
+        Some(Theirs::SystemIoFailure) => {
+            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
         }
-        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => {
-            (ErrorKind::Unavailable, "another process writes the catalog: try again")
+        Some(Theirs::DatabaseBusy | Theirs::DatabaseLocked | Theirs::FileLockingProtocolFailed) => {
+            (Code::EngineBusy, "another process writes the catalog: try again")
         }
-        Some(
-            Code::ReadOnly
-            | Code::CannotOpen
-            | Code::PermissionDenied
-            | Code::AuthorizationForStatementDenied,
-        ) => (ErrorKind::Denied, "check the permissions of the catalog's folder"),
+        Some(Theirs::ReadOnly | Theirs::CannotOpen | Theirs::PermissionDenied) => {
+            (Code::PermissionDenied, "check the permissions of the catalog's folder")
+        }
+        Some(Theirs::AuthorizationForStatementDenied) => {
+            (Code::EngineDenied, "check the permissions of the catalog's folder")
+        }
         None if wrong_type => {
-            (ErrorKind::Corrupt, "the catalog is an index: fieldstone rebuild makes it again")
+            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
         }
-        _ => (ErrorKind::Internal, "report it"),
+        _ => (Code::Internal, "report it"),
     };
     let place = path.map_or("a database in memory".to_owned(), |path| path.display().to_string());
-    let said = Error::new(kind, format!("cannot {doing} {place}: {cause}")).with_hint(hint);
+    let said = code.error(format!("cannot {doing} {place}: {cause}")).with_hint(hint);
     match code_of(&cause) {
-        Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::FileLockingProtocolFailed) => {
+        Some(Theirs::DatabaseBusy | Theirs::DatabaseLocked | Theirs::FileLockingProtocolFailed) => {
             said.with_source(Busy(cause.to_string()))
         }
         _ => said.with_source(cause),

@@ -13,7 +13,7 @@
 //! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes.
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::{AttrRow, Cell};
 
@@ -102,7 +102,8 @@ impl<'a> Stored<'a> {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::corrupt(format!("the catalog's engine holds {what}"))
+    Code::EngineDamaged
+        .error(format!("the catalog's engine holds {what}"))
         .with_hint("the catalog is an index: fieldstone rebuild makes it again")
 }
 

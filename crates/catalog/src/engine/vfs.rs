@@ -1,4 +1,4 @@
-//! A layer between SQLite and the system, through which every page that SQLite reads is compared with its
+//! A layer between SQLite and the system, through which every page that SQLite reads is compared with its
 //! checksum ([`checked`](super::checked)).
 //!
 //! SQLite reaches files through a table of functions (a VFS). This one passes every call on to the default

@@ -4,7 +4,7 @@
 //! On SQLite three functions read a box: `box_rank(box)`, `box_start(box, d)`, `box_count(box, d)`; NULL
 //! where there is no such dimension.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
@@ -77,7 +77,8 @@ pub(super) fn check(statement: &str) -> Result<()> {
     if reads {
         return Ok(());
     }
-    Err(Error::invalid(format!("SQL: '{word}' is not taken: only statements that read are"))
+    Err(Code::Sql
+        .error(format!("SQL: '{word}' is not taken: only statements that read are"))
         .with_hint("begin with SELECT, WITH or EXPLAIN; attributes are written with annotate"))
 }
 

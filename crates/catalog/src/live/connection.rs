@@ -7,7 +7,7 @@
 //! | a server | [`SERVER`] |
 //! | in memory | never |
 //!
-//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
+//! After that the handle has an engine of its own in memory, which follows the logs like any other. Every
 //! [`RETRY`] one call tries the shared engine again, [`BRIEF`]ly; where that goes, the handle returns to it
 //! and drops its own.
 //!
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
 use super::engine_file::{self, LockTerms};
@@ -212,7 +212,7 @@ impl Inner {
             let _guard = engine_file::prepare(path, terms)?;
             inode = engine_file::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
-                true => Err(Error::conflict("its tables are of a later release")),
+                true => Err(Code::LaterTables.error("its tables are of a later release")),
                 false => Connection::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
@@ -299,7 +299,8 @@ impl Inner {
                 if patience == Patience::Brief {
                     let index = engine.index()?;
                     if !index.begin_apply(Wait::No)? {
-                        return Err(Error::unavailable("another process has the catalog's engine")
+                        return Err(Code::EngineBusy
+                            .error("another process has the catalog's engine")
                             .with_source(Busy("not free".into())));
                     }
                     index.abort()?;

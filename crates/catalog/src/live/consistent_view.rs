@@ -12,7 +12,7 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
@@ -271,7 +271,7 @@ impl Inner {
 }
 
 fn remade() -> Error {
-    Error::unavailable("the catalog's engine is made anew again and again").with_hint("try again")
+    Code::EngineBusy.error("the catalog's engine is made anew again and again").with_hint("try again")
 }
 
 /// One read of one state.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fieldstone_core::env::Clock;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use rustix::fs::{FlockOperation, OFlags};
 
 use super::{lock_holders, trusted_folder};
@@ -67,7 +67,8 @@ fn guard(path: &Path, alone: bool, terms: LockTerms<'_>) -> Result<FileGuard> {
         }
         if u128::from(terms.clock.monotonic().saturating_sub(begun)) >= terms.limit.as_nanos() {
             let holders = lock_holders::named(&lock, None);
-            return Err(Error::unavailable(format!("cannot lock {}: {holders}", lock.display()))
+            return Err(Code::EngineBusy
+                .error(format!("cannot lock {}: {holders}", lock.display()))
                 .with_hint("end or continue that process, or try again")
                 .with_source(Busy(holders)));
         }

@@ -232,6 +232,7 @@ impl FlushParticipant for Inner {
 impl Inner {
     /// Applies what was flushed on a thread of its own, unless one is at it.
     fn apply_beside(&self) {
+        // a flush does not wait for the engine; what fails here the next read does.
         let Ok(inner) = self.shared() else { return };
         let mut applying = lock(&self.state().applying);
         if applying.as_ref().is_some_and(|thread| !thread.is_finished()) {

@@ -1,4 +1,4 @@
-//! Where a store's engine is.
+//! Where a store's engine is.
 //!
 //! | store | engine |
 //! |---|---|
@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_journal::home::Home;
 use rustix::fs::Access;
 
@@ -75,7 +75,7 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
         }
         Some("memory:") => return Ok(EngineLocation::Memory),
         Some(url) => {
-            return Err(Error::invalid(format!("no engine of a catalog is reached by '{url}'")).with_hint(
+            return Err(Code::Url.error(format!("no engine of a catalog is reached by '{url}'")).with_hint(
                 "give postgresql://user@host/database, memory:, or nothing for the file beside the store",
             ));
         }

@@ -68,6 +68,41 @@ pub enum Deletion {
     Attributes(Query),
 }
 
+impl Deletion {
+    /// What goes of a query that was made from terms of these names, `where` being a condition of its own: the
+    /// deepest that is named. Of `run` alone the run with all below it; with `step` the step; with `variable` the
+    /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
+    /// attributes. Invalid where nothing is named, and for fields of what has none.
+    pub fn of_named(query: Query, named: &[&str], fields: bool) -> Result<Deletion> {
+        let has = |name: &str| named.contains(&name);
+        let levels: Vec<&str> =
+            ["run", "variable", "tag", "step"].into_iter().filter(|name| has(name)).collect();
+        let attributes = has("where") || (has("tag") && levels.len() > 1) || (has("variable") && has("step"));
+        let what = match levels.last() {
+            _ if attributes => Deletion::Attributes(query),
+            Some(&"run") => Deletion::Runs(query),
+            Some(&"variable") => Deletion::Variables(query),
+            Some(&"tag") => Deletion::Tags(query),
+            Some(_) => Deletion::Steps(query),
+            None => {
+                return Err(Error::invalid("delete names nothing to delete").with_hint(
+                    "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
+                ));
+            }
+        };
+        let kind = match what {
+            Deletion::Tags(_) => "tags",
+            Deletion::Attributes(_) => "attributes",
+            _ => return Ok(what),
+        };
+        match fields {
+            true => Err(Error::invalid(format!("{kind} have no fields of their own"))
+                .with_hint("leave out fields=, or remove fields by store.remove")),
+            false => Ok(what),
+        }
+    }
+}
+
 /// What a deletion took away, or would.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteReport {

@@ -1,4 +1,4 @@
-//! Reading what is not flushed, at the cost of what is new since the last such read.
+//! Reading what is not flushed, at the cost of what is new since the last such read.
 //!
 //! What is visible to everybody stands in the shared engine. What this handle has not flushed, and what a
 //! transaction has prepared, is applied on top of that within a transaction of the engine that is never

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
@@ -45,11 +45,9 @@ impl Inner {
         if rows.len() > 1 {
             let projects: Vec<String> =
                 rows.iter().map(|row| format!("'{}'", row.decl.run.project)).collect();
-            return Err(Error::invalid(format!(
-                "there are runs '{name}' in projects {}",
-                projects.join(", ")
-            ))
-            .with_hint("give the project ('' for none)"));
+            return Err(Code::RequestTooBroad
+                .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
+                .with_hint("give the project ('' for none)"));
         }
         match rows.pop() {
             Some(row) => {
@@ -113,7 +111,7 @@ impl Inner {
         std::thread::Builder::new()
             .name("catalog".into())
             .spawn(move || inner.send(&query, moment, &sender))
-            .map_err(|e| Error::unavailable(format!("cannot start a thread for a query: {e}")))?;
+            .map_err(|e| Code::ProcessLimit.error(format!("cannot start a thread for a query: {e}")))?;
         Ok(Box::new(HitStream { receiver: Some(receiver), process: std::process::id() }))
     }
 
@@ -254,7 +252,7 @@ impl Iterator for HitStream {
         if self.is_forked() {
             // The thread is in the parent alone.
             std::mem::forget(self.receiver.take()?);
-            let error = Error::unavailable("these hits were asked for before this process was forked");
+            let error = Code::Forked.error("these hits were asked for before this process was forked");
             return Some(Err(error.with_hint("ask again in this process")));
         }
         self.receiver.as_ref()?.recv().ok()

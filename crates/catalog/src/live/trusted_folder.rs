@@ -1,4 +1,4 @@
-//! Folders that may hold an engine: those of this user alone. Whoever can put a file there, or hold a lock
+//! Folders that may hold an engine: those of this user alone. Whoever can put a file there, or hold a lock
 //! on one, decides on answers or holds them up, so nobody else may.
 //!
 //! | what | is used where it |

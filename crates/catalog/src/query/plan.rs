@@ -1,4 +1,4 @@
-//! Which rows of a unit to read: by its series, along the curve, or by value.
+//! Which rows of a unit to read: by its series, along the curve, or by value.
 //!
 //! Rows that are read and are no hits count [`ROW`] times as much as a range of keys that is begun: about
 //! their time once their boxes are looked at, and rows read beyond the hits are what this promises to keep

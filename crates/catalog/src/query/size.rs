@@ -1,4 +1,4 @@
-//! How large an expression is: measured, and dropped, without recursion, whoever put it together.
+//! How large an expression is: measured, and dropped, without recursion, whoever put it together.
 
 use fieldstone_core::value::{Measure, Size, Test};
 

@@ -1,5 +1,5 @@
 //! From keys of fields to runs, steps and variables, and back, by the roles that the schema gives to
-//! keywords (`catalog run = …; step = …; variable = …;`).
+//! keywords (`catalog run = …; step = …; variable = …;`, Q-17).
 //!
 //! A step is a whole number: a field at `0-24` or `30m` counts for its run and its variable, and stands at
 //! no step.
@@ -7,7 +7,7 @@
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 use fieldstone_format::keys::encode_level;
@@ -46,7 +46,8 @@ pub fn key_of(
 ) -> Result<Vec<(String, String)>> {
     let roles = schema.catalog_roles();
     let none = |role: &str| {
-        Error::invalid(format!("the store's schema has no keyword for the {role}"))
+        Code::SchemaRole
+            .error(format!("the store's schema has no keyword for the {role}"))
             .with_hint("a schema names them so: catalog run = expver; step = step; variable = param;")
     };
     let pairs = schema.pairs_of(&run.project, &run.name)?;

@@ -1,4 +1,4 @@
-//! Attributes that are given one at a time, gathered into few records.
+//! Attributes that are given one at a time, gathered into few records.
 //!
 //! Single attributes of one run and tag become rows of one batch, each a call of its own
 //! ([`AttributeBatch::singles`]). Their order counts only at the same place, and a place is of one tag, so

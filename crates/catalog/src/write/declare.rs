@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::engine::{Index, RunRow, RunSelect, Tables, TagRow, VariableRow};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::value::ValueType;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
@@ -150,7 +150,7 @@ impl Inner {
 
     /// The error for a run that is not there.
     pub fn no_run(&self, session: Option<Id>, name: &str, shown: &str) -> Error {
-        let error = Error::not_found(format!("there is no run {shown}"));
+        let error = Code::RunNotFound.error(format!("there is no run {shown}"));
         let mut names: Vec<String> = Vec::new();
         let listed = self.look(Visibility::All(session), &mut |tables| {
             names.clear();
@@ -181,12 +181,14 @@ impl Inner {
         if let Some(known) = known.filter(|known| known.declared) {
             let text = run_text(&run.run);
             if !exist_ok {
-                return Err(Error::conflict(format!("there is a run {text} already"))
+                return Err(Code::RunExists
+                    .error(format!("there is a run {text} already"))
                     .with_hint("say that it may exist (exist_ok), or choose another name"));
             }
             return match run_difference(&known.decl, &run) {
                 None => Ok(()),
-                Some(what) => Err(Error::conflict(format!("the run {text} is there with another {what}"))
+                Some(what) => Err(Code::RunDiffers
+                    .error(format!("the run {text} is there with another {what}"))
                     .with_hint("choose another name, or keep what can change in attributes")),
             };
         }
@@ -254,7 +256,7 @@ impl Inner {
         });
         drop(listed);
         let text = format!("run {} has no variable {}", run_text(run), variable_text(name));
-        let error = Error::not_found(text);
+        let error = Code::VariableNotFound.error(text);
         if names.contains(&name.name) {
             return error.with_hint("it has other versions of it");
         }
@@ -289,7 +291,8 @@ impl Inner {
                 };
                 if let Some(what) = difference {
                     let (name, run) = (variable_text(&decl.variable), run_text(run));
-                    return Err(Error::conflict(format!("variable {name} of run {run} has another {what}"))
+                    return Err(Code::VariableDiffers
+                        .error(format!("variable {name} of run {run} has another {what}"))
                         .with_hint("declare it as it is, or as another version"));
                 }
                 if known.declared {
@@ -337,12 +340,13 @@ impl Inner {
             let known = known.or_else(|| there.get(&step.number).copied());
             match (known, step.time) {
                 (Some(Some(a)), Some(b)) if a.to_bits() != b.to_bits() => {
-                    return Err(Error::conflict(format!(
-                        "step {} of run {} is at time {a}, not {b}",
-                        step.number,
-                        run_text(run)
-                    ))
-                    .with_hint("a step has one time: declare another step"));
+                    return Err(Code::StepDiffers
+                        .error(format!(
+                            "step {} of run {} is at time {a}, not {b}",
+                            step.number,
+                            run_text(run)
+                        ))
+                        .with_hint("a step has one time: declare another step"));
                 }
                 // What is there already, or says less than what is there.
                 (Some(Some(_)), _) => {}

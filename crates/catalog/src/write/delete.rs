@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 
@@ -86,7 +86,8 @@ impl Inner {
     fn only_own(&self, plan: &mut DeletionPlan, found: bool) -> Result<()> {
         if let Some((tag, user)) = plan.tags.first() {
             let name = self.user_name(*user);
-            return Err(Error::denied(format!("tag '{tag}' is declared by {name}, too"))
+            return Err(Code::AttributeOwned
+                .error(format!("tag '{tag}' is declared by {name}, too"))
                 .with_hint(format!("ask {name}, or delete the attributes that are yours")));
         }
         let me = self.user();
@@ -113,10 +114,11 @@ impl Inner {
         match other {
             Some(user) if plan.attributes.is_empty() => {
                 let (n, name) = (plan.report.others, self.user_name(user));
-                Err(Error::denied(format!(
-                    "{n} attributes to delete are of other users: of {name}, first of all"
-                ))
-                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+                Err(Code::AttributeOwned
+                    .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
+                    .with_hint(format!(
+                        "ask {name}; yours, and those in runs that you own, are yours to delete"
+                    )))
             }
             _ => Ok(()),
         }

@@ -5,7 +5,7 @@
 //! its own. Where the store names nobody, the user who declared the run first owns it; one that the owner of the
 //! folder of logs declared is always his. What is refused here with an error does not count in the engine either, whoever wrote it into a log.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
 use fieldstone_journal::feed::Feed;
@@ -69,7 +69,8 @@ impl Inner {
         match self.owner(run, first)? {
             Some(owner) if owner != self.user() => {
                 let (run, name) = (run_text(run), self.user_name(owner));
-                Err(Error::denied(format!("run {run} is annotated by its owner {name} alone"))
+                Err(Code::RunOwned
+                    .error(format!("run {run} is annotated by its owner {name} alone"))
                     .with_hint(format!("ask {name} to annotate it, or annotate a run of your own")))
             }
             _ => Ok(()),
@@ -79,7 +80,7 @@ impl Inner {
     /// The error for who would change another's run.
     pub fn owned_by(&self, run: &RunName, owner: u32) -> Error {
         let (run, name) = (run_text(run), self.user_name(owner));
-        Error::denied(format!("run {run} is owned by {name}")).with_hint(format!(
+        Code::RunOwned.error(format!("run {run} is owned by {name}")).with_hint(format!(
             "ask {name} for steps, variables and deletions; you may annotate it, and delete what you annotated"
         ))
     }

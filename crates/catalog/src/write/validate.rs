@@ -3,7 +3,7 @@
 //! Columns are checked as columns, so that a million rows cost no allocation a row.
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Column, TagDecl, Values};
 
 /// The values as the tag's type has them; Invalid names the tag, its type and the first value that it
@@ -58,7 +58,8 @@ pub fn values(tag: &TagDecl, values: Values) -> Result<Values> {
 
 fn refused(tag: &TagDecl, value: &Value) -> Error {
     let (name, kind) = (&tag.name, tag.kind.name());
-    Error::invalid(format!("tag '{name}' takes {kind}, not {} ({})", shown(value), value.kind().name()))
+    Code::ValueType
+        .error(format!("tag '{name}' takes {kind}, not {} ({})", shown(value), value.kind().name()))
         .with_hint(format!("give a value of type {kind}, or declare another version of the tag"))
 }
 

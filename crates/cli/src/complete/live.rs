@@ -14,7 +14,7 @@ use fieldstone::{
     Env, FieldStore, KeyValue, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Schema,
 };
 
-/// How long a store is asked, unless `FIELDSTONE_PATIENCE` says another number of milliseconds: on a slow
+/// How long a store is asked (B-3), unless `FIELDSTONE_PATIENCE` says another number of milliseconds: on a slow
 /// file system one may want to wait, or not to be asked at all (0).
 pub const PATIENCE: Duration = Duration::from_millis(40);
 
@@ -34,7 +34,7 @@ const MOST: usize = 20_000;
 /// What a store, or a schema by its name, knows.
 pub struct Known {
     pub schema: Schema,
-    store: Option<Arc<fieldstone::Store>>,
+    store: Option<fieldstone::Store>,
     /// When to stop, nanoseconds of the monotonic clock.
     until: u64,
 }

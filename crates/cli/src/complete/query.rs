@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::thread;
 
-use fieldstone::catalog::{Catalog, CatalogSettings, Query};
+use fieldstone::catalog::Query;
 use fieldstone::{Mode, OpenOptions, Result};
 
 use super::Candidate;
@@ -65,7 +65,7 @@ fn names(store: &str, list: usize) -> Vec<String> {
 
 fn ask(url: &str, list: usize) -> Result<Vec<String>> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
-    let catalog = Catalog::of(fieldstone::open(url, &reading)?, CatalogSettings::default())?;
+    let catalog = fieldstone::open(url, &reading)?.catalog().clone();
     let all = Query::all();
     Ok(match list {
         0 => catalog.tags(&all)?.into_iter().map(|tag| tag.decl.name).collect(),

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use fieldstone::catalog::Catalog;
 use fieldstone::catalog::query::Term;
-use fieldstone::catalog::records::{Annotate, RunDecl, RunName, TagDecl};
 use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Env, Error, ErrorKind, Result};
+use fieldstone::{Code, Error, ErrorKind, Result, Run};
 use serde_json::json;
 
 use crate::arguments::Writing;
@@ -113,19 +113,24 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let table = arguments.csv.is_some() || arguments.parquet.is_some();
     if !table && (arguments.tag.is_none() || arguments.value.is_none()) {
-        return Err(Error::invalid("there is no value to annotate with")
+        return Err(Code::CommandLine
+            .error("there is no value to annotate with")
             .with_hint("give a tag and a value, --csv FILE or --parquet FILE")
             .into());
     }
     if !table && arguments.run.is_none() {
-        return Err(Error::invalid("there is no run to annotate").with_hint("name it: --run NAME").into());
+        return Err(Code::CommandLine
+            .error("there is no run to annotate")
+            .with_hint("name it: --run NAME")
+            .into());
     }
     let transaction = match &arguments.txn {
         Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.transaction,
         None => None,
     };
     let (store, catalog) = writing(&arguments.store)?;
-    let mut taking = Taking { catalog: &catalog, arguments, transaction, taken: Taken::default() };
+    let mut taking =
+        Taking { store: &store, catalog: &catalog, arguments, transaction, taken: Taken::default() };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -161,6 +166,7 @@ struct Taken {
 
 /// One call on its way.
 struct Taking<'a> {
+    store: &'a fieldstone::Store,
     catalog: &'a Catalog,
     arguments: &'a Arguments,
     transaction: Option<fieldstone::Id>,
@@ -260,9 +266,7 @@ impl Taking<'_> {
     /// Gives all rows to the catalog.
     fn give(&mut self, rows: &mut Rows) -> Result<()> {
         let batches = rows.take(|group| self.kind_of(group), |group, kind| self.tag_of(group, kind))?;
-        for mut batch in batches {
-            // A file is one call, however many parts it is taken in.
-            batch.continues = self.taken.attributes > 0;
+        for batch in batches {
             if !self.taken.runs.contains(&batch.run) {
                 self.make_run(&batch.run)?;
                 self.taken.runs.push(batch.run.clone());
@@ -270,8 +274,14 @@ impl Taking<'_> {
             if !self.taken.tags.contains(&batch.tag.name) {
                 self.taken.tags.push(batch.tag.name.clone());
             }
+            let is_first = self.taken.attributes == 0;
             self.taken.attributes += batch.rows as u64;
-            self.catalog.annotate(batch, self.transaction)?;
+            let run = Run::new(self.store, batch.run, self.transaction);
+            // A file is one call, however many parts it is taken in.
+            match is_first {
+                true => run.annotate_rows(batch.tag, batch.values, false, &batch.target)?,
+                false => run.annotate_more(batch.tag, batch.values, &batch.target)?,
+            }
         }
         Ok(())
     }
@@ -285,20 +295,12 @@ impl Taking<'_> {
             Err(error) => return Err(error),
             Ok(_) => return Ok(()),
         }
-        let decl = RunDecl {
-            run: run.clone(),
-            job: None,
-            params: Vec::new(),
-            created: Env::real().clock.now(),
-            grid: None,
-            notes: None,
-            outside: None,
-            annotate: match self.arguments.annotators {
-                Annotators::All => Annotate::All,
-                Annotators::Owner => Annotate::Owner,
-            },
+        let new = self.store.create_run(&run.name).project(&run.project).within(self.transaction).exist_ok();
+        let new = match self.arguments.annotators {
+            Annotators::All => new,
+            Annotators::Owner => new.annotated_by_owner(),
         };
-        self.catalog.create_run(decl, true, self.transaction)
+        new.create().map(drop)
     }
 
     /// The tags of a group's name that are there.
@@ -369,7 +371,7 @@ impl Arguments {
 fn without_line(error: Error) -> Error {
     let message = error.message().strip_prefix("line 1: ").unwrap_or(error.message()).to_owned();
     let hint = error.hint().map(str::to_owned);
-    let error = Error::new(error.kind(), message);
+    let error = Error::new(error.code(), message);
     match hint {
         Some(hint) => error.with_hint(hint),
         None => error,

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{ArchiveOptions, DType, Error, IndexBox, Request, Result, Value};
+use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value};
 use serde_json::json;
 
 use crate::arguments::{Writing, join, numbers};
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             Some((DType::parse(dtype)?, extents, &bytes[..]))
         }
         (None, None) if shape.is_some() => {
-            return Err(Error::invalid("--shape needs --dtype or --npy").into());
+            return Err(Code::CommandLine.error("--shape needs --dtype or --npy").into());
         }
         (None, None) => None,
     };
@@ -92,7 +92,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             Value::Piece { data, dtype: *dtype, start, count: own, shape }
         }
         (Some((_, own, _)), None, Some(shape)) if own != shape => {
-            return Err(Error::invalid(format!("the array has shape {own:?}, --shape says {shape:?}"))
+            return Err(Code::ShapeMismatch
+                .error(format!("the array has shape {own:?}, --shape says {shape:?}"))
                 .with_hint("give --start for a piece of a larger array")
                 .into());
         }
@@ -123,15 +124,17 @@ impl Arguments {
             None => join(&pairs),
         };
         if key.is_empty() {
-            return Err(Error::invalid("there is no key to archive under")
+            return Err(Code::CommandLine
+                .error("there is no key to archive under")
                 .with_hint("give it as keyword=value, such as run=a variable=t step=6"));
         }
         let file = match &files[..] {
             [] => None,
             [file] if self.npy.is_none() => Some(PathBuf::from(file)),
-            [file] => return Err(Error::invalid(format!("both --npy and '{file}' are given"))),
+            [file] => return Err(Code::CommandLine.error(format!("both --npy and '{file}' are given"))),
             [a, b, ..] => {
-                return Err(Error::invalid(format!("'{a}' and '{b}' are two files for one key"))
+                return Err(Code::CommandLine
+                    .error(format!("'{a}' and '{b}' are two files for one key"))
                     .with_hint("a keyword and its value are joined by ="));
             }
         };

@@ -1,7 +1,7 @@
 //! `fieldstone delete`: runs, steps, variables, tags and attributes out of the catalog.
 
 use clap::{Args, ValueEnum};
-use fieldstone::Error;
+use fieldstone::Code;
 use fieldstone::catalog::query::Expr;
 use fieldstone::catalog::{DeleteReport, Deletion};
 use serde_json::json;
@@ -59,7 +59,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let query = arguments.asking.parse()?;
     if matches!(&query.expr, Expr::All(all) if all.is_empty()) {
-        return Err(Error::invalid("there is no query: that would be everything")
+        return Err(Code::CommandLine
+            .error("there is no query: that would be everything")
             .with_hint("name what goes, such as run=a; `everything` deletes all")
             .into());
     }

@@ -47,7 +47,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (path, words) = match arguments.words.split_last() {
         Some((path, words)) => (PathBuf::from(path), words),
-        None => return Err(fieldstone::Error::invalid("export needs a path").into()),
+        None => return Err(fieldstone::Code::CommandLine.error("export needs a path").into()),
     };
     let request = fieldstone::Request::parse(&join(words))?;
     let store = arguments.store.open()?;

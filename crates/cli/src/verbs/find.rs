@@ -1,7 +1,7 @@
 //! `fieldstone find`: attributes by value, place and time.
 
 use clap::Args;
-use fieldstone::Error;
+use fieldstone::Code;
 use fieldstone::catalog::query::{Aggregate, By};
 use fieldstone::catalog::{BoxInfo, Hit};
 use serde_json::{Map, Value as Json, json};
@@ -130,7 +130,7 @@ impl Arguments {
             "step" => Ok(By::Step),
             "variable" => Ok(By::Variable),
             "tag" => Ok(By::Tag),
-            _ => Err(Error::invalid(format!("--by {word}"))),
+            _ => Err(Code::CommandLine.error(format!("--by {word}"))),
         };
         self.by.iter().map(by).collect()
     }

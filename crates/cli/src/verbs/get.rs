@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fieldstone::{
-    DType, Error, ErrorKind, Field, FieldStore, Fields, IndexBox, Item, Request, Result, RetrieveOptions,
-    Values,
+    Code, DType, Error, ErrorKind, Field, FieldStore, Fields, IndexBox, Item, Request, Result,
+    RetrieveOptions, Values,
 };
 use serde_json::{Value, json};
 
@@ -80,7 +80,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let (request, named) = without_target(&*store, request)?;
         let target = arguments.output.clone().or(named).filter(|path| path != Path::new("-"));
         if out.json() && target.is_none() {
-            return Err(Error::invalid("the fields themselves are not JSON")
+            return Err(Code::CommandLine
+                .error("the fields themselves are not JSON")
                 .with_hint("add -o FILE, and --json reports what was written; or see list --json")
                 .into());
         }
@@ -141,7 +142,7 @@ fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out)
         _ => e,
     })?;
     if fields.is_empty() && !lenient {
-        return Err(explained(Error::not_found(match request.is_empty() {
+        return Err(explained(Code::FieldNotFound.error(match request.is_empty() {
             true => format!("the store {} holds no field", store.url()),
             false => format!("no field {request}"),
         }))
@@ -170,11 +171,12 @@ fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, 
     match values {
         Values::List(items) => match &items[..] {
             [Item::One(file)] => Ok((explain::without(&request, name), Some(PathBuf::from(file)))),
-            _ => Err(Error::invalid(format!("target={values} is more than one file"))
+            _ => Err(Code::Option
+                .error(format!("target={values} is more than one file"))
                 .with_hint("name one file, in quotes where it holds a /: target=\"out/all.grib\"")),
         },
         Values::Any => {
-            Err(Error::invalid("target=* is no file").with_hint("name one file: target=\"all.grib\""))
+            Err(Code::Option.error("target=* is no file").with_hint("name one file: target=\"all.grib\""))
         }
     }
 }
@@ -198,7 +200,7 @@ impl Piece {
             }
             (.., None) => None,
             (.., Some(_)) => {
-                let opaque = Error::invalid("it is opaque bytes, and only an array has a box");
+                let opaque = Code::NotAnArray.error("it is opaque bytes, and only an array has a box");
                 return Err(in_field(&field, opaque));
             }
         };
@@ -242,7 +244,9 @@ fn resize(buffer: &mut Vec<u8>, bytes: u64) -> Result<()> {
     let length = usize::try_from(bytes).ok();
     match length.filter(|&n| buffer.try_reserve(n.saturating_sub(buffer.len())).is_ok()) {
         Some(n) => buffer.resize(n, 0),
-        None => return Err(Error::unavailable(format!("a part of {bytes} bytes does not fit into memory"))),
+        None => {
+            return Err(Code::OutOfMemory.error(format!("a part of {bytes} bytes does not fit into memory")));
+        }
     }
     Ok(())
 }
@@ -253,7 +257,10 @@ fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
     for field in fields.iter() {
         let piece = Piece::new(field?, region)?;
         let Some((dtype, _, shape)) = piece.array else {
-            return Err(in_field(&piece.field, Error::invalid("it is opaque bytes, and .npy holds arrays")));
+            return Err(in_field(
+                &piece.field,
+                Code::NotAnArray.error("it is opaque bytes, and .npy holds arrays"),
+            ));
         };
         match &first {
             None => first = Some((dtype, shape)),
@@ -266,7 +273,7 @@ fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
         }
     }
     let Some((dtype, mut shape)) = first else {
-        return Err(Error::not_found("no field to write"));
+        return Err(Code::FieldNotFound.error("no field to write"));
     };
     if fields.len() > 1 {
         shape.insert(0, fields.len() as u64);

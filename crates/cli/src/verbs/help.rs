@@ -1,7 +1,7 @@
 //! `fieldstone help`: the help of a verb, or a topic that several verbs share.
 
 use clap::Args;
-use fieldstone::{Error, nearest};
+use fieldstone::{Code, nearest};
 
 use crate::help::TOPICS;
 use crate::output::{Done, Out};
@@ -43,7 +43,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .collect();
         let Some(next) = found.find_subcommand_mut(word) else {
             let meant = nearest::did_you_mean(word, names.iter().map(String::as_str));
-            return Err(Error::invalid(format!("there is no verb and no topic '{word}'"))
+            return Err(Code::CommandLine
+                .error(format!("there is no verb and no topic '{word}'"))
                 .with_hint(meant.unwrap_or_else(|| "try: fieldstone help".to_owned()))
                 .into());
         };

@@ -138,7 +138,7 @@ impl Arguments {
             false => self.store.schema.clone(),
         };
         let compression = self.store.compression.clone();
-        Ok(Writing { store: url.clone(), schema, compression }.open()?)
+        Ok(Writing { store: url.clone(), schema, compression }.open()?.fields())
     }
 }
 

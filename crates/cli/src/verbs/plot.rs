@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::Error;
+use fieldstone::Code;
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting, one_field};
@@ -70,10 +70,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let png = picture.png(&key.to_string(), arguments.size)?;
         if path == Path::new("-") {
             if out.json() {
-                return Err(Error::invalid("a PNG is not JSON").with_hint("name a file with -o").into());
+                return Err(Code::CommandLine
+                    .error("a PNG is not JSON")
+                    .with_hint("name a file with -o")
+                    .into());
             }
             if out.is_terminal() {
-                return Err(Error::invalid("a PNG would garble the terminal")
+                return Err(Code::CommandLine
+                    .error("a PNG would garble the terminal")
                     .with_hint("name a file with -o")
                     .into());
             }

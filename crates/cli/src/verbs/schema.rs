@@ -157,7 +157,7 @@ fn located(error: &Error, text: &str, file: &str) -> Error {
     let caret = format!("{:>width$}^", "", width = column.saturating_sub(from + 1));
     let margin = " ".repeat(number.len());
     Error::new(
-        error.kind(),
+        error.code(),
         format!("{file}:{line}:{column}: {what}\n {number} | {shown}\n {margin} | {caret}"),
     )
     .with_hint(hint)

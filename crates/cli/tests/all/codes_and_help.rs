@@ -41,6 +41,25 @@ const VERBS: [&str; 29] = [
 ];
 
 #[test]
+fn an_error_is_json_where_data_are() {
+    let t = TestStore::with(&[KEY]);
+    let of = |arguments: &[&str], exit: i32| {
+        let ran = t.run(arguments.iter().copied());
+        let told: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
+        assert!(ran.bytes().is_empty());
+        ran.code(exit);
+        told["error"].clone()
+    };
+    let error = of(&["get", "store", "run=a,variable=t,step=7", "-o", "f", "--json"], 3);
+    assert_eq!((&error["kind"], &error["code"]), (&"NotFound".into(), &"field-not-found".into()));
+    assert_eq!(error["retryable"], false);
+    assert!(error["message"].as_str().unwrap().contains("step=7") && error["hint"].is_string());
+    assert_eq!(of(&["list", "nowhere", "--jsonl"], 3)["code"], "store-not-found");
+    assert_eq!(of(&["lits", "store", "--json"], 2)["code"], "command-line");
+    assert_eq!(of(&["list", "store", "step=0/too/6", "--json"], 2)["code"], "keyword-value");
+}
+
+#[test]
 fn not_found_is_3() {
     let t = TestStore::with(&[KEY]);
     t.run(["list", "nowhere"]).code(3).tells(&["nowhere"]);
@@ -69,7 +88,7 @@ fn invalid_is_2() {
         .code(2)
         .tells(&["'x'"]);
     t.run(["archive", "store", "run=a", "variable=t", "--shape", "2"]).code(2);
-    t.run(["get", "store", "run=a", "--json"]).code(2).tells(&["-o FILE"]);
+    assert!(t.run(["get", "store", "run=a", "--json"]).code(2).err().contains("-o FILE"));
     t.run(["get", "store", "run=a", "--box", "0:1"]).code(2);
     t.run(["get", "store", "run=a", "--npy"]).code(2);
     t.run(["list", "store", "--at", "nonsense"]).code(2);

@@ -1,6 +1,6 @@
 //! The outside world, as traits: clock, randomness and disk. Nothing in Fieldstone reads the time,
 //! draws a random number or touches a file but through an [`Env`], so that a whole store can run on
-//! a simulated machine from a seed, with every fault a disk can have.
+//! a simulated machine from a seed, with every fault a disk can have (T-1).
 //!
 //! * [`comm`]: the communicator, over which ranks agree and write one file together.
 //! * [`real`]: the operating system.

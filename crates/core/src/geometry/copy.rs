@@ -5,7 +5,7 @@
 //! without a gap on both sides are joined, so that a whole copy is one `memcpy` whatever its rank.
 
 use super::{IndexBox, byte_count};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Copies `region` (global indices) from a buffer that covers `src_box` to one that covers `dst_box`.
 ///
@@ -77,12 +77,12 @@ fn check(what: &str, length: usize, covers: &IndexBox, region: &IndexBox, item_s
     }
     let expected = byte_count(covers.count(), item_size)?;
     if length != expected {
-        return Err(Error::invalid(format!(
+        return Err(Code::BufferSize.error(format!(
             "the {what} buffer has {length} bytes, box {covers} of {item_size}-byte elements needs {expected}"
         )));
     }
     if !covers.contains(region) {
-        return Err(Error::invalid(format!("box {region} is not inside the {what}'s box {covers}")));
+        return Err(Code::Box.error(format!("box {region} is not inside the {what}'s box {covers}")));
     }
     Ok(())
 }

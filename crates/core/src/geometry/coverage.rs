@@ -6,7 +6,7 @@
 //! most rank * log2(2n) deep. Holes that a cut tore apart are joined again on the way back.
 
 use super::IndexBox;
-use crate::{Error, Result};
+use crate::{Code, Result};
 use std::collections::HashMap;
 
 /// What [`uncovered`] found.
@@ -30,7 +30,7 @@ impl Uncovered {
 pub fn uncovered(shape: &[u64], boxes: &[IndexBox], limit: usize) -> Result<Uncovered> {
     let whole = IndexBox::whole(shape)?;
     if let Some(other) = boxes.iter().find(|b| b.rank() != whole.rank()) {
-        return Err(Error::invalid(format!(
+        return Err(Code::Box.error(format!(
             "box {other} has {} dimensions, the array has {} (shape {shape:?})",
             other.rank(),
             whole.rank()

@@ -1,7 +1,7 @@
 //! Regular chunks of an array.
 
 use super::{IndexBox, element_count};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// An array of `shape` cut into chunks of `chunk`; those at the far edges are cut short.
 ///
@@ -32,14 +32,14 @@ impl ChunkGrid {
     pub fn new(shape: Vec<u64>, chunk: Vec<u64>) -> Result<ChunkGrid> {
         element_count(&shape)?;
         if chunk.len() != shape.len() {
-            return Err(Error::invalid(format!(
+            return Err(Code::Shape.error(format!(
                 "chunks {chunk:?} have {} dimensions, the array has {} (shape {shape:?})",
                 chunk.len(),
                 shape.len()
             )));
         }
         if let Some(d) = chunk.iter().position(|&extent| extent == 0) {
-            return Err(Error::invalid(format!("chunks {chunk:?}: dimension {d} must be at least 1")));
+            return Err(Code::Shape.error(format!("chunks {chunk:?}: dimension {d} must be at least 1")));
         }
         let counts: Vec<u64> = shape.iter().zip(&chunk).map(|(s, c)| s.div_ceil(*c)).collect();
         let total = element_count(&counts)?;
@@ -48,7 +48,7 @@ impl ChunkGrid {
 
     /// A grid whose chunks hold at most `target_bytes` (or one element, if that is larger).
     ///
-    /// Starting from one chunk, the dimension that has the fewest chunks so far is halved, so that the
+    /// Starting from one chunk (F-4), the dimension that has the fewest chunks so far is halved, so that the
     /// number of chunks stays balanced between dimensions and a small box touches few bytes whichever
     /// way it lies.
     pub fn choose(shape: &[u64], item_size: usize, target_bytes: u64) -> Result<ChunkGrid> {
@@ -108,7 +108,7 @@ impl ChunkGrid {
     /// chunk found. What of `region` lies outside the shape is ignored; another rank is `Invalid`.
     pub fn overlapping(&self, region: &IndexBox) -> Result<Overlapping> {
         if region.rank() != self.shape.len() {
-            return Err(Error::invalid(format!(
+            return Err(Code::Box.error(format!(
                 "box {region} has {} dimensions, the array has {} (shape {:?})",
                 region.rank(),
                 self.shape.len(),

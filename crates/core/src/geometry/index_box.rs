@@ -1,7 +1,7 @@
 //! Boxes of a global index space.
 
 use super::check_rank;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ impl IndexBox {
     /// A box of a space whose shape is not known yet.
     pub fn unbounded(start: Vec<u64>, count: Vec<u64>) -> Result<IndexBox> {
         if start.len() != count.len() {
-            return Err(Error::invalid(format!(
+            return Err(Code::Box.error(format!(
                 "a box with {} starts and {} counts; each dimension needs both",
                 start.len(),
                 count.len()
@@ -42,7 +42,7 @@ impl IndexBox {
         check_rank(start.len())?;
         for (d, (&first, &length)) in start.iter().zip(&count).enumerate() {
             if first.checked_add(length).is_none() {
-                return Err(Error::invalid(format!(
+                return Err(Code::Box.error(format!(
                     "dimension {d} of the box: start {first} + count {length} exceeds 2^64"
                 )));
             }
@@ -64,7 +64,7 @@ impl IndexBox {
     /// Fails when the box reaches out of `shape` or has another rank.
     pub fn check_within(&self, shape: &[u64]) -> Result<()> {
         if self.rank() != shape.len() {
-            return Err(Error::invalid(format!(
+            return Err(Code::Box.error(format!(
                 "box {self} has {} dimensions, the array has {} (shape {shape:?})",
                 self.rank(),
                 shape.len()
@@ -72,12 +72,13 @@ impl IndexBox {
         }
         for (d, &extent) in shape.iter().enumerate() {
             if self.end(d) > extent {
-                return Err(Error::invalid(format!(
-                    "box {self}: dimension {d} reaches from {} to {}, the array has {extent} there",
-                    self.start[d],
-                    self.end(d)
-                ))
-                .with_hint("start + count must not exceed the shape"));
+                return Err(Code::Box
+                    .error(format!(
+                        "box {self}: dimension {d} reaches from {} to {}, the array has {extent} there",
+                        self.start[d],
+                        self.end(d)
+                    ))
+                    .with_hint("start + count must not exceed the shape"));
             }
         }
         Ok(())
@@ -149,7 +150,7 @@ impl IndexBox {
     /// contains this box.
     pub fn relative_to(&self, origin: &IndexBox) -> Result<IndexBox> {
         if !origin.contains(self) {
-            return Err(Error::invalid(format!("box {self} is not inside box {origin}")));
+            return Err(Code::Box.error(format!("box {self} is not inside box {origin}")));
         }
         let start = self.start.iter().zip(&origin.start).map(|(s, o)| s - o).collect();
         Ok(IndexBox { start, count: self.count.clone() })
@@ -173,7 +174,8 @@ impl IndexBox {
         for (d, range) in text.split(',').enumerate() {
             let wrong = |why: &str| {
                 let shown: String = range.chars().take(60).collect();
-                Error::invalid(format!("box: dimension {d} is {shown:?}: {why}"))
+                Code::Box
+                    .error(format!("box: dimension {d} is {shown:?}: {why}"))
                     .with_hint("write a box as half-open ranges, such as 0:50,10:20")
             };
             let (first, end) = range.split_once(':').ok_or_else(|| wrong("it has no ':'"))?;

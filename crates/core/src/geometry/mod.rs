@@ -21,7 +21,7 @@ pub use grid::{ChunkGrid, Overlapping};
 pub use index_box::IndexBox;
 pub use stats::{Scalar, Summary, summarize};
 
-use crate::{Error, Result};
+use crate::{Code, Result};
 
 /// Most dimensions an array may have, as in numpy 1.
 pub const MAX_RANK: usize = 32;
@@ -36,7 +36,7 @@ pub fn element_count(shape: &[u64]) -> Result<u64> {
         return Ok(0);
     }
     let product = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
-    product.ok_or_else(|| Error::invalid(format!("shape {shape:?} has more than 2^64 elements")))
+    product.ok_or_else(|| Code::Shape.error(format!("shape {shape:?} has more than 2^64 elements")))
 }
 
 /// Bytes of an array of this shape, as a length in memory.
@@ -44,7 +44,8 @@ pub fn byte_count(shape: &[u64], item_size: usize) -> Result<usize> {
     let bytes = element_count(shape)?.checked_mul(item_size as u64);
     bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&b| b <= isize::MAX as usize).ok_or_else(
         || {
-            Error::invalid(format!("shape {shape:?} of {item_size}-byte elements does not fit memory"))
+            Code::Shape
+                .error(format!("shape {shape:?} of {item_size}-byte elements does not fit memory"))
                 .with_hint("work on a smaller box")
         },
     )
@@ -54,5 +55,5 @@ fn check_rank(rank: usize) -> Result<()> {
     if rank <= MAX_RANK {
         return Ok(());
     }
-    Err(Error::invalid(format!("an array of {rank} dimensions; at most {MAX_RANK} are possible")))
+    Err(Code::Shape.error(format!("an array of {rank} dimensions; at most {MAX_RANK} are possible")))
 }

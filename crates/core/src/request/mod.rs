@@ -22,7 +22,7 @@ mod parser;
 use std::fmt;
 
 use crate::key::Quoted;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// More keywords than this in one request or key are refused.
 pub(crate) const MAX_KEYWORDS: usize = 4096;
@@ -115,7 +115,8 @@ impl Request {
     /// Adds a keyword as the parser meets it; a second time is an error or replaces the first.
     fn add(&mut self, keyword: String, values: Values, replace: bool) -> Result<()> {
         if !replace && self.get(&keyword).is_some() {
-            return Err(Error::invalid(format!("`{keyword}` is given twice"))
+            return Err(Code::KeyContradiction
+                .error(format!("`{keyword}` is given twice"))
                 .with_hint("list its values: keyword=a/b"));
         }
         self.set(keyword, values);
@@ -179,7 +180,8 @@ impl Request {
 }
 
 fn not_single(keyword: &str, found: &str) -> Error {
-    Error::invalid(format!("{keyword} has {found} where a key needs one value"))
+    Code::RequestTooBroad
+        .error(format!("{keyword} has {found} where a key needs one value"))
         .with_hint("a value that holds / or * is written in quotes")
 }
 

@@ -13,7 +13,7 @@
 //! begin of a word begins a comment, which ends with its line.
 
 use super::{Item, Request, Values, is_keyword, is_word, line_and_column};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 const VERBS: [&str; 16] = [
     "retrieve", "archive", "list", "read", "get", "wipe", "purge", "axes", "stage", "where", "dump", "stats",
@@ -357,6 +357,6 @@ impl Parser<'_> {
     }
 
     fn error_at(&self, place: usize, what: &str) -> Error {
-        Error::invalid(format!("request {}: {what}", line_and_column(self.text, place)))
+        Code::RequestSyntax.error(format!("request {}: {what}", line_and_column(self.text, place)))
     }
 }

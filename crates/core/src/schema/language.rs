@@ -20,7 +20,7 @@ use super::types::KeywordType;
 use super::words::Vocabulary;
 use super::{Inner, calendar};
 use crate::request::{Item, Request, Values};
-use crate::{Error, Result};
+use crate::{Code, Result};
 
 /// Keyword of the file that an answer goes to.
 pub(crate) const TARGET: &str = "target";
@@ -103,7 +103,8 @@ impl Inner {
                 continue;
             }
             if !seen.insert(keyword) {
-                return Err(Error::invalid(format!("`{keyword}` is given twice"))
+                return Err(Code::KeyContradiction
+                    .error(format!("`{keyword}` is given twice"))
                     .with_hint("list its values: keyword=a/b"));
             }
             let Values::List(items) = values else {
@@ -179,13 +180,12 @@ fn plain_item(keyword: &str, kinds: &[KeywordType], item: &Item, now: Option<i64
 
 fn day_before(keyword: &str, text: &str, days: i64, now: Option<i64>) -> Result<String> {
     let Some(now) = now else {
-        return Err(Error::invalid(format!(
-            "{keyword}={text} is relative to today, which is not known here"
-        ))
-        .with_hint("write the day itself: YYYYMMDD"));
+        return Err(Code::KeywordValue
+            .error(format!("{keyword}={text} is relative to today, which is not known here"))
+            .with_hint("write the day itself: YYYYMMDD"));
     };
     let today = Day::at(now).map(calendar::Day::number);
     let day = today.and_then(|today| Day::from_number(today.checked_add(days)?));
     day.map(Day::text)
-        .ok_or_else(|| Error::invalid(format!("{keyword}={text} is outside the years 1 to 9999")))
+        .ok_or_else(|| Code::KeywordValue.error(format!("{keyword}={text} is outside the years 1 to 9999")))
 }

@@ -23,7 +23,7 @@ use super::{CatalogRoles, Inner};
 use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
 use crate::nearest::did_you_mean;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Types in force inside some brackets, innermost last.
 type Scope = Vec<(Arc<str>, KeywordType)>;
@@ -408,7 +408,7 @@ impl<'a> Parser<'a> {
     }
 
     fn error_at(&self, place: usize, what: &str) -> Error {
-        Error::invalid(format!("schema {}: {what}", self.line_and_column(place)))
+        Code::SchemaSyntax.error(format!("schema {}: {what}", self.line_and_column(place)))
     }
 
     fn line_and_column(&self, place: usize) -> String {

@@ -6,7 +6,7 @@
 use super::types::KeywordType;
 use super::{calendar, number, step};
 use crate::key::KeyValue;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// A range of more values than this is refused.
 pub(crate) const MAX_VALUES: u64 = 100_000_000;
@@ -33,11 +33,12 @@ impl Run {
         by: Option<&str>,
     ) -> Result<Run> {
         if !has_ranges(kind) {
-            return Err(Error::invalid(format!(
-                "{keyword}={from}/to/{to} is a range, but {keyword} is of type {}, which has none",
-                kind.name()
-            ))
-            .with_hint(format!("list the values: {keyword}=a/b/c")));
+            return Err(Code::RequestSyntax
+                .error(format!(
+                    "{keyword}={from}/to/{to} is a range, but {keyword} is of type {}, which has none",
+                    kind.name()
+                ))
+                .with_hint(format!("list the values: {keyword}=a/b/c")));
         }
         let ends = [kind.canonical(keyword, from)?, kind.canonical(keyword, to)?];
         let by_scale = by.and_then(number::decimal).map_or(0, |(_, text)| number::scale(&text));
@@ -49,7 +50,8 @@ impl Run {
         };
         let unit = |value: &KeyValue| {
             units(kind, scale, value).ok_or_else(|| {
-                Error::invalid(format!("{keyword}={value} cannot be the end of a range"))
+                Code::RequestSyntax
+                    .error(format!("{keyword}={value} cannot be the end of a range"))
                     .with_hint("list the values instead")
             })
         };
@@ -59,23 +61,23 @@ impl Run {
             Some(text) => stride(kind, scale, text),
         };
         let by = stride.ok_or_else(|| {
-            Error::invalid(format!(
+            Code::RequestSyntax.error(format!(
                 "{keyword}: `by` {} is not an interval of type {}",
                 by.unwrap_or(""),
                 kind.name()
             ))
         })?;
         if by == 0 {
-            return Err(Error::invalid(format!("{keyword}={from}/to/{to}: `by` is 0"))
+            return Err(Code::RequestSyntax
+                .error(format!("{keyword}={from}/to/{to}: `by` is 0"))
                 .with_hint("give an interval other than 0"));
         }
         // As in MARS: a descending range may say its interval with or without a minus.
         let by = if last < first && by > 0 { -by } else { by };
         if last > first && by < 0 {
-            return Err(Error::invalid(format!(
-                "{keyword}={from}/to/{to} never ends: `by` leads away from {to}"
-            ))
-            .with_hint("drop the minus of `by`"));
+            return Err(Code::RequestSyntax
+                .error(format!("{keyword}={from}/to/{to} never ends: `by` leads away from {to}"))
+                .with_hint("drop the minus of `by`"));
         }
         let count = last.checked_sub(first).and_then(|d| u64::try_from(d / by).ok()?.checked_add(1));
         match count {
@@ -112,7 +114,7 @@ impl Run {
 }
 
 pub(crate) fn too_many(keyword: &str, limit: u64) -> Error {
-    let error = Error::invalid(format!("{keyword} lists more than {limit} values"));
+    let error = Code::RequestTooBroad.error(format!("{keyword} lists more than {limit} values"));
     match limit {
         MAX_LISTED => error.with_hint("write them as one range a/to/b/by/c, or ask for less at a time"),
         _ => error.with_hint(format!("ask for less at a time, or for all of them by {keyword}=*")),

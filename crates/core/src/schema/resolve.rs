@@ -8,7 +8,7 @@ use super::rule::{Condition, Predicate, Presence, Rule};
 use crate::key::{FieldKey, KeyValue, Level, Names};
 use crate::nearest::did_you_mean;
 use crate::request::MAX_KEYWORDS;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Distinct sets of further keywords whose names are shared; beyond it names are made per key.
 const MAX_OPEN_NAMES: usize = 256;
@@ -41,7 +41,7 @@ impl Given<'_> {
         if predicate.kind.canonical(source, text)? == *value {
             return Ok(());
         }
-        Err(Error::invalid(format!("{}={value} contradicts {source}={text}", predicate.name)))
+        Err(Code::KeyContradiction.error(format!("{}={value} contradicts {source}={text}", predicate.name)))
     }
 }
 
@@ -78,7 +78,8 @@ impl Inner {
         let mut given = Given { pairs, slots: vec![NONE; self.ids.len()], unknown: Vec::new() };
         for (i, (keyword, _)) in (0u16..).zip(pairs) {
             if self.is_target(keyword) {
-                return Err(Error::invalid("`target` names the file of an answer and is no part of a key")
+                return Err(Code::KeywordUnknown
+                    .error("`target` names the file of an answer and is no part of a key")
                     .with_hint("leave it out, or declare the keyword in the schema"));
             }
             let taken = match self.ids.get(*keyword) {
@@ -89,7 +90,7 @@ impl Inner {
                 }
             };
             if taken {
-                return Err(Error::invalid(format!("keyword `{keyword}` is given twice")));
+                return Err(Code::KeyContradiction.error(format!("keyword `{keyword}` is given twice")));
             }
         }
         Ok(given)
@@ -155,13 +156,16 @@ impl Inner {
         }
         let surplus: Vec<&str> = mismatch.surplus.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
         let mut parts = Vec::new();
+        let mut code = Code::KeywordMissing;
         if !mismatch.missing.is_empty() {
             parts.push(format!("the key lacks {}", quoted(&mismatch.missing)));
         }
         if !surplus.is_empty() && (parts.is_empty() || mismatch.open.is_none()) {
             parts.push(format!("the schema has no keyword {}", quoted(&surplus)));
+            // A misspelt keyword is why another one is missing.
+            code = Code::KeywordUnknown;
         }
-        let error = Error::invalid(parts.join(" and "));
+        let error = code.error(parts.join(" and "));
         // A misspelt keyword is near a missing one, or near any keyword of the schema.
         let missing = mismatch.missing.iter().copied();
         let unknown: Vec<&str> = given.unknown.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
@@ -193,7 +197,7 @@ impl Inner {
             }
         }
         let takes = if exclude { "any value but" } else { "only" };
-        let error = Error::invalid(format!(
+        let error = Code::KeywordValue.error(format!(
             "{}={text:?} is not allowed: the schema takes {takes} {}",
             refused.name,
             values.join(", ")
@@ -212,7 +216,9 @@ impl Predicate {
             (Presence::Hidden(value), _) => Ok(value.clone().unwrap_or(KeyValue::Absent)),
             (_, Some(text)) => self.kind.canonical(&self.name, text),
             (Presence::Optional(default), None) => Ok(default.clone()),
-            (Presence::Required, None) => Err(Error::invalid(format!("the key lacks `{}`", self.name))),
+            (Presence::Required, None) => {
+                Err(Code::KeywordMissing.error(format!("the key lacks `{}`", self.name)))
+            }
         }
     }
 }
@@ -309,6 +315,7 @@ fn check_keyword(keyword: &str) -> Result<()> {
         return Ok(());
     }
     let shown: String = keyword.chars().take(60).collect();
-    Err(Error::invalid(format!("{shown:?} cannot be a keyword"))
+    Err(Code::KeywordUnknown
+        .error(format!("{shown:?} cannot be a keyword"))
         .with_hint("a keyword is made of letters, digits and _ . - +, at most 255 bytes"))
 }

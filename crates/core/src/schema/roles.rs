@@ -29,7 +29,7 @@ use std::sync::Arc;
 use super::rule::{Presence, Rule};
 use super::{Inner, Schema};
 use crate::key::{FieldKey, KeyValue, Level};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Which keywords play project, run, variable and step for a catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,13 +80,15 @@ impl Schema {
             (_, "") => Vec::new(),
             (Some(keyword), project) => vec![(keyword.clone(), project.to_owned())],
             (None, project) => {
-                return Err(Error::invalid(format!("the schema has no projects, '{project}' is given"))
+                return Err(Code::SchemaRole
+                    .error(format!("the schema has no projects, '{project}' is given"))
                     .with_hint("leave the project out, or add `catalog project = KEYWORD;` to the schema"));
             }
         };
         match &roles.run[..] {
             [] => {
-                return Err(Error::invalid("the schema does not say which keyword is the run")
+                return Err(Code::SchemaRole
+                    .error("the schema does not say which keyword is the run")
                     .with_hint("add `catalog run = KEYWORD;` to the schema of a new store"));
             }
             [keyword] => pairs.push((keyword.clone(), name.to_owned())),
@@ -133,7 +135,8 @@ impl Schema {
 impl Inner {
     fn no_run(&self, name: &str) -> Error {
         let shapes: Vec<String> = self.rules.iter().map(|rule| self.run_keywords(rule).join("/")).collect();
-        Error::invalid(format!("'{name}' is no run of this schema"))
+        Code::SchemaRole
+            .error(format!("'{name}' is no run of this schema"))
             .with_hint(format!("a run is called {}", shapes.join(" or ")))
     }
 

@@ -17,7 +17,7 @@ use super::{Inner, Schema};
 use crate::key::{FieldKey, KeyValue, LEVELS, Names, Quoted};
 use crate::nearest::did_you_mean;
 use crate::request::{Item, Request, Values};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// What a request selects, over all rules of a schema. Cloning shares it.
 #[derive(Debug, Clone)]
@@ -44,7 +44,8 @@ pub(super) struct Listed {
 impl Listed {
     fn new(schema: &Inner, keyword: &str, items: &[Item]) -> Result<Listed> {
         if items.is_empty() {
-            return Err(Error::invalid(format!("{keyword} has an empty list of values"))
+            return Err(Code::KeywordValue
+                .error(format!("{keyword} has an empty list of values"))
                 .with_hint(format!("leave {keyword} out to take any")));
         }
         let kinds = kinds(schema, keyword)?;
@@ -288,7 +289,8 @@ impl Selection {
     pub fn expand(&self) -> Result<Keys> {
         self.keys().ok_or_else(|| {
             let open = lacking(self);
-            Error::invalid(format!("the request leaves {} open, so it names no keys", open.join(", ")))
+            Code::RequestTooBroad
+                .error(format!("the request leaves {} open, so it names no keys", open.join(", ")))
                 .with_hint("list the values of each; `list` and `axes` tell which are stored")
         })
     }
@@ -375,7 +377,7 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
         }
         format!("its keywords are {}", all.join(", "))
     });
-    Err(Error::invalid(format!("the schema has no keyword `{keyword}`")).with_hint(hint))
+    Err(Code::KeywordUnknown.error(format!("the schema has no keyword `{keyword}`")).with_hint(hint))
 }
 
 /// The distinct values of a list under one type, and the user's text of each.

@@ -9,7 +9,7 @@ use super::param::Param;
 use super::words::Vocabulary;
 use super::{calendar, number, param, step};
 use crate::key::KeyValue;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// The type of a keyword, as the schema's words name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,7 +131,8 @@ impl KeywordType {
     /// The canonical value of `text`. `keyword` is for the message only.
     pub fn canonical(self, keyword: &str, text: &str) -> Result<KeyValue> {
         if text.is_empty() {
-            return Err(Error::invalid(format!("{keyword} has an empty value"))
+            return Err(Code::KeywordValue
+                .error(format!("{keyword} has an empty value"))
                 .with_hint(format!("leave {keyword} out, or give None, where the field has none")));
         }
         self.read(text).ok_or_else(|| self.refuse(keyword, text))
@@ -258,7 +259,7 @@ impl KeywordType {
             KeywordType::Word(_) => "a word of MARS for it",
             _ => "a value",
         };
-        let error = Error::invalid(format!("{keyword}={shown:?} is not {expected}"));
+        let error = Code::KeywordValue.error(format!("{keyword}={shown:?} is not {expected}"));
         if self.takes_relative_days() && calendar::relative(text).is_some() {
             return error.with_hint("requests take days relative to today; a key has the day itself");
         }

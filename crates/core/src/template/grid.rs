@@ -1,7 +1,7 @@
 //! How a variable is cut into objects.
 
 use crate::geometry::{IndexBox, element_count};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// An array of `shape`, cut into chunks, and each chunk along its first dimension into pieces.
 ///
@@ -47,14 +47,14 @@ impl ObjectGrid {
     fn cut(shape: Vec<u64>, chunk: Vec<u64>, cut: u64) -> Result<ObjectGrid> {
         element_count(&shape)?;
         if chunk.len() != shape.len() {
-            return Err(Error::invalid(format!(
+            return Err(Code::Shape.error(format!(
                 "chunks {chunk:?} have {} dimensions, the variable has {} (shape {shape:?})",
                 chunk.len(),
                 shape.len()
             )));
         }
         if let Some(d) = chunk.iter().position(|&extent| extent == 0) {
-            return Err(Error::invalid(format!("chunks {chunk:?}: dimension {d} must be at least 1")));
+            return Err(Code::Shape.error(format!("chunks {chunk:?}: dimension {d} must be at least 1")));
         }
         let mut counts: Vec<u64> = shape.iter().zip(&chunk).map(|(s, c)| s.div_ceil(*c)).collect();
         let mut per_chunk = 1;

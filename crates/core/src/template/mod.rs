@@ -1,4 +1,4 @@
-//! Names of objects: in which file a piece of a variable lies, computed and never stored.
+//! Names of objects: in which file a piece of a variable lies, computed and never stored.
 //!
 //! A [`Template`] is a text with holes, such as `{run}/{variable}_{step:06d}_{x}_{y}.nc`. An
 //! [`ObjectGrid`] says how a variable is cut into objects: into chunks, and each chunk along its first

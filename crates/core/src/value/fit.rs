@@ -1,7 +1,7 @@
 //! Which values a type takes, and what they become.
 
 use super::{Value, ValueType};
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Lists and maps within one another, at most.
 pub const DEPTH: usize = 64;
@@ -42,7 +42,8 @@ impl Value {
             _ => true,
         };
         if !sound {
-            return Err(Error::invalid(format!("{self} is no range"))
+            return Err(Code::Value
+                .error(format!("{self} is no range"))
                 .with_hint("a range goes from its least to its greatest number, both included"));
         }
         match self {
@@ -51,7 +52,8 @@ impl Value {
             Value::Array(items) => {
                 let mixed = items.iter().find(|item| !scalar(item) || item.kind() != items[0].kind());
                 mixed.map_or(Ok(()), |item| {
-                    Err(Error::invalid(format!("an array of {} cannot hold {item}", items[0].kind()))
+                    Err(Code::ValueType
+                        .error(format!("an array of {} cannot hold {item}", items[0].kind()))
                         .with_hint("use the type json for mixed and nested lists"))
                 })
             }
@@ -60,7 +62,8 @@ impl Value {
                 let mut keys: Vec<&str> = pairs.iter().map(|(key, _)| key.as_str()).collect();
                 keys.sort_unstable();
                 if let Some(twice) = keys.windows(2).find(|two| two[0] == two[1]) {
-                    return Err(Error::invalid(format!("the key '{}' is there twice", twice[0]))
+                    return Err(Code::Value
+                        .error(format!("the key '{}' is there twice", twice[0]))
                         .with_hint("give each key of a map once"));
                 }
                 pairs.iter().try_for_each(|(_, item)| item.check_at(depth + 1))
@@ -72,7 +75,8 @@ impl Value {
 
 /// The error of a value that is nested beyond [`DEPTH`]; `what` names it.
 pub fn too_deep(what: &str) -> Error {
-    Error::invalid(format!("{what} is nested more than {DEPTH} levels deep"))
+    Code::Value
+        .error(format!("{what} is nested more than {DEPTH} levels deep"))
         .with_hint("a list or map that holds itself is no value; store what is deeper as text or bytes")
 }
 

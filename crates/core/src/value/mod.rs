@@ -21,7 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::nearest::did_you_mean;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 mod fit;
 mod glob;
@@ -134,7 +134,7 @@ impl ValueType {
         ValueType::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let names = ValueType::ALL.map(ValueType::name);
             let hint = did_you_mean(name, names).unwrap_or_else(|| format!("types are {}", names.join(", ")));
-            Error::invalid(format!("'{name}' is no type of values")).with_hint(hint)
+            Code::ValueType.error(format!("'{name}' is no type of values")).with_hint(hint)
         })
     }
 
@@ -148,6 +148,21 @@ impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+macro_rules! from {
+    ($($from:ty => $to:ident),+) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Value {
+                Value::$to(value.into())
+            }
+        }
+    )+};
+}
+
+from! {
+    bool => Bool, i32 => Int, i64 => Int, u32 => Int, u64 => UInt, f32 => Float, f64 => Float, &str => Text,
+    String => Text
 }
 
 impl FromStr for ValueType {

@@ -4,7 +4,7 @@
 //! is refused before. A size is measured without recursion: of whatever was put together, also by mistake.
 
 use super::{Test, Value};
-use crate::{Error, Result};
+use crate::{Code, Result};
 
 /// The size of a test or of an expression over tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ impl Size {
             (_, true) => format!("{} terms, tests and values", most.parts),
             _ => return Ok(()),
         };
-        Err(Error::invalid(format!("more than {what}")).with_hint("ask for less in one query"))
+        Err(Code::TooLarge.error(format!("more than {what}")).with_hint("ask for less in one query"))
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod codes;
 mod comm;
 mod comm_team;
 mod env_conformance;

@@ -1,4 +1,4 @@
-//! Feature finders: what is looked for in each piece of a variable while it is written.
+//! Feature finders: what is looked for in each piece of a variable while it is written.
 //!
 //! A variable may be declared with finders. `run.write` then calls [`find`] on each piece, over the
 //! memory of the caller, and archives what it finds as attributes in the same commit as the field:
@@ -36,7 +36,7 @@ use fieldstone_core::dtype::{DType, DTypeKind};
 use fieldstone_core::geometry::{byte_count, summarize};
 use fieldstone_core::value::Test;
 use fieldstone_core::value::ValueType;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, RunName, TagDecl, Values, VariableName};
 
 pub use annotate::{Piece, annotate};
@@ -83,10 +83,9 @@ pub fn check_dtype(dtype: DType) -> Result<()> {
     use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};
     match dtype.kind() {
         Bool | Int | UInt | Float => Ok(()),
-        DateTime | TimeDelta | DTypeKind::Complex | DTypeKind::Bytes | DTypeKind::Unicode => {
-            Err(Error::invalid(format!("features are not found in elements of type {dtype}"))
-                .with_hint("finders work on bools, integers and floats"))
-        }
+        DateTime | TimeDelta | DTypeKind::Complex | DTypeKind::Bytes | DTypeKind::Unicode => Err(Code::Dtype
+            .error(format!("features are not found in elements of type {dtype}"))
+            .with_hint("finders work on bools, integers and floats")),
     }
 }
 
@@ -101,7 +100,7 @@ pub fn find(
 ) -> Result<Vec<Found>> {
     check_dtype(dtype)?;
     if start.len() != count.len() || byte_count(count, dtype.size())? != data.len() {
-        return Err(Error::invalid(format!(
+        return Err(Code::BufferSize.error(format!(
             "a piece of {} bytes, with start {start:?} and count {count:?} of {dtype}",
             data.len()
         )));

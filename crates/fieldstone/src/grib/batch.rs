@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::messages::{Found, Messages, Source};
@@ -42,16 +42,15 @@ impl FileSource {
     pub fn open(path: &Path) -> Result<FileSource> {
         let failed = |e: std::io::Error| {
             let what = format!("{}: {e}", path.display());
-            match e.kind() {
-                std::io::ErrorKind::NotFound => Error::not_found(what),
-                std::io::ErrorKind::PermissionDenied => Error::denied(what),
-                _ => Error::unavailable(what),
+            match Code::of_io(&e) {
+                code @ (Code::FileNotFound | Code::PermissionDenied | Code::ProcessLimit) => code.error(what),
+                _ => Code::IoFailed.error(what),
             }
         };
         let file = File::open(path).map_err(failed)?;
         let facts = file.metadata().map_err(failed)?;
         if !facts.is_file() {
-            return Err(Error::invalid(format!("{} is not a regular file", path.display())));
+            return Err(Code::FileKind.error(format!("{} is not a regular file", path.display())));
         }
         Ok(FileSource { file, size: facts.len() })
     }
@@ -65,8 +64,10 @@ impl Source for FileSource {
     fn view<'a>(&'a self, at: u64, len: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         buffer.resize(len, 0);
         self.file.read_exact_at(buffer, at).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::corrupt("the file became shorter while it was read"),
-            _ => Error::unavailable(format!("cannot read {len} bytes at {at}: {e}")),
+            std::io::ErrorKind::UnexpectedEof => {
+                Code::Truncated.error("the file became shorter while it was read")
+            }
+            _ => Code::IoFailed.error(format!("cannot read {len} bytes at {at}: {e}")),
         })?;
         Ok(buffer)
     }

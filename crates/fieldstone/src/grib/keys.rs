@@ -1,7 +1,7 @@
 //! The keys of headers. What is known of a pattern (`format::grib::header`) answers for every header of
 //! it; else eccodes is asked, in the helper process, about many headers at once.
 //!
-//! A pattern is known by two headers: one that came, and a probe, the same with every number that is read
+//! A pattern is known by two headers (B-7): one that came, and a probe, the same with every number that is read
 //! here changed. Where eccodes says of the probe what was expected, the pattern answers from then on;
 //! where it does not, each header of it is asked about and known by all of its bytes.
 //!
@@ -277,8 +277,8 @@ impl<'a> Reader<'a> {
                     self.reused = false;
                     return Ok(Ok(told.unwrap_or_default()));
                 }
-                Heard::Reply(Reply::Failed { kind, message, hint }, _) => {
-                    return Err(failure(kind, message, hint));
+                Heard::Reply(Reply::Failed { code, message, hint }, _) => {
+                    return Err(failure(code, message, hint));
                 }
                 Heard::Reply(..) => {
                     self.helper = None;

@@ -28,7 +28,7 @@ pub mod keys;
 use std::path::Path;
 
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
 
 use crate::helper::{HelperOptions, Texts};
@@ -97,7 +97,8 @@ impl Archiving<'_> {
         let mut reader = Reader::shared(&self.options.helper);
         let mut batches = Batches::new(source);
         let Some(first) = batches.next(&mut reader)? else {
-            return Err(Error::invalid("it holds no GRIB message")
+            return Err(Code::FileFormat
+                .error("it holds no GRIB message")
                 .with_hint("a message begins with GRIB and ends with 7777"));
         };
         if batches.at_end() {
@@ -164,7 +165,8 @@ pub(crate) fn explain(schema: &Schema, error: Error) -> Error {
     if schema.name() != Some("simulation") {
         return error;
     }
-    Error::invalid("the store has the schema simulation, which has no place for GRIB")
+    Code::SchemaRole
+        .error("the store has the schema simulation, which has no place for GRIB")
         .with_hint("take GRIB files into a store of their own, opened with the schema mars")
 }
 
@@ -189,7 +191,8 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
         };
         if own.is_none() || own != given {
             let (own, given) = (text(&own, &value), text(&given, wanted));
-            return Err(Error::invalid(format!("its {keyword} is {own}, not {given} as the key given says"))
+            return Err(Code::KeyContradiction
+                .error(format!("its {keyword} is {own}, not {given} as the key given says"))
                 .with_hint(format!("leave {keyword} out of the key, or archive such messages apart")));
         }
         key[place].1 = value;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::Seen;
 
 use super::{looks_like_grib, read_head};
@@ -12,10 +12,9 @@ use super::{looks_like_grib, read_head};
 pub fn look(path: &Path) -> Result<Seen> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
     if head.starts_with(b"FSU") {
-        return Err(Error::corrupt(
-            "the container is not finished: its writer has not closed it yet, or was stopped",
-        )
-        .with_hint("take it when its writer has closed it; where that was stopped, write it again"));
+        return Err(Code::ContainerUnfinished
+            .error("the container is not finished: its writer has not closed it yet, or was stopped")
+            .with_hint("take it when its writer has closed it; where that was stopped, write it again"));
     }
     if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
         let what = match () {
@@ -23,10 +22,9 @@ pub fn look(path: &Path) -> Result<Seen> {
             () if looks_like_grib(&head) => "this is GRIB",
             () => "this is none",
         };
-        return Err(Error::invalid(format!(
-            "only netCDF classic files and containers can be taken without a copy; {what}"
-        ))
-        .with_hint("take it with its bytes"));
+        return Err(Code::FileFormat
+            .error(format!("only netCDF classic files and containers can be taken without a copy; {what}"))
+            .with_hint("take it with its bytes"));
     }
     state(path)
 }
@@ -36,7 +34,8 @@ pub fn check(path: &Path, seen: Seen) -> Result<()> {
     if state(path)? == seen {
         return Ok(());
     }
-    Err(Error::conflict("the file was changed while it was being taken")
+    Err(Code::FileChanged
+        .error("the file was changed while it was being taken")
         .with_hint("take it again when nobody writes to it any more"))
 }
 

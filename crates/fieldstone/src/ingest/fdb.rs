@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::request::{Item, Request as Selection, Values};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
 use fieldstone_format::keys::encode_key;
@@ -272,9 +272,10 @@ fn absolute(config: &Path) -> Result<String> {
 
 fn unexpected(heard: Heard) -> Error {
     match heard {
-        Heard::Reply(Reply::Failed { kind, message, hint }, _) => failure(kind, message, hint),
+        Heard::Reply(Reply::Failed { code, message, hint }, _) => failure(code, message, hint),
         Heard::Reply(..) => Error::internal("the helper answered another question"),
-        Heard::Died(how) => Error::unavailable(format!("FDB's library {how}"))
+        Heard::Died(how) => Code::HelperFailed
+            .error(format!("FDB's library {how}"))
             .with_hint("fdb-list of the same request may say more"),
     }
 }

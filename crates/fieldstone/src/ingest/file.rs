@@ -165,8 +165,8 @@ impl<'a> State<'a> {
                         harvest.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
                     return Ok(same.map_or_else(End::Refused, |()| End::Whole));
                 }
-                Reply::Failed { kind, message, hint } => {
-                    return Ok(End::Refused(failure(kind, message, hint)));
+                Reply::Failed { code, message, hint } => {
+                    return Ok(End::Refused(failure(code, message, hint)));
                 }
                 Reply::Decoded(_)
                 | Reply::GribKeys(_)

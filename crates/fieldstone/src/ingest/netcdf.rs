@@ -2,7 +2,7 @@
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, Place, PlaceFile, ReadOptions};
 use serde_json::Value;
 
@@ -54,7 +54,8 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
 /// Whether the schema has a place for the file.
 fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
     if let Some((keyword, _)) = base.iter().find(|(keyword, _)| keyword == "variable" || keyword == "step") {
-        return Err(Error::invalid(format!("{keyword} comes from the file and cannot be given in the key")));
+        return Err(Code::KeyContradiction
+            .error(format!("{keyword} comes from the file and cannot be given in the key")));
     }
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
@@ -62,7 +63,8 @@ fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
     if store.schema().name() != Some("mars") {
         return Err(error);
     }
-    Err(Error::invalid("the store has the schema mars, which has no place for netCDF")
+    Err(Code::SchemaRole
+        .error("the store has the schema mars, which has no place for netCDF")
         .with_hint("take netCDF files into a store of their own, opened with the schema simulation"))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
 use fieldstone_core::geometry::{IndexBox, byte_count, copy_box};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 
 use super::{Format, ObjectRead, Plan, holds};
 
@@ -16,13 +16,15 @@ const SPAN: u64 = 1 << 20;
 /// Reads the box of a plan into `out`, which covers it.
 pub fn read_raw(disk: &dyn Disk, plan: &Plan, out: &mut [u8]) -> Result<()> {
     if plan.format != Format::Raw {
-        return Err(Error::invalid(format!("files of format {} are not read here", plan.format.name()))
+        return Err(Code::FileFormat
+            .error(format!("files of format {} are not read here", plan.format.name()))
             .with_hint("Python reads them: run.read and hit.read"));
     }
     let size = plan.dtype.size();
     for read in &plan.reads {
         let part = read_part(disk, plan, read, size).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::not_found(format!("there is no file {}", holds(read)))
+            ErrorKind::NotFound => Code::FileNotFound
+                .error(format!("there is no file {}", holds(read)))
                 .with_hint("check template and root of the run's outside"),
             _ => e,
         })?;
@@ -42,7 +44,7 @@ fn read_part(disk: &dyn Disk, plan: &Plan, read: &ObjectRead, size: usize) -> Re
     let fits = |end: u64| if read.lead.is_some() { end <= there } else { end == there };
     let Some(before) = before.filter(|b| b.checked_add(piece).is_some_and(fits)) else {
         let expected = before.and_then(|b| b.checked_add(piece)).unwrap_or(u64::MAX);
-        return Err(Error::corrupt(format!(
+        return Err(Code::OutsideChanged.error(format!(
             "the file {}, has {there} bytes, {expected} are expected",
             holds(read)
         ))

@@ -13,9 +13,9 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::{Field, Fields};
 
-use super::Store;
+use super::composed::Composed;
 
-impl FieldAccess for Store {
+impl FieldAccess for Composed {
     fn url(&self) -> &str {
         self.fields.url()
     }

@@ -1,18 +1,7 @@
-//! The composed store: fields, the journal that holds them, and the catalogs that keep records for its commits.
+//! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
-//! A [`Store`] has all calls of a field store, by [`FieldStore`]'s traits. Before a flush it asks the catalogs
-//! that were made of it for what they keep, such as batches that still grow, so that fields and attributes
-//! are one commit, and who writes fields alone loses no attribute. Below, nobody knows of that: the journal takes
-//! records and counts what a session has lost, and the catalogs compare that number when they are used next.
-//!
-//! * here: opening, the catalogs, what becomes visible and how it ends;
-//! * `fields`: fields in and out, as the field store has them;
-//! * `port`: what its catalogs ask of it.
-//!
-//! Invariants:
-//! * what a catalog took for a session before a flush of it was called is in the commit of that flush;
-//! * no lock is held across a call of the journal or of a catalog;
-//! * after a fork the child has no catalog until it uses one.
+//! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
+//!   a field store, and what catalogs ask of it.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -23,173 +12,104 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod composed;
 mod fields;
 mod port;
 
 use std::ops::Deref;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::Result;
-use fieldstone_core::request::Request;
+use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
-use fieldstone_journal::Journal;
-use fieldstone_journal::fork::PerProcess;
-use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, FieldStore, Stats, Status, Transactions, VerifyReport,
-};
+use fieldstone_format::catalog::TagDecl;
+use fieldstone_store::api::FieldStore;
 use fieldstone_store::local::LocalStore;
 
-use fieldstone_catalog::live::FlushParticipant;
+use self::composed::Composed;
+use crate::catalog::{Catalog, CatalogSettings, TagInfo};
+use crate::run::{NewRun, Run};
+use crate::transaction::Transaction;
 
-/// Those who take part in flushes of one process.
-type Catalogs = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
-
-/// A store of fields, with whatever is joined to it. See the module.
-#[derive(Debug)]
+/// An open store. Clones are the same handle; all calls of a [`FieldStore`] are calls of it.
+#[derive(Debug, Clone)]
 pub struct Store {
-    fields: LocalStore,
-    journal: Arc<Journal>,
-    /// Who keeps records for flushes of this process.
-    catalogs: Catalogs,
+    composed: Arc<Composed>,
+    catalog: Arc<OnceLock<Catalog>>,
+    settings: CatalogSettings,
 }
 
-/// All calls of a store are also those of a field store, whatever it is composed of.
 impl Deref for Store {
     type Target = dyn FieldStore;
 
     fn deref(&self) -> &(dyn FieldStore + 'static) {
-        self
+        &*self.composed
+    }
+}
+
+impl From<Store> for Arc<dyn FieldStore> {
+    fn from(store: Store) -> Arc<dyn FieldStore> {
+        store.composed
     }
 }
 
 impl Store {
-    /// The store of these fields.
-    pub fn of(fields: LocalStore) -> Arc<Store> {
-        let journal = fields.journal().clone();
-        let catalogs = PerProcess::new(journal.env().identity.clone(), Mutex::default());
-        Arc::new(Store { fields, journal, catalogs })
+    /// The store of these fields, with its catalog as these settings say.
+    pub fn of(fields: LocalStore, settings: CatalogSettings) -> Store {
+        Store { composed: Composed::new(fields), catalog: Arc::default(), settings }
     }
 
-    /// Makes the store now, without a field; see [`init`](crate::init).
-    pub(crate) fn create(&self) -> Result<()> {
-        self.fields.create()
+    pub(crate) fn composed(&self) -> &Arc<Composed> {
+        &self.composed
     }
 
-    /// The journal.
-    pub(crate) fn journal(&self) -> &Arc<Journal> {
-        &self.journal
+    /// As a field store among others, for a frontend or a list of stores.
+    pub fn fields(&self) -> Arc<dyn FieldStore> {
+        self.composed.clone()
     }
 
-    /// The catalogs that still live.
-    fn catalogs(&self) -> Vec<Arc<dyn FlushParticipant>> {
-        let catalogs = self.catalogs.get(Mutex::default);
-        let mut catalogs = catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        catalogs.retain(|catalog| catalog.strong_count() > 0);
-        catalogs.iter().filter_map(Weak::upgrade).collect()
+    /// The catalog: queries, and calls for many runs at once.
+    pub fn catalog(&self) -> &Catalog {
+        self.catalog.get_or_init(|| Catalog::of(self, self.settings.clone()))
     }
 
-    /// Puts what catalogs keep for a session into its next commit.
-    fn gather(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.hand_over(session));
+    /// Whether the catalog was asked for: then it may hold what is not flushed yet.
+    pub fn uses_catalog(&self) -> bool {
+        self.catalog.get().is_some()
     }
 
-    fn flushed(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.flushed(session));
+    /// Declares a run, by [`NewRun::create`].
+    pub fn create_run(&self, name: &str) -> NewRun {
+        NewRun::new(self.clone(), name)
     }
 
-    fn forget(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.discarded(session));
-    }
-}
-
-impl Transactions for Store {
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.check_writable()?;
-        self.gather(transaction);
-        self.fields.flush(transaction)?;
-        self.flushed(transaction);
-        Ok(())
+    /// The run of this name, declared or named by fields. NotFound where there is none, Invalid where several
+    /// projects have one.
+    pub fn run(&self, name: &str) -> Result<Run> {
+        Run::find(self, None, name, None)
     }
 
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.forget(transaction);
-        self.fields.discard(transaction)
+    /// The run of this name in a project; `""` is no project.
+    pub fn run_of_project(&self, project: &str, name: &str) -> Result<Run> {
+        Run::find(self, Some(project), name, None)
     }
 
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.fields.check_lost(transaction)
+    /// Declares a tag, a named kind of metadata that all runs share. The same again is no error; a tag of the
+    /// name with another type or unit stays, and this one gets a version of its own.
+    pub fn create_tag(&self, name: &str, kind: ValueType, unit: Option<&str>) -> Result<TagInfo> {
+        let unit = unit.unwrap_or_default().to_owned();
+        let tag = TagDecl { name: name.to_owned(), version: 0, kind, unit };
+        let mut made = self.catalog().create_tags(vec![tag], None)?;
+        made.pop().ok_or_else(|| fieldstone_core::Error::internal("a tag was not made"))
     }
 
-    fn unflushed(&self) -> u64 {
-        self.fields.unflushed()
+    /// Begins a transaction; what is written through it becomes visible together, or not at all.
+    pub fn transaction(&self) -> Result<Transaction> {
+        Ok(Transaction::new(self.clone(), self.begin()?, false))
     }
 
-    fn begin(&self) -> Result<Id> {
-        self.fields.begin()
-    }
-
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        if commit {
-            self.flush(Some(transaction))?;
-        } else {
-            self.journal.check_writable()?;
-            self.forget(Some(transaction));
-        }
-        self.fields.decide(transaction, commit)
-    }
-
-    fn abandon(&self, transaction: Id) -> Result<()> {
-        self.journal.check_writable()?;
-        self.forget(Some(transaction));
-        self.fields.abandon(transaction)
-    }
-
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        // What is asked for in contradiction is refused before anything is flushed.
-        if on != 0 && on & off == 0 {
-            self.flush(Some(transaction))?;
-        }
-        self.fields.decide_kinds(transaction, on, off)
-    }
-}
-
-impl Admin for Store {
-    fn stats(&self, request: &Request) -> Result<Stats> {
-        self.fields.stats(request)
-    }
-
-    fn status(&self) -> Result<Status> {
-        self.fields.status()
-    }
-
-    fn passed_over(&self) -> Result<Vec<String>> {
-        self.fields.passed_over()
-    }
-
-    fn verify(&self, request: &Request) -> Result<VerifyReport> {
-        self.fields.verify(request)
-    }
-
-    fn dump(&self, request: &Request) -> Result<Vec<String>> {
-        self.fields.dump(request)
-    }
-
-    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
-        // It flushes by itself.
-        self.gather(None);
-        let report = self.fields.checkpoint(folder, options)?;
-        self.flushed(None);
-        Ok(report)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.gather(None);
-        let closed = self.fields.close();
-        if closed.is_ok() {
-            self.flushed(None);
-        }
-        self.catalogs().iter().for_each(|catalog| catalog.closed());
-        closed
+    /// Joins a transaction that another handle or process began.
+    pub fn join_transaction(&self, id: Id) -> Transaction {
+        Transaction::new(self.clone(), id, true)
     }
 }

@@ -11,9 +11,9 @@ use fieldstone_journal::view::Holds;
 use fieldstone_store::Standing;
 use fieldstone_store::api::{FieldAccess, ListOptions, RemoveOptions, Transactions};
 
-use super::Store;
+use super::composed::Composed;
 
-impl FieldPort for Store {
+impl FieldPort for Composed {
     fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
         let now = self.journal.env().clock.now();
         Box::new(Standing::at(feed, self.journal.schema().clone(), now))

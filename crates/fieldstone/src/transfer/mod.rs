@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! * the target has all of what a call carries over, or nothing of it: it is one transaction there;
-//! * what the target has durably is read back and compared with what was read from the source before
+//! * what the target has durably (F-8) is read back and compared with what was read from the source before
 //!   anything is visible or reported;
 //! * a move removes from the source only after that, and only the very versions that were carried over:
 //!   a newer one that was written meanwhile stays, and is reported. A crash leaves a field in the source,
@@ -35,11 +35,10 @@ mod content;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::encode_key;
 use fieldstone_store::api::{
@@ -118,12 +117,13 @@ pub fn move_fields(
 ) -> Result<TransferReport> {
     let (source, target) = (from.status()?.id, to.status()?.id);
     if source.is_some() && source == target {
-        return Err(Error::invalid(format!(
-            "{} and {} are the same store, or one is a copy of the other's files",
-            from.url(),
-            to.url()
-        ))
-        .with_hint("move into a store of its own"));
+        return Err(Code::WrongStore
+            .error(format!(
+                "{} and {} are the same store, or one is a copy of the other's files",
+                from.url(),
+                to.url()
+            ))
+            .with_hint("move into a store of its own"));
     }
     let plan = Plan::new(from, requests, to, options)?;
     // Who may not remove is told before anything is copied.
@@ -144,7 +144,7 @@ pub fn move_fields(
 }
 
 /// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
-pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Arc<crate::Store>> {
+pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<crate::Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let schema = match crate::open(url, &reading) {
         Err(e) if e.kind() == ErrorKind::NotFound => Some(from.schema().text().to_owned()),
@@ -180,7 +180,8 @@ impl Plan {
                 let named = found.missing(NAMED).join("; ");
                 let more = missing.saturating_sub(NAMED as u64);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-                return Err(Error::not_found(format!("no field for {named}{more}"))
+                return Err(Code::FieldNotFound
+                    .error(format!("no field for {named}{more}"))
                     .with_hint("see what exists with axes or list, or leave strict off"));
             }
             all = Some(match all {
@@ -188,7 +189,7 @@ impl Plan {
                 None => found,
             });
         }
-        let Some(fields) = all else { return Err(Error::invalid("a transfer needs a request")) };
+        let Some(fields) = all else { return Err(Code::RequestTooBroad.error("a transfer needs a request")) };
         let schema = to.schema();
         let mut places = HashMap::with_capacity(fields.len());
         let mut again = Vec::new();
@@ -204,7 +205,7 @@ impl Plan {
             match places.insert(digest(&place), digest(&key)) {
                 Some(other) if other == digest(&key) => again.push(index),
                 Some(_) => {
-                    return Err(Error::invalid(format!(
+                    return Err(Code::KeyContradiction.error(format!(
                         "{key} and another field would have the same key {place} in {}",
                         to.url()
                     )));
@@ -280,11 +281,9 @@ impl Plan {
                 None => None,
             };
             if theirs != Some(sum) {
-                return Err(Error::corrupt(format!(
-                    "{} does not give back what was written into it under {key}",
-                    to.url()
-                ))
-                .with_hint("nothing was copied; see what verify says of both stores"));
+                return Err(Code::CopyDiffers
+                    .error(format!("{} does not give back what was written into it under {key}", to.url()))
+                    .with_hint("nothing was copied; see what verify says of both stores"));
             }
         }
         tell(self.fields.len() as u64)?;

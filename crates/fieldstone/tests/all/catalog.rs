@@ -2,10 +2,10 @@
 
 use crate::shared::*;
 use fieldstone::catalog::query::{Dim, Range, Relation, Term};
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{By, Deletion, Query};
 use fieldstone::{ErrorKind, OpenOptions};
+use fieldstone_format::catalog::*;
 
 #[test]
 fn what_is_annotated_is_found() {

@@ -52,7 +52,7 @@ fn deleting_the_engine_changes_no_answer() {
     assert_eq!(Both::at(folder.path()).answers(), answers);
     assert_eq!(both.answers(), answers);
     let memory = Some("memory:".to_owned());
-    let replayed = Catalog::of(both.store.clone(), CatalogSettings { engine: memory }).unwrap();
+    let replayed = Catalog::of(&both.store, CatalogSettings { engine: memory });
     let replayed = Both { store: both.store.clone(), catalog: replayed };
     assert_eq!(replayed.answers(), answers);
     let report = both.catalog.rebuild().unwrap();
@@ -372,7 +372,7 @@ fn a_query_looks_at_the_logs_once() {
         let options = OpenOptions::default();
         let path = Path::new("/store");
         let store = fieldstone::open_in(world.process(host), "/store", path, &options).unwrap();
-        let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+        let catalog = Catalog::of(&store, CatalogSettings::default());
         Both { store, catalog }
     };
     let (writer, reader) = (open("a"), open("b"));

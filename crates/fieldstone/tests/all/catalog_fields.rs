@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::shared::*;
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query};
 use fieldstone::{ErrorKind, ListOptions, OpenOptions, Request};
+use fieldstone_format::catalog::*;
 
 const T1: &[(&str, &str)] = &[("run", "a"), ("variable", "t"), ("step", "1")];
 

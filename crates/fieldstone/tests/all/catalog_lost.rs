@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 
 use crate::shared::*;
 use fieldstone::catalog::Query;
-use fieldstone::catalog::records::*;
 use fieldstone::{ErrorKind, Id};
+use fieldstone_format::catalog::*;
 
 /// Removes all logs, so that the next flush into one of them fails.
 fn remove_logs(folder: &Path) {

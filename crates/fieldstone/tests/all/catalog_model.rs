@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::shared::*;
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
 use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
+use fieldstone_format::catalog::*;
 
 /// SplitMix64.
 struct Dice(u64);
@@ -302,7 +302,7 @@ fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Res
 /// In memory, from the logs.
 fn replayed(both: &Both) -> Catalog {
     let engine = Some("memory:".to_owned());
-    Catalog::of(both.store.clone(), CatalogSettings { engine }).unwrap()
+    Catalog::of(&both.store, CatalogSettings { engine })
 }
 
 fn history(seed: u64, folder: &Path) {

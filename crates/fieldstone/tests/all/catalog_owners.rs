@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::shared::*;
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
 use fieldstone::{Error, ErrorKind, Result, Store};
+use fieldstone_format::catalog::*;
 use fieldstone_journal::Journal;
 use fieldstone_store::LocalStore;
 use fieldstone_store::local::LocalOptions;
@@ -35,9 +35,9 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
     let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
     let journal = local.journal().clone();
-    let store = Store::of(local);
+    let store = Store::of(local, CatalogSettings::default());
     let settings = CatalogSettings { engine: Some("memory:".into()) };
-    let catalog = Catalog::of(store.clone(), settings).unwrap();
+    let catalog = Catalog::of(&store, settings);
     (Both { store, catalog }, journal)
 }
 

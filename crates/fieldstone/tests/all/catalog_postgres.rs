@@ -14,7 +14,7 @@ use server::Server;
 fn on(server: &Server, folder: &Path) -> Both {
     let Both { store, .. } = Both::at(folder);
     let settings = CatalogSettings { engine: Some(server.url()) };
-    let catalog = Catalog::of(store.clone(), settings).unwrap();
+    let catalog = Catalog::of(&store, settings);
     Both { store, catalog }
 }
 

@@ -135,7 +135,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         }
         let memory = CatalogSettings { engine: Some("memory:".to_owned()) };
         let store = handles[which].store.clone();
-        let truth = answers(&Both { catalog: Catalog::of(store.clone(), memory).unwrap(), store });
+        let truth = answers(&Both { catalog: Catalog::of(&store, memory), store });
         // One that has read much of it, and one that reads all of it now.
         let reader = dice.roll(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");

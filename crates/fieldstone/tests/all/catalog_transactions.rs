@@ -2,9 +2,9 @@
 //! and by kind where that is asked for.
 
 use crate::shared::*;
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::{Deletion, Query};
 use fieldstone::{ErrorKind, Id};
+use fieldstone_format::catalog::*;
 
 /// A run, a variable, an attribute and a field under a transaction, flushed.
 fn prepared(both: &Both, name: &str) -> Id {

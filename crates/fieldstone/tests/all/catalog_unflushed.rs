@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::shared::*;
-use fieldstone::catalog::records::*;
 use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::Identity;
 use fieldstone::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone::{Env, ErrorKind, Id, Store};
 use fieldstone_catalog::engine::{Database, Sqlite};
+use fieldstone_format::catalog::*;
 use fieldstone_journal::Journal;
 use fieldstone_store::LocalStore;
 use fieldstone_store::local::LocalOptions;
@@ -21,8 +21,8 @@ fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
     let options = LocalOptions { writable: true, native, ..LocalOptions::default() };
     let local = LocalStore::open(env, folder, options).unwrap();
     let journal = local.journal().clone();
-    let store = Store::of(local);
-    let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+    let store = Store::of(local, CatalogSettings::default());
+    let catalog = Catalog::of(&store, CatalogSettings::default());
     (Both { store, catalog }, journal)
 }
 
@@ -79,7 +79,7 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     }
     assert!(both.catalog.laid_over() - before <= 1, "nothing is laid over for it");
     // Another catalog of the same store gives records of the same session.
-    let other = Catalog::of(both.store.clone(), CatalogSettings::default()).unwrap();
+    let other = Catalog::of(&both.store, CatalogSettings::default());
     let run = RunName { project: "p".into(), name: "a".into() };
     other.create_run(RunDecl::named(run), false, transaction).unwrap();
     let error = both.catalog.run(None, "a", transaction).unwrap_err();
@@ -151,7 +151,7 @@ fn a_query_looks_at_the_logs_once() {
         catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, session).unwrap();
         assert_eq!(journal.looks() - before, 1 + claim, "create_run in {session:?}");
     }
-    let fresh = Catalog::of(both.store.clone(), CatalogSettings::default()).unwrap();
+    let fresh = Catalog::of(&both.store, CatalogSettings::default());
     fresh.variable(&run("a"), "t", None, None).unwrap();
     let declare = |step: i64| {
         let before = journal.looks();

@@ -8,7 +8,7 @@ use fieldstone::{
     cubes,
 };
 
-fn store() -> Arc<fieldstone::Store> {
+fn store() -> fieldstone::Store {
     fieldstone::open("memory:", &OpenOptions::default()).unwrap()
 }
 
@@ -57,7 +57,7 @@ fn listed(store: &dyn FieldStore, request: &str) -> BTreeSet<Vec<(String, String
     entries.map(key).collect()
 }
 
-fn filled() -> Arc<fieldstone::Store> {
+fn filled() -> fieldstone::Store {
     let store = store();
     for run in ["a", "b"] {
         for variable in ["t", "u"] {

@@ -60,7 +60,7 @@ fn check(folder: &Path, acknowledged: u64, context: &str) {
         }
     };
     let answer = || {
-        let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+        let catalog = Catalog::of(&store, CatalogSettings::default());
         let hits = catalog.attributes(&Query::all()).unwrap();
         let mut rows = BTreeSet::new();
         for (i, value) in hits.value.iter().enumerate() {

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fieldstone::catalog::records::{Column, RunName, Values, VariableName};
 use fieldstone::catalog::value::{Test, Value};
 use fieldstone::finders::{Finder, Found, annotations, find};
 use fieldstone::{DType, ErrorKind};
+use fieldstone_format::catalog::{Column, RunName, Values, VariableName};
 
 /// A small generator of random numbers (splitmix64).
 struct Random(u64);

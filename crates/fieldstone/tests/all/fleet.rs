@@ -181,7 +181,7 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
     for n in 0..rounds {
         told.extend(round(&url, n, flushes, &mut random, traced));
         let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
-        let catalog = Catalog::of(store.clone(), CatalogSettings::default()).unwrap();
+        let catalog = Catalog::of(&store, CatalogSettings::default());
         let seen = steps(&*store, &catalog);
         let mut killed = 0;
         let mut calls: BTreeMap<&str, u64> = BTreeMap::new();

@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone::helper::{Helper, HelperOptions};
@@ -23,7 +22,7 @@ fn stand_in() -> HelperOptions {
     HelperOptions { python: Some(script), patience: Duration::from_secs(20) }
 }
 
-fn memory(schema: &str) -> Arc<fieldstone::Store> {
+fn memory(schema: &str) -> fieldstone::Store {
     fieldstone::open("memory:", &OpenOptions { schema: Some(schema.to_owned()), ..Default::default() })
         .unwrap()
 }

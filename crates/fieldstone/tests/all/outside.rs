@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use fieldstone::catalog::records::{RunDecl, RunName, VariableDecl, VariableName};
 use fieldstone::catalog::value::Value;
 use fieldstone::outside::{Outside, read_raw};
 use fieldstone::{DType, Env, ErrorKind, IndexBox};
+use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl, VariableName};
 
 /// A small generator of random numbers (splitmix64).
 struct Random(u64);

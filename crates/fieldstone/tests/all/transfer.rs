@@ -1,7 +1,6 @@
 //! Fields from store to store: what comes along, what is checked, and what a crash leaves.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_fields};
@@ -10,7 +9,7 @@ use fieldstone::{
     ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
 };
 
-type Store = Arc<fieldstone::Store>;
+type Store = fieldstone::Store;
 
 const HOT: &str = "/hot";
 const COLD: &str = "/cold";

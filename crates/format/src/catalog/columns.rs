@@ -1,4 +1,4 @@
-//! Columns of numbers and texts, as compact as their content allows.
+//! Columns of numbers and texts, as compact as their content allows (Q-10).
 //!
 //! ```text
 //! ints(n)   = 0 value: zigzag                                    the same in all rows

@@ -23,7 +23,7 @@
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::attributes::RANK_MAX;
 use super::columns::{
@@ -390,7 +390,7 @@ fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId
 /// Refuses an empty name.
 pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     if name.is_empty() {
-        return Err(Error::invalid(format!("a {what} has an empty name")).with_hint("give it a name"));
+        return Err(Code::Name.error(format!("a {what} has an empty name")).with_hint("give it a name"));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! side record = 0 body | 1 raw length: varint  body as one zstd frame
 //! ```
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
@@ -223,9 +223,7 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         REMOVALS => Record::Remove(read_removals(&mut cursor)?),
         _ => {
             let message = "it was written by a later release";
-            return Err(
-                Error::new(ErrorKind::Conflict, message).with_hint("use that release to read the catalog")
-            );
+            return Err(Code::LaterTables.error(message).with_hint("use that release to read the catalog"));
         }
     };
     if !cursor.is_empty() {

@@ -21,7 +21,7 @@
 //! # Ok(()) }
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::{Dim, NcType};
 
@@ -197,15 +197,15 @@ fn check_lists(place: &Place<'_>, start: &[u64], count: &[u64], stride: &[u64]) 
     for (what, given) in [("start", start.len()), ("count", count.len()), ("stride", stride.len())] {
         if given != rank && !(what == "stride" && given == 0) {
             let name = place.name;
-            return Err(Error::invalid(format!(
-                "variable `{name}` has {rank} dimensions, but {what} has {given} values"
-            ))
-            .with_hint("give one value for each dimension, outermost first"));
+            return Err(Code::Box
+                .error(format!("variable `{name}` has {rank} dimensions, but {what} has {given} values"))
+                .with_hint("give one value for each dimension, outermost first"));
         }
     }
     if let Some(i) = stride.iter().position(|stride| *stride == 0) {
         let (name, dim) = (place.name, place.dims[i].name);
-        return Err(Error::invalid(format!("variable `{name}`, dimension `{dim}`: stride 0"))
+        return Err(Code::Box
+            .error(format!("variable `{name}`, dimension `{dim}`: stride 0"))
             .with_hint("a stride is at least 1"));
     }
     Ok(())
@@ -233,10 +233,9 @@ fn check_box(
                 false => (format!("its length is {len}"), "boxes lie within the variable's shape"),
             };
             let index = if count[i] == 0 { start[i] } else { end };
-            return Err(Error::invalid(format!(
-                "variable `{name}`, dimension `{dim_name}`: index {index} is outside, {what}"
-            ))
-            .with_hint(hint));
+            return Err(Code::Box
+                .error(format!("variable `{name}`, dimension `{dim_name}`: index {index} is outside, {what}"))
+                .with_hint(hint));
         }
         last.push(end);
     }
@@ -244,7 +243,8 @@ fn check_box(
 }
 
 fn beyond(place: &Place<'_>) -> Error {
-    Error::invalid(format!("variable `{}`: the box ends at or beyond byte 2^63 of the file", place.name))
+    Code::ContainerLimit
+        .error(format!("variable `{}`: the box ends at or beyond byte 2^63 of the file", place.name))
         .with_hint("no file can be that long: look at start, count and stride")
 }
 

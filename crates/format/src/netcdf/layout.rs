@@ -16,7 +16,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::names::check_length;
 use super::{Header, NcType, Var, Version, pad4, write};
@@ -143,7 +143,8 @@ impl Records {
 }
 
 fn beyond(name: &str) -> Error {
-    Error::invalid(format!("variable `{name}` ends beyond byte {} of its file; no file is larger", i64::MAX))
+    Code::ContainerLimit
+        .error(format!("variable `{name}` ends beyond byte {} of its file; no file is larger", i64::MAX))
 }
 
 /// Bytes of a variable with these lengths, or of one of its records (whose first length is left out), before
@@ -194,15 +195,16 @@ fn too_large(version: Version, name: &str, bytes: Option<u64>, is_record: bool) 
         (_, true) => "; only the last record variable may be larger",
         (_, false) => "; only the last fixed variable may be larger, and only without record variables",
     };
-    Error::invalid(format!(
-        "{what} `{name}` takes {bytes} bytes; the limit of {} is {limit}{exception}",
-        version.name()
-    ))
-    .with_hint(if version == Version::Cdf5 {
-        "make it smaller"
-    } else {
-        "use the format cdf5, or define it last"
-    })
+    Code::ContainerLimit
+        .error(format!(
+            "{what} `{name}` takes {bytes} bytes; the limit of {} is {limit}{exception}",
+            version.name()
+        ))
+        .with_hint(if version == Version::Cdf5 {
+            "make it smaller"
+        } else {
+            "use the format cdf5, or define it last"
+        })
 }
 
 /// Checks a variable's size against the limit of `version`. In CDF-1 and CDF-2 one may be larger: the last
@@ -228,11 +230,12 @@ pub fn check_begin(version: Version, name: &str, begin: u64) -> Result<()> {
     if begin <= limit {
         return Ok(());
     }
-    Err(Error::invalid(format!(
-        "variable `{name}` would begin at byte {begin}; the largest offset of {} is {limit}",
-        version.name()
-    ))
-    .with_hint("use the format cdf2 or cdf5, or define large variables last"))
+    Err(Code::ContainerLimit
+        .error(format!(
+            "variable `{name}` would begin at byte {begin}; the largest offset of {} is {limit}",
+            version.name()
+        ))
+        .with_hint("use the format cdf2 or cdf5, or define large variables last"))
 }
 
 /// Largest length of a dimension, number of objects in a list, of elements of an attribute, of dimensions of
@@ -244,10 +247,11 @@ pub fn max_count(version: Version) -> u64 {
 /// Checks the length of a dimension of fixed length against the limits of `version`.
 pub fn check_dim_len(version: Version, name: &str, len: u64) -> Result<()> {
     if len == 0 {
-        return Err(Error::invalid(format!(
-            "dimension `{name}` has length 0, by which netCDF classic marks the record dimension"
-        ))
-        .with_hint("leave the dimension and its variables out, or make it the record dimension"));
+        return Err(Code::Shape
+            .error(format!(
+                "dimension `{name}` has length 0, by which netCDF classic marks the record dimension"
+            ))
+            .with_hint("leave the dimension and its variables out, or make it the record dimension"));
     }
     check_count(version, len, || format!("length of dimension `{name}`"))
 }
@@ -259,7 +263,8 @@ pub fn check_count(version: Version, count: u64, what: impl Fn() -> String) -> R
         return Ok(());
     }
     let what = what();
-    Err(Error::invalid(format!("{what} is {count}; the limit of {} is {limit}", version.name()))
+    Err(Code::ContainerLimit
+        .error(format!("{what} is {count}; the limit of {} is {limit}", version.name()))
         .with_hint(if version == Version::Cdf5 { "make it smaller" } else { "use the format cdf5" }))
 }
 
@@ -272,7 +277,8 @@ pub fn check_limits(header: &Header, spelled: bool) -> Result<()> {
             return Ok(());
         }
         let (ty, whose, version) = (ty.name(), whose(), version.name());
-        Err(Error::invalid(format!("{whose} has type {ty}, which {version} does not have"))
+        Err(Code::ContainerFormat
+            .error(format!("{whose} has type {ty}, which {version} does not have"))
             .with_hint("use the format cdf5 or a type from byte to double"))
     };
     let check_attr = |attr: super::Attr<'_>| {
@@ -314,7 +320,8 @@ fn align(at: u64, to: u64) -> Option<u64> {
 pub fn data_begin(header_len: u64, alignment: &Alignment) -> Result<u64> {
     header_len.checked_add(alignment.h_minfree).and_then(|at| align(at, alignment.v_align)).ok_or_else(|| {
         let free = alignment.h_minfree;
-        Error::invalid(format!("a header of {header_len} bytes with {free} bytes free is beyond all files"))
+        Code::ContainerLimit
+            .error(format!("a header of {header_len} bytes with {free} bytes free is beyond all files"))
     })
 }
 
@@ -322,7 +329,8 @@ pub fn data_begin(header_len: u64, alignment: &Alignment) -> Result<u64> {
 pub fn record_begin(data_end: u64, alignment: &Alignment) -> Result<u64> {
     data_end.checked_add(alignment.v_minfree).and_then(|at| align(at, alignment.r_align)).ok_or_else(|| {
         let free = alignment.v_minfree;
-        Error::invalid(format!("{free} free bytes after data that end at {data_end} are beyond all files"))
+        Code::ContainerLimit
+            .error(format!("{free} free bytes after data that end at {data_end} are beyond all files"))
     })
 }
 

@@ -15,7 +15,7 @@
 
 use std::borrow::Cow;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 /// Bytes of the longest name that a file may hold.
@@ -35,9 +35,9 @@ pub fn check_name(name: &str) -> Result<()> {
 pub(super) fn check_characters(name: &str) -> Result<()> {
     match broken_rule(name.as_bytes()) {
         None if name.is_ascii() || is_nfc(name) => Ok(()),
-        None => Err(Error::invalid(format!("name `{name}` is not in Unicode's normal form C"))
+        None => Err(Code::Name.error(format!("name `{name}` is not in Unicode's normal form C"))
             .with_hint("normalise it (in Python: unicodedata.normalize(\"NFC\", name))")),
-        Some(rule) => Err(Error::invalid(format!("name `{}`: {rule}", name.escape_debug()))
+        Some(rule) => Err(Code::Name.error(format!("name `{}`: {rule}", name.escape_debug()))
             .with_hint("use letters, digits and _ for the first character; anything but / and control characters after it")),
     }
 }
@@ -48,10 +48,9 @@ pub(super) fn check_length(name: &str, bytes: usize) -> Result<()> {
         return Ok(());
     }
     let shown: String = name.chars().take(60).collect();
-    Err(Error::invalid(format!(
-        "name `{shown}…` takes {bytes} bytes in the file; netCDF's limit is {MAX_NAME}"
-    ))
-    .with_hint("shorten the name or one of the parts of its path"))
+    Err(Code::Name
+        .error(format!("name `{shown}…` takes {bytes} bytes in the file; netCDF's limit is {MAX_NAME}"))
+        .with_hint("shorten the name or one of the parts of its path"))
 }
 
 /// The rule on characters that the bytes of a name break, in words.

@@ -1,4 +1,4 @@
-//! Paths as names: how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
+//! Paths as names (C-7): how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
 //!
 //! A path is parts joined by `/`, each a legal name. A file that holds a path spells all names of its
 //! dimensions, variables and global attributes by one rule, and says so in the global attribute
@@ -17,7 +17,7 @@
 
 use std::borrow::Cow;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::names::{check_characters, check_length};
 use super::{Attrs, NcType};
@@ -37,7 +37,8 @@ pub fn check_path(path: &str) -> Result<()> {
     }
     for part in path.split('/') {
         if part.is_empty() {
-            return Err(Error::invalid(format!("path `{}` has an empty part", path.escape_debug()))
+            return Err(Code::Name
+                .error(format!("path `{}` has an empty part", path.escape_debug()))
                 .with_hint("join parts by one /, without one at the begin or the end"));
         }
         check_characters(part).map_err(|error| error.context(format!("path `{}`", path.escape_debug())))?;

@@ -35,7 +35,7 @@
 //! # Ok(()) }
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::{NcType, Version};
 
@@ -95,7 +95,8 @@ impl Conversion {
     pub fn new(external: NcType, memory: NcType, version: Version) -> Result<Conversion> {
         if (external == NcType::Char) != (memory == NcType::Char) {
             let message = format!("{} in the file and {} in memory", external.name(), memory.name());
-            return Err(Error::invalid(format!("{message}: text and numbers do not convert to one another"))
+            return Err(Code::DtypeMismatch
+                .error(format!("{message}: text and numbers do not convert to one another"))
                 .with_hint(format!("read and write it as {}", external.name())));
         }
         let same_bits = version != Version::Cdf5 && external == NcType::Byte && memory == NcType::UByte;

@@ -19,7 +19,7 @@
 //! assert_eq!((block.least_path().unwrap(), block.vars()), ("a", 1));
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::{Cursor, MAX_ENTRY};
 use crate::netcdf::paths::split;
@@ -170,9 +170,9 @@ impl BlockBuilder {
     fn limit(&self, name: &str, len: usize) -> Result<()> {
         if len > MAX_ENTRY || self.len() > u32::MAX as usize {
             let message = format!("`{name}` takes {len} bytes of a header; the limit is {MAX_ENTRY}");
-            return Err(
-                Error::invalid(message).with_hint("keep large values in variables, not in attributes")
-            );
+            return Err(Code::TooLarge
+                .error(message)
+                .with_hint("keep large values in variables, not in attributes"));
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl BlockBuilder {
 
 fn name_len(name: &str, last: &str) -> Result<u16> {
     u16::try_from(last.len())
-        .map_err(|_| Error::invalid(format!("the name `{name}` takes {} bytes", last.len())))
+        .map_err(|_| Code::Name.error(format!("the name `{name}` takes {} bytes", last.len())))
 }
 
 fn put_attr(out: &mut Vec<u8>, last: &str, attr: Attr<'_>) -> Result<()> {

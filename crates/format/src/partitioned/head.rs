@@ -13,7 +13,7 @@
 //! ```
 
 use crc32c::{crc32c, crc32c_append};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::{Cursor, MAGIC, UNFINISHED, VERSION};
 
@@ -111,29 +111,31 @@ impl Head {
     /// never finished, and for damage; the message tells which.
     pub fn decode(bytes: &[u8]) -> Result<Head> {
         if is_unfinished(bytes) {
-            return Err(Error::corrupt(
-                "the file was never finished by its writer: its first bytes are not `FSP` and a version",
-            )
-            .with_hint("write it again; what stands in it cannot be relied upon"));
+            return Err(Code::ContainerUnfinished
+                .error(
+                    "the file was never finished by its writer: its first bytes are not `FSP` and a version",
+                )
+                .with_hint("write it again; what stands in it cannot be relied upon"));
         }
         if bytes.get(..3) != Some(&MAGIC[..3]) {
             return Err(Error::corrupt(
                 "offset 0: this is no file with a partitioned header: it does not begin with `FSP`",
             ));
         }
-        let short = || Error::corrupt(format!("the head takes {} bytes, the file has fewer", Head::LEN));
+        let short =
+            || Code::Truncated.error(format!("the head takes {} bytes, the file has fewer", Head::LEN));
         let bytes = bytes.get(..Head::LEN).ok_or_else(short)?;
         if bytes[3] != VERSION {
             return Err(crate::unknown_version("the partitioned header", bytes[3]));
         }
         let mut cursor = Cursor::new(&bytes[Head::LEN - 4..], "head");
         if cursor.u32()? != Head::checksum(bytes) {
-            return Err(Error::corrupt("offset 0: the head does not match its checksum"));
+            return Err(Code::Checksum.error("offset 0: the head does not match its checksum"));
         }
         let mut cursor = Cursor::new(&bytes[8..], "head");
         let numrecs = cursor.u64()?;
         if cursor.u32()? != crc32c(&bytes[8..16]) {
-            return Err(Error::corrupt("offset 8: the number of records does not match its checksum"));
+            return Err(Code::Checksum.error("offset 8: the number of records does not match its checksum"));
         }
         cursor.u32()?;
         let mut next = || cursor.u64();

@@ -16,7 +16,7 @@
 //! assert_eq!(list.next_path().unwrap(), None);
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::Cursor;
 
@@ -48,7 +48,7 @@ pub fn path_list(paths: &[ListedPath<'_>]) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(paths.iter().map(|listed| ENTRY + listed.path.len()).sum());
     for listed in paths {
         let len = u16::try_from(listed.path.len()).map_err(|_| {
-            Error::invalid(format!("the path `{}` takes {} bytes", listed.path, listed.path.len()))
+            Code::Name.error(format!("the path `{}` takes {} bytes", listed.path, listed.path.len()))
         })?;
         out.extend_from_slice(&len.to_be_bytes());
         for value in [listed.dims, listed.attrs, listed.vars, listed.first_block, listed.last_block] {

@@ -15,7 +15,7 @@
 //! ```
 
 use crc32c::crc32c;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::Cursor;
@@ -66,7 +66,7 @@ impl<'a> Page<'a> {
         let page = cursor.take(PAGE)?;
         let mut cursor = Cursor::new(page, "index page");
         if cursor.u32()? != crc32c(&page[4..]) {
-            return Err(Error::corrupt("a page of the index does not match its checksum"));
+            return Err(Code::Checksum.error("a page of the index does not match its checksum"));
         }
         let count = cursor.u32()? as usize;
         if count == 0 || count > entries_per_page(entry) {

@@ -18,7 +18,7 @@
 //! assert_eq!(Table::decode(&bytes, &head).unwrap().block_of_var(1), Some((0, 1)));
 //! ```
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::pages::{NAME_ENTRY, PAGE, pages_of};
 use super::{Cursor, Head};
@@ -298,7 +298,7 @@ impl WriterEntry {
     /// Whether these bytes are the writer's path list.
     pub fn check_list(&self, bytes: &[u8]) -> Result<()> {
         if bytes.len() as u64 != self.list_len || crate::crc(bytes) != self.list_crc {
-            return Err(Error::corrupt("the path list does not match its checksum"));
+            return Err(Code::Checksum.error("the path list does not match its checksum"));
         }
         Ok(())
     }
@@ -308,7 +308,7 @@ impl BlockEntry {
     /// Checks a block's bytes, and decodes it.
     pub fn check(&self, bytes: Vec<u8>) -> Result<super::Block> {
         if bytes.len() != self.len as usize || crate::crc(&bytes) != self.crc {
-            return Err(Error::corrupt("the block does not match its checksum"));
+            return Err(Code::Checksum.error("the block does not match its checksum"));
         }
         let block = super::Block::decode(bytes)?;
         let counts = [block.dims(), block.attrs(), block.vars(), block.paths()];

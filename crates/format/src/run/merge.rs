@@ -8,7 +8,7 @@ use super::meta::CommitInfo;
 use super::{BlockCursor, RunBuilder, RunMeta, RunRef};
 use crate::bytes::{Cursor, Put};
 use crate::crc;
-use fieldstone_core::Error;
+use fieldstone_core::{Code, Error};
 
 /// A whole run in memory.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'a> Source<'a> {
                 .zip(usize::try_from(block.length).ok())
                 .and_then(|(offset, length)| self.data.get(offset..offset.checked_add(length)?))
                 .filter(|bytes| crc(bytes) == block.crc)
-                .ok_or_else(|| Error::corrupt("an index block does not match its checksum"))?;
+                .ok_or_else(|| Code::Checksum.error("an index block does not match its checksum"))?;
             self.next_block += 1;
             self.cursor = Some(BlockCursor::new(bytes));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::key::KeyValue;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::keys::{decode_value, encode_value, skip_value};
@@ -144,7 +144,7 @@ impl RunMeta {
     /// Checks and reads the meta part of a run whose blocks and filter together have `between` bytes.
     pub fn decode(bytes: &[u8], expected_crc: u32, between: u64) -> Result<RunMeta> {
         if crc(bytes) != expected_crc {
-            return Err(Error::corrupt("an index run does not match its checksum"));
+            return Err(Code::Checksum.error("an index run does not match its checksum"));
         }
         let cursor = &mut Cursor::new(bytes);
         if cursor.u8()? != META_VERSION {

@@ -1,8 +1,8 @@
 //! The frames of the helper's pipe: what is right comes through whole, what is wrong is refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
+use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::helper::{
     Content, MAX_HEADER, Name, Reply, Request, read_frame, read_reply, write_frame, write_request,
 };
@@ -147,9 +147,9 @@ fn errors_keep_kind_and_hint() {
     let failed =
         reply(&json!({"kind": "error", "error_kind": "Unavailable", "message": "m", "hint": "h"}), &[]);
     let (message, hint) = ("m".to_owned(), Some("h".to_owned()));
-    assert_eq!(failed.unwrap(), Reply::Failed { kind: ErrorKind::Unavailable, message, hint });
+    assert_eq!(failed.unwrap(), Reply::Failed { code: Code::Unavailable, message, hint });
     let failed = reply(&json!({"kind": "error", "error_kind": "New", "message": "m", "hint": null}), &[]);
-    assert!(matches!(failed.unwrap(), Reply::Failed { kind: ErrorKind::Internal, hint: None, .. }));
+    assert!(matches!(failed.unwrap(), Reply::Failed { code: Code::Internal, hint: None, .. }));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Random histories: the logs of a few processes on a simulated machine, with side records, fields,
-//! removals and transactions, and the store as it was with any part of each log.
+//! Random histories: the logs of a few processes, in files on a simulated machine or as objects, with side
+//! records, fields, removals and transactions, and the store as it was with any part of each log.
 //!
 //! The same seed gives the same history. What side records say is the caller's; what fields stand is found
 //! here in the plainest way, from all entries at once.
@@ -24,6 +24,7 @@ use fieldstone_format::version::Version;
 use crate::Journal;
 use crate::feed::{EntryChange, Feed, TransactionState};
 use crate::journal::JournalOptions;
+use crate::medium::objects::{ObjectMedium, Objects};
 use crate::snapshot::Order;
 use crate::view::{HeldField, Holds};
 use crate::writer::Encoded;
@@ -139,19 +140,15 @@ impl History {
         Ok(())
     }
 
-    /// An empty store, and a handle of each process.
+    /// An empty store, on one medium or the other, and a handle of each process.
     fn new(dice: &mut Dice, shared: bool) -> Result<(SimWorld, History)> {
         let world = SimWorld::new(dice.roll(u64::MAX));
         for (host, user) in PROCESSES {
             world.set_uid(host, if shared { user } else { 1 });
         }
-        world.set_uid("admin", 0);
-        let admin = world.process("admin");
-        for folder in ["", "logs", "data", "boards"] {
-            let path = Path::new(ROOT).join(folder);
-            let failed = |e| Error::io("make", &path, e);
-            admin.disk.create_dir_all(&path).map_err(failed)?;
-            world.set_mode(&path, 0o1777).map_err(failed)?;
+        let objects = dice.one_in(2).then(|| Arc::new(Objects::default()));
+        if objects.is_none() {
+            make_shared_folders(&world)?;
         }
         let schema = Schema::builtin("simulation").ok_or_else(|| Error::internal("no schema"))?;
         let env = world.process("reader");
@@ -162,7 +159,13 @@ impl History {
                 schema: Some(schema.clone()),
                 ..JournalOptions::default()
             };
-            Journal::open(env, Path::new(ROOT), options)
+            match &objects {
+                Some(objects) => {
+                    let medium = ObjectMedium::new(env.clone(), objects.clone());
+                    Journal::over(env, Arc::new(medium), options)
+                }
+                None => Journal::open(env, Path::new(ROOT), options),
+            }
         };
         let journals: Vec<Journal> =
             PROCESSES.iter().map(|(host, _)| open(world.process(host))).collect::<Result<_>>()?;
@@ -233,9 +236,22 @@ impl History {
             let refresher = journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
             newest.at(&Version::new(heads), &refresher)?
         };
-        let feed = Feed::new(Arc::new(snapshot), journal.files().clone());
+        let feed = Feed::new(Arc::new(snapshot), journal.medium().clone());
         Ok((feed.clone(), Standing(feed)))
     }
+}
+
+/// Makes the folders of a store that all users may write to.
+fn make_shared_folders(world: &SimWorld) -> Result<()> {
+    world.set_uid("admin", 0);
+    let admin = world.process("admin");
+    for folder in ["", "logs", "data", "boards"] {
+        let path = Path::new(ROOT).join(folder);
+        let failed = |e| Error::io("make", &path, e);
+        admin.disk.create_dir_all(&path).map_err(failed)?;
+        world.set_mode(&path, 0o1777).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// A field or a removal under one of a few keys.

@@ -17,7 +17,6 @@ use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
 
 use super::{Journal, State, lock};
-use crate::writer::create::create_store;
 use crate::writer::{Commit, Encoded, Failed, Flight, Flushed, Horizon, Writer};
 
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
@@ -67,7 +66,7 @@ impl Journal {
     ) -> Result<MutexGuard<'a, Writer>> {
         while !writer.is_ready() {
             drop(writer);
-            let identity = create_store(&self.env, &self.layout, self.identity(), &self.existence)?;
+            let identity = state.medium.create(self.identity())?;
             writer = lock(&state.writer);
             writer.ready(identity);
         }
@@ -82,6 +81,7 @@ impl Journal {
         writer.check(session)?;
         let Some(target) = writer.waits_for(session) else { return Ok(None) };
         loop {
+            // J-3: another thread has committed what this one waits for, with its own.
             if writer.is_through(session, target) {
                 return Ok(writer.flushed(session));
             }
@@ -186,10 +186,10 @@ impl Journal {
     ) -> Result<Flushed> {
         let unsynced = lock(&state.writer).unsynced(flight)?;
         if let Some(unsynced) = &unsynced {
-            unsynced.sync(&self.env, &self.layout)?;
+            unsynced.sync()?;
         }
         let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
-        flight.write(&self.env, &self.layout, Commit { horizon, decision, data_logs })
+        flight.write(&self.env, Commit { horizon, decision, data_logs })
     }
 
     /// Says that this handle writes no more, when no commit is under way.

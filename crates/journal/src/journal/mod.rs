@@ -6,7 +6,7 @@
 //! * `ownership`: whose a dataset and a transaction are.
 //!
 //! Invariants:
-//! * a commit record is the only thing that makes anything visible;
+//! * a commit record is the only thing that makes anything visible (J-1);
 //! * nothing is made on disk before the first commit, or before [`Journal::create`];
 //! * a forked child has a writer, a snapshot and locks of its own.
 
@@ -21,22 +21,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
-use fieldstone_format::{FORMAT_VERSION, Id, marker};
+use fieldstone_format::{FORMAT_VERSION, Id};
 
-use crate::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::feed::Feed;
 use crate::files::Files;
 use crate::fork::PerProcess;
 use crate::home::Home;
 use crate::identity::{StoreIdentity, random_id};
-use crate::layout::Layout;
+use crate::medium::posix::FileMedium;
+use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
+use crate::medium::{Inspect, Look, Medium};
 use crate::run::BlockCache;
-use crate::snapshot::{Look, Refresher, Snapshot};
-use crate::writer::create::{create_store, foreign_marker, read_marker};
-use crate::writer::linked::Existence;
+use crate::snapshot::{Refresher, Snapshot};
 use crate::writer::{Horizon, PendingCursor, PendingSide, Writer};
 
 /// Longest schema: every log's header repeats it.
@@ -67,15 +67,14 @@ pub struct JournalOptions {
 #[derive(Debug)]
 pub struct Journal {
     env: Env,
-    layout: Layout,
+    /// As it was opened; each process has one of its own beside it.
+    medium: Arc<dyn Medium>,
     options: JournalOptions,
     schema: Schema,
     /// Id of the store, or the one it gets if we create it.
     id: Id,
     /// Version of the marker, where it is not ours.
     marker_version: Option<String>,
-    /// Whether the store was there when it was opened, or was made since.
-    existence: Arc<Existence>,
     pinned: Option<Arc<Snapshot>>,
     process: PerProcess<State>,
 }
@@ -83,6 +82,7 @@ pub struct Journal {
 /// What one process has of a store.
 #[derive(Debug)]
 struct State {
+    medium: Arc<dyn Medium>,
     files: Arc<Files>,
     refresher: Mutex<Refresher>,
     /// How many reads have asked for a snapshot.
@@ -101,15 +101,15 @@ struct State {
 }
 
 impl State {
-    fn new(env: &Env, layout: &Layout, options: &JournalOptions) -> State {
+    fn new(env: &Env, medium: Arc<dyn Medium>, options: &JournalOptions) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
-        let files = Arc::new(Files::new(env.disk.clone(), outside, layout.clone()));
-        let writer = Writer::new(env.clone(), layout.clone());
+        let writer = Writer::new(env.clone(), medium.clone());
         let cache = Arc::new(BlockCache::default());
         State {
-            refresher: Mutex::new(Refresher::new(env.clone(), files.clone(), cache)),
+            refresher: Mutex::new(Refresher::new(medium.clone(), cache)),
             asked: AtomicU64::new(0),
-            files,
+            files: Arc::new(Files::new(medium.clone(), outside)),
+            medium,
             writer: Mutex::new(writer),
             turn: Condvar::new(),
             claimed: Mutex::default(),
@@ -128,37 +128,47 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Journal {
     /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
+        let medium = Arc::new(FileMedium::new(env.clone(), folder)?);
+        Journal::of(env, medium, &folder.display().to_string(), options)
+    }
+
+    /// Opens the journal of the store in a medium. Nothing is created before the first commit.
+    pub fn over(env: Env, medium: Arc<dyn Medium>, options: JournalOptions) -> Result<Journal> {
+        let shown = medium.name().display().to_string();
+        Journal::of(env, medium, &shown, options)
+    }
+
+    fn of(env: Env, medium: Arc<dyn Medium>, shown: &str, options: JournalOptions) -> Result<Journal> {
         if options.schema.as_ref().is_some_and(|schema| schema.text().len() > SCHEMA_MAX) {
-            return Err(Error::invalid(format!("the schema is longer than {SCHEMA_MAX} bytes"))
+            return Err(Code::TooLarge
+                .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
                 .with_hint("every log repeats it: keep it to rules and types"));
         }
-        let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
-        let layout = Layout::new(root);
-        let existence = Arc::new(Existence::default());
-        let state = State::new(&env, &layout, &options);
-        let found = find_identity(&env, &layout, &state)?;
+        let state = State::new(&env, medium.clone(), &options);
+        let found = find_identity(&state)?;
         if let Some(found) = &found {
-            existence.note(found.id, env.disk.stat(&layout.logs()).is_ok());
+            medium.note_exists(found.id);
         }
-        let marker_version = foreign_marker(&env, &layout)?;
+        let marker = medium.marker()?;
+        let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
         match &found {
             None if options.must_exist => {
-                return Err(Error::not_found(format!("there is no store at {}", folder.display()))
+                return Err(Code::StoreNotFound
+                    .error(format!("there is no store at {shown}"))
                     .with_hint("check the path; a store is made by the first flush into it"));
             }
             Some(_) if options.must_be_new => {
-                return Err(Error::conflict(format!("there is a store at {} already", folder.display()))
+                return Err(Code::StoreExists
+                    .error(format!("there is a store at {shown} already"))
                     .with_hint("open it with mode a"));
             }
             _ => {}
         }
         let (id, schema) = match (found, &options.schema) {
             (Some(found), Some(asked)) if found.schema != asked.text() => {
-                return Err(Error::conflict(format!(
-                    "the store at {} has another schema than the one asked for",
-                    folder.display()
-                ))
-                .with_hint("open it without a schema to take its own"));
+                return Err(Code::SchemaDiffers
+                    .error(format!("the store at {shown} has another schema than the one asked for"))
+                    .with_hint("open it without a schema to take its own"));
             }
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
@@ -170,12 +180,11 @@ impl Journal {
         let mut journal = Journal {
             process: PerProcess::new(env.identity.clone(), state),
             env,
-            layout,
+            medium,
             options,
             schema,
             id,
             marker_version,
-            existence,
             pinned: None,
         };
         if let Some(text) = &journal.options.at {
@@ -192,7 +201,7 @@ impl Journal {
     pub fn create(&self) -> Result<()> {
         self.check_writable()?;
         self.check_versions(&*self.snapshot()?)?;
-        create_store(&self.env, &self.layout, self.identity(), &self.existence).map(drop)
+        self.medium().create(self.identity()).map(drop)
     }
 
     /// The world that the store lives in.
@@ -200,12 +209,17 @@ impl Journal {
         &self.env
     }
 
-    /// Where things lie.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    /// Where the bytes lie.
+    pub fn medium(&self) -> &Arc<dyn Medium> {
+        &self.state().medium
     }
 
-    /// The store's files, and those outside of it.
+    /// What looks after what is stored.
+    pub fn inspect(&self) -> &dyn Inspect {
+        self.medium().inspect()
+    }
+
+    /// What fields are read from: the medium, and files outside of it.
     pub fn files(&self) -> &Arc<Files> {
         &self.state().files
     }
@@ -226,7 +240,7 @@ impl Journal {
     }
 
     fn state(&self) -> &State {
-        self.process.get(|| State::new(&self.env, &self.layout, &self.options))
+        self.process.get(|| State::new(&self.env, self.medium.forked(), &self.options))
     }
 
     /// The snapshot that a read of now sees.
@@ -256,7 +270,8 @@ impl Journal {
         } else {
             "is open for reading only"
         };
-        Err(Error::denied(format!("the store at {} {why}", self.options.url))
+        Err(Code::ReadOnly
+            .error(format!("the store at {} {why}", self.options.url))
             .with_hint("open it with mode a"))
     }
 
@@ -265,8 +280,9 @@ impl Journal {
     fn check_versions(&self, snapshot: &Snapshot) -> Result<()> {
         let marker =
             self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
+        // J-17: reading goes on without what is of another version, writing does not.
         let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
-        Err(Error::denied(format!(
+        Err(Code::LaterStore.error(format!(
             "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
             self.options.url
         ))
@@ -342,7 +358,7 @@ impl Journal {
 
     /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
     pub fn feed(&self) -> Result<Feed> {
-        Ok(Feed::new(self.snapshot()?, self.state().files.clone()))
+        Ok(Feed::new(self.snapshot()?, self.medium().clone()))
     }
 
     /// Makes what a session took durable and visible; under a transaction: durable and prepared.
@@ -383,7 +399,8 @@ impl Journal {
 
     /// Id of a store that was made and has no commit yet.
     pub fn made_id(&self) -> Option<Id> {
-        matches!(read_marker(&self.env, &self.layout), Ok(Some(Ok(_)))).then_some(self.id)
+        let marker = self.medium().marker().ok()??;
+        Marker::decode(&marker).is_ok().then_some(self.id)
     }
 
     /// Flushes what is outside transactions, and writes all that is visible then to a folder, as an ordinary
@@ -391,7 +408,8 @@ impl Journal {
     pub fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         // In memory are those stores whose folder is not on the disk where files outside are.
         let Some(outside) = &self.options.outside else {
-            return Err(Error::invalid(format!("the store at {} is in a folder", self.options.url))
+            return Err(Code::WrongStore
+                .error(format!("the store at {} is in a folder", self.options.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         };
         let target = Env { disk: outside.clone(), ..self.env.clone() };
@@ -401,16 +419,15 @@ impl Journal {
         let mut known = lock(&state.checkpoints);
         self.flush(None)?;
         let snapshot = self.snapshot()?;
-        let mut checkpoint = Checkpoint {
-            files: &state.files,
-            snapshot: &snapshot,
-            target,
-            layout: Layout::new(folder.clone()),
-            identity: self.identity(),
-            durable: known.remove(&folder).unwrap_or_default(),
+        let Some(source) = state.medium.files() else {
+            return Err(Error::invalid(format!("the store at {} is not one of files", self.options.url))
+                .with_hint("transfer its fields to a store in a folder"));
         };
+        let what = (snapshot.logs.iter().map(|log| log.tip.clone()).collect(), snapshot.version().encode());
+        let durable = known.remove(&folder).unwrap_or_default();
+        let mut checkpoint = Checkpoint::new(source, what, target, &folder, self.identity(), durable);
         let report = checkpoint.write(options)?;
-        known.insert(folder, checkpoint.durable);
+        known.insert(folder, checkpoint.into_durable());
         Ok(report)
     }
 
@@ -428,9 +445,9 @@ impl Journal {
 
     /// Where and what the store is.
     pub fn home(&self) -> Home {
-        let folder = self.options.native.then(|| self.layout.root().to_owned());
+        let folder = self.options.native.then(|| PathBuf::from(self.medium.name()));
         // Another process may have made the store since this handle was opened.
-        let found = find_identity(&self.env, &self.layout, self.state()).ok().flatten();
+        let found = find_identity(self.state()).ok().flatten();
         Home {
             id: found.map_or(self.id, |identity| identity.id),
             folder,
@@ -452,8 +469,8 @@ impl Journal {
 }
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.
-fn find_identity(env: &Env, layout: &Layout, state: &State) -> Result<Option<StoreIdentity>> {
-    let marker = read_marker(env, layout)?;
+fn find_identity(state: &State) -> Result<Option<StoreIdentity>> {
+    let marker = state.medium.marker()?.map(|bytes| Marker::decode(&bytes));
     if let Some(Ok(marker)) = marker {
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }

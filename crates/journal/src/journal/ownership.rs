@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_text;
 
 use super::{Journal, lock};
-use crate::snapshot::{Snapshot, claim_levels};
+use crate::snapshot::Snapshot;
 
 impl Journal {
     /// The user who owns what stands under an encoded first level of keys; `None` where nobody does yet.
@@ -43,7 +43,7 @@ impl Journal {
         if new.is_empty() {
             return Ok(());
         }
-        match claim_levels(&self.env, &self.layout, new.iter().copied())? {
+        match self.medium().claim(&new)? {
             Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
             Ok(false) => {}
             Err((level, owner)) => {
@@ -57,7 +57,8 @@ impl Journal {
     pub(super) fn not_owner(&self, prefix: &[u8], owner: u32) -> Error {
         let name = self.env.identity.user_name(owner);
         let dataset = level_text(prefix);
-        Error::denied(format!("dataset {dataset} is owned by {name}"))
+        Code::DatasetOwned
+            .error(format!("dataset {dataset} is owned by {name}"))
             .with_hint(format!("ask {name}, or archive under another dataset"))
     }
 
@@ -87,9 +88,8 @@ impl Journal {
             return Ok(());
         }
         let name = self.env.identity.user_name(log.uid);
-        Err(Error::denied(format!(
-            "transaction {transaction} is {name}'s: each user decides for his own logs"
-        ))
-        .with_hint(format!("ask {name} to commit or abort it")))
+        Err(Code::TransactionOwned
+            .error(format!("transaction {transaction} is {name}'s: each user decides for his own logs"))
+            .with_hint(format!("ask {name} to commit or abort it")))
     }
 }

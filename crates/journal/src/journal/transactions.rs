@@ -1,6 +1,6 @@
 //! Transactions: what becomes visible together, and who decides.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
 
@@ -70,14 +70,13 @@ impl Journal {
         let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
             return Ok(());
         };
-        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.sequence)) {
+        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.ends.sequence)) {
             return Ok(());
         }
         let verb = if verdict.aborted() { "aborted" } else { "committed" };
-        Err(Error::conflict(format!(
-            "transaction {transaction} is {verb} already: what comes later is never visible"
-        ))
-        .with_hint("begin a new transaction"))
+        Err(Code::TransactionDecided
+            .error(format!("transaction {transaction} is {verb} already: what comes later is never visible"))
+            .with_hint("begin a new transaction"))
     }
 
     /// Ends a transaction. `given`: somebody else may have its id.
@@ -98,7 +97,7 @@ impl Journal {
         } else {
             let covers = snapshot.prepared(transaction, user);
             self.check_decider(transaction, &covers, &snapshot)?;
-            // The end is written even of nothing, for those who have joined and not flushed yet.
+            // J-21: the end is written even of nothing, for those who have joined and not flushed yet.
             if given || !covers.is_empty() || verdict.is_some() {
                 let kinds = ALL_KINDS;
                 self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
@@ -120,7 +119,7 @@ impl Journal {
             return Ok(());
         }
         // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
-        // told here, because one of us always sees the other.
+        // told here, because one of us always sees the other (J-19).
         let late: Vec<String> = self
             .snapshot()?
             .prepared(transaction, self.env.identity.uid())
@@ -131,10 +130,11 @@ impl Journal {
         if late.is_empty() {
             return Ok(());
         }
-        Err(Error::conflict(format!(
-            "transaction {transaction} is committed, without what writer {} flushed meanwhile",
-            late.join(", ")
-        ))
-        .with_hint("let all joined processes leave before the opener commits"))
+        Err(Code::TransactionRaced
+            .error(format!(
+                "transaction {transaction} is committed, without what writer {} flushed meanwhile",
+                late.join(", ")
+            ))
+            .with_hint("let all joined processes leave before the opener commits"))
     }
 }

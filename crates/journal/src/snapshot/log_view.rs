@@ -1,90 +1,126 @@
-//! One log as a reader sees it: its last commit and the runs that this commit names.
+//! One log as a reader sees it: its last commit and what this commit names.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use fieldstone_core::Result;
-use fieldstone_core::env::Stat;
-use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_core::{Error, Result};
 
 use super::Decided;
 use super::chain::Chain;
-use crate::run::Run;
+use crate::medium::{Medium, Tip};
+use crate::run::{BlockCache, Run};
 
-/// A log up to one of its commits.
+/// A log up to one of its commits: the [`Tip`], and what is read for it.
 #[derive(Debug, Clone)]
 pub struct LogView {
-    /// Its writer.
-    pub writer: Id,
-    /// The user who owns the file; what counts for promise 10.
-    pub uid: u32,
-    /// What the log says of its writer.
-    pub header: Arc<LogHeader>,
-    /// Bytes of the header.
-    pub header_len: u64,
-    /// What is wrong with the header; it is then one that says nothing.
-    pub header_damage: Option<String>,
-    /// The last commit.
-    pub record: CommitRecord,
-    /// Where its frame lies.
-    pub ends: Ends,
+    /// The commit.
+    pub tip: Arc<Tip>,
     /// The runs it names, oldest first.
     pub runs: Vec<Arc<Run>>,
-    /// Decisions in this log up to the last commit, oldest first.
+    /// Decisions in this log up to the commit, oldest first.
     pub decisions: Chain<Arc<Decided>>,
     /// What hides earlier decisions.
     pub decisions_damage: Option<String>,
-    /// Change time of the file when it was looked at, nanoseconds since 1970, by the file system.
-    pub mtime: i64,
-    /// Bytes of the file when it was looked at; beyond the last commit there may be zeros or a torn tail.
-    pub file_len: u64,
-    /// When that change time was seen first, by the monotonic clock.
-    pub changed: u64,
-    /// When all behind the last commit was looked at last.
-    pub searched: u64,
-    /// Identity of the file.
-    pub inode: u64,
 }
 
-/// A file that changed less than this long ago, nanoseconds, may change again without a new time.
-const FRESH: u64 = 2_000_000_000;
+impl Deref for LogView {
+    type Target = Tip;
+
+    fn deref(&self) -> &Tip {
+        &self.tip
+    }
+}
 
 impl LogView {
-    /// Whether the file is certainly what it was when all of it was looked at. Its length alone says nothing:
-    /// a writer may have zeros there, which it overwrites.
-    pub fn is_same(&self, stat: &Stat, whole: bool) -> bool {
-        let settled = stat.mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
-        (stat.inode, stat.len, stat.uid) == (self.inode, self.file_len, self.uid)
-            && (!whole || stat.len == self.ends.end() || settled)
+    /// The log up to a commit, given what is known of it up to an earlier one.
+    pub fn new(
+        medium: &Arc<dyn Medium>,
+        cache: &Arc<BlockCache>,
+        tip: &Arc<Tip>,
+        known: Option<&LogView>,
+    ) -> LogView {
+        let (decisions, broken) = decisions(&**medium, tip, known);
+        let decisions_damage = match broken {
+            Some(e) => Some(e.message().to_owned()),
+            None => known.and_then(|known| known.decisions_damage.clone()),
+        };
+        let runs = runs_of(medium, cache, tip, known);
+        LogView { tip: tip.clone(), runs, decisions, decisions_damage }
     }
 
-    /// The log with one commit more, of this process's own writer.
-    pub fn followed_by(&self, record: &CommitRecord, ends: Ends, runs: Vec<Arc<Run>>) -> LogView {
-        let mut decisions = self.decisions.clone();
+    /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
+    pub fn back_at(
+        &self,
+        medium: &Arc<dyn Medium>,
+        cache: &Arc<BlockCache>,
+        sequence: u64,
+    ) -> Result<Option<LogView>> {
+        // Commits are found by going back from one to the one before.
+        let (mut ends, mut record) = (self.ends, self.record.clone());
+        while record.sequence > sequence {
+            if record.previous == 0 || record.previous >= ends.frame {
+                return Ok(None);
+            }
+            let (earlier, its) = medium.commit_before(self.writer, record.previous, &ends, &record)?;
+            (ends, record) = (earlier, Arc::new(its));
+        }
+        let tip = Arc::new(Tip { ends, record, ..(*self.tip).clone() });
+        let (decisions, broken) = decisions(&**medium, &tip, None);
+        match broken {
+            Some(e) => Err(e),
+            None => {
+                let runs = runs_of(medium, cache, &tip, Some(self));
+                let decisions_damage = self.decisions_damage.clone();
+                Ok(Some(LogView { tip, runs, decisions, decisions_damage }))
+            }
+        }
+    }
+}
+
+/// The index runs that a commit names; those that a view has already are shared with it.
+fn runs_of(
+    medium: &Arc<dyn Medium>,
+    cache: &Arc<BlockCache>,
+    tip: &Tip,
+    view: Option<&LogView>,
+) -> Vec<Arc<Run>> {
+    let seen = |reference| view?.runs.iter().find(|run| run.reference == reference).cloned();
+    let run = |&reference| {
+        let new = || Arc::new(Run::new(tip.writer, reference, medium.clone(), cache.clone()));
+        seen(reference).unwrap_or_else(new)
+    };
+    tip.record.runs.iter().map(run).collect()
+}
+
+/// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
+/// stopped the way back, if it did not reach its end.
+fn decisions(
+    medium: &dyn Medium,
+    tip: &Tip,
+    known: Option<&LogView>,
+) -> (Chain<Arc<Decided>>, Option<Error>) {
+    let mut newest_first = Vec::new();
+    let mut broken = None;
+    let sure = known.map_or(0, |known| known.ends.frame + 1);
+    let mut ends = tip.ends;
+    let mut record = std::borrow::Cow::Borrowed(&*tip.record);
+    loop {
         if let Some(decision) = &record.decision {
-            decisions.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
+            newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
         }
-        LogView {
-            record: record.clone(),
-            ends,
-            runs,
-            decisions,
-            // As far ahead of this process's clock as before.
-            mtime: self.mtime.saturating_add(record.time.saturating_sub(self.record.time)),
-            file_len: self.file_len.max(ends.end()),
-            searched: 0,
-            ..self.clone()
+        let before = record.previous_decision;
+        if before == 0 || before < sure {
+            break;
+        }
+        match medium.commit_before(tip.writer, before, &ends, &record) {
+            Ok((earlier, its)) => (ends, record) = (earlier, std::borrow::Cow::Owned(its)),
+            Err(e) => {
+                broken = Some(e);
+                break;
+            }
         }
     }
-
-    /// Checks that a record belongs behind `before`: sequences and stamps only grow.
-    pub fn check_follows(before: &CommitRecord, record: &CommitRecord) -> Result<()> {
-        if record.sequence > before.sequence && record.stamp > before.stamp {
-            return Ok(());
-        }
-        Err(fieldstone_core::Error::corrupt(format!(
-            "commit {} does not follow commit {}",
-            record.sequence, before.sequence
-        )))
-    }
+    let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
+    newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
+    (decisions, broken)
 }

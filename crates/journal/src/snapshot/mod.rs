@@ -4,93 +4,29 @@
 //! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
-mod boards;
 mod chain;
-mod claims;
-mod folder;
 mod log_view;
-mod look;
 mod owners;
-mod past;
 mod refresh;
 mod verdict;
-pub mod walker;
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::kinds;
 use fieldstone_format::run::CommitInfo;
 use fieldstone_format::version::Version;
 
 use chain::Layers;
-use claims::Claims;
-pub use claims::claim_levels;
 pub use log_view::LogView;
 pub use owners::Owners;
-pub use refresh::{Look, Refresher};
+pub use refresh::Refresher;
 pub use verdict::{ALL_KINDS, Decided, Verdict};
-pub use walker::Walker;
 
+use crate::medium::Claims;
+pub use crate::medium::{Look, Loss, Problem};
 use crate::run::{Run, RunCursor};
-
-/// Something wrong that was found while looking at the logs; reads go on without it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// File, relative to the store.
-    pub file: String,
-    /// What is wrong.
-    pub why: String,
-    /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
-    pub damage: bool,
-    /// Whether what the file holds is missing from reads: it is a log that this user may not read, or none of
-    /// this store's.
-    pub passed_over: bool,
-}
-
-/// A log that lost commits: it is missing, or shorter than what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
-    /// The user whose log it is.
-    pub owner: u32,
-    /// File, relative to the store.
-    pub file: String,
-    /// What is missing.
-    pub why: String,
-}
-
-impl Loss {
-    /// The error of a read that the missing commits may concern.
-    pub fn error(&self) -> Error {
-        Error::corrupt(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
-            .with_hint(
-                "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
-                 or accept the loss by removing the files in boards, which say how much there was",
-            )
-    }
-}
-
-/// A century, nanoseconds.
-const CENTURY: u64 = 36_525 * 86_400 * 1_000_000_000;
-/// 2026-01-01, nanoseconds since 1970: no clock is believed to be older than this release.
-const RELEASE: u64 = 1_767_225_600_000_000_000;
-
-fn century_ahead(now: i64) -> u64 {
-    u64::try_from(now).unwrap_or(0).max(RELEASE).saturating_add(CENTURY)
-}
-
-/// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's is
-/// no clock's: to follow it would use the numbers up.
-pub fn is_believed(stamp: u64, now: i64) -> bool {
-    stamp < century_ahead(now)
-}
-
-/// Whether commits with a stamp count at all. A century more than [`is_believed`]: honest commits that follow
-/// one that was just believed stay readable for everybody.
-pub fn is_possible(stamp: u64, now: i64) -> bool {
-    stamp < century_ahead(now).saturating_add(CENTURY)
-}
 
 /// Where a version of a field stands in the order of all versions; the greater one is newer.
 pub type Order = (u64, Id);
@@ -137,7 +73,7 @@ impl Snapshot {
     /// A snapshot of these logs, which shares with one before it what did not change.
     fn new(
         mut logs: Vec<Arc<LogView>>,
-        claims: &Arc<Claims>,
+        claims: &Arc<dyn Claims>,
         folder_owner: Option<u32>,
         before: Option<&Snapshot>,
     ) -> Result<Snapshot> {
@@ -258,12 +194,10 @@ impl Snapshot {
         for log in &self.logs {
             let sequence = version.sequence(log.writer).min(log.record.sequence);
             if sequence > 0 {
-                logs.push(refresher.log_at(log, sequence)?);
+                logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(log.writer))?);
             }
         }
-        let (claims, folder_owner) = refresher.ownership();
-        let snapshot = Snapshot::new(logs, claims, folder_owner, None)?;
-        Ok(Snapshot { problems: self.problems.clone(), ..snapshot })
+        Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs)? })
     }
 }
 
@@ -296,6 +230,7 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32)
 
 fn gone(writer: Id) -> Error {
     let what = if writer == Id::NONE { "a log".to_owned() } else { format!("log {writer}") };
-    Error::not_found(format!("this version of the store is not there: {what} does not reach it"))
+    Code::VersionNotFound
+        .error(format!("this version of the store is not there: {what} does not reach it"))
         .with_hint("the version belongs to another store, or has been purged")
 }

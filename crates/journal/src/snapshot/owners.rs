@@ -14,7 +14,7 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 
 use super::LogView;
-use super::claims::Claims;
+use crate::medium::Claims;
 use crate::run::RunCursor;
 
 /// Owners of datasets, as far as they matter.
@@ -23,12 +23,12 @@ pub enum Owners {
     /// All logs are of one user (or there is none).
     One(Option<u32>),
     /// Owner by the encoded first level of the keys; and claims, for levels without entries.
-    Many(HashMap<Vec<u8>, u32>, Arc<Claims>),
+    Many(HashMap<Vec<u8>, u32>, Arc<dyn Claims>),
 }
 
 impl Owners {
     /// Looks the owners up; reads no index and no claim while there is only one user.
-    pub fn find(logs: &[Arc<LogView>], claims: &Arc<Claims>, folder: Option<u32>) -> Result<Owners> {
+    pub fn find(logs: &[Arc<LogView>], claims: &Arc<dyn Claims>, folder: Option<u32>) -> Result<Owners> {
         let first = logs.first().map(|log| log.uid);
         if logs.iter().all(|log| Some(log.uid) == first) {
             return Ok(Owners::One(first));

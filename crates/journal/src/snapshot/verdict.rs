@@ -1,4 +1,4 @@
-//! What is decided about a transaction: the decisions on it, folded in their order.
+//! What is decided about a transaction: the decisions on it, folded in their order (J-20).
 //!
 //! A decision says which kinds of content are visible from it on, and of which commits. Rules:
 //! * an abort ends the transaction, and so does a commit of all kinds; before that, decisions cover what

@@ -11,10 +11,10 @@ use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
 
-use super::data_log::DataLog;
 use super::encoded::Encoded;
 use super::loss::Keys;
 use super::shared::Shared;
+use crate::medium::DataWriter;
 
 /// Fields in the order they were archived.
 #[derive(Debug, Default)]
@@ -160,7 +160,7 @@ impl Batch {
     }
 
     /// Takes a value whose bytes go to the data log.
-    pub fn add_spilled(&mut self, value: Encoded<'_>, data: &mut DataLog) -> Result<()> {
+    pub fn add_spilled(&mut self, value: Encoded<'_>, data: &mut dyn DataWriter) -> Result<()> {
         let offset = data.write(&value.payload)?;
         data.write(&value.table)?;
         self.add(data.number(), offset, value, false);
@@ -169,7 +169,7 @@ impl Batch {
     }
 
     /// Moves what waits in memory to the data log.
-    pub fn move_to(&mut self, data: &mut DataLog) -> Result<()> {
+    pub fn move_to(&mut self, data: &mut dyn DataWriter) -> Result<()> {
         if !self.payload.is_empty() {
             let base = data.write(&self.payload)?;
             for item in self.items.iter_mut().flatten().filter(|item| !item.placed) {
@@ -228,7 +228,7 @@ impl Batch {
     }
 
     /// Takes all of a later batch behind its own. `data`: the data log, where one of them has used it.
-    pub fn append(&mut self, mut later: Batch, data: Option<&mut DataLog>) -> Result<()> {
+    pub fn append(&mut self, mut later: Batch, data: Option<&mut dyn DataWriter>) -> Result<()> {
         if let Some(data) = data
             && (self.spilled || later.spilled)
         {

@@ -15,9 +15,8 @@ use fieldstone_format::run::CommitInfo;
 
 use super::Writer;
 use super::batch::Batch;
-use super::data_log::Unsynced;
-use super::log_file::{Flushed, LogFile};
-use crate::layout::Layout;
+use super::log::{Flushed, Log};
+use crate::medium::{DataWriter, Unsynced};
 use crate::snapshot::Snapshot;
 
 /// What a commit must know of the rest of the store.
@@ -35,7 +34,7 @@ pub struct Flight {
     session: Option<Id>,
     /// What is committed; nothing for a decision.
     batch: Option<Arc<Batch>>,
-    log: LogFile,
+    log: Log,
     /// The greatest stamp of this writer so far.
     last_stamp: u64,
 }
@@ -58,11 +57,12 @@ impl Flight {
     }
 
     /// Writes the commit; it is durable when this returns.
-    pub fn write(&mut self, env: &Env, layout: &Layout, commit: Commit) -> Result<Flushed> {
+    pub fn write(&mut self, env: &Env, commit: Commit) -> Result<Flushed> {
         let Commit { horizon, decision, data_logs } = commit;
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
         let (time, user) = (env.clock.now(), env.identity.uid());
+        // J-7: beyond all that was visible when the flush began, whatever the clock says.
         let stamp = self
             .last_stamp
             .max(horizon.max_stamp)
@@ -89,7 +89,7 @@ impl Flight {
         let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
         let run = batch.index_run(log.payload_offset(), info)?;
         let side = log::encode_side(&batch.side);
-        let flushed = log.append(env, layout, record, batch.inline_payload(), run, &side)?;
+        let flushed = log.append(record, batch.inline_payload(), run, &side)?;
         self.last_stamp = stamp;
         Ok(flushed)
     }
@@ -122,10 +122,10 @@ impl Writer {
     pub fn data_logs(&mut self, flight: &Flight, synced: Option<&Unsynced>) -> Result<Vec<(u32, u64)>> {
         let Some(data) = &mut self.data else { return Ok(Vec::new()) };
         if let Some(synced) = synced {
-            data.note_synced(synced);
+            data.note_synced(synced.upto);
         }
         if flight.batch.as_ref().is_some_and(|batch| batch.is_bound()) {
-            data.check(&self.env)?;
+            data.check()?;
         }
         Ok(vec![(data.number(), data.synced())])
     }
@@ -135,8 +135,9 @@ impl Writer {
         let Flight { session, batch, log, .. } = flight;
         drop(batch);
         (self.log, self.busy) = (Some(log), false);
+        let data = self.data.as_mut().map(|data| &mut **data as &mut dyn DataWriter);
         match self.sessions.get_mut(&session) {
-            Some(own) => own.turn_back(self.data.as_mut()),
+            Some(own) => own.turn_back(data),
             None => Ok(()),
         }
     }

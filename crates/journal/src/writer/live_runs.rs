@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_core::env::{DiskFile, read_exact_at};
 use fieldstone_format::run::{RunRef, merge_runs};
+
+use crate::medium::LogWriter;
 
 /// Runs up to this size are kept in memory for the next merge.
 const KEEP_MAX: usize = 4 << 20;
@@ -47,10 +48,11 @@ impl Merged {
 
 impl LiveRuns {
     /// Merges a new run with as many old ones as the rule says.
-    pub fn merge(&self, log: &dyn DiskFile, run: (Vec<u8>, RunRef)) -> Result<Merged> {
+    pub fn merge(&self, log: &dyn LogWriter, run: (Vec<u8>, RunRef)) -> Result<Merged> {
         let (bytes, reference) = run;
         let mut weight = reference.weight;
         let mut kept = self.runs.len();
+        // J-5: weights more than double from one to the next, so that few are left to search.
         while kept > 0 && self.runs[kept - 1].reference.weight <= weight.saturating_mul(2) {
             kept -= 1;
             weight += self.runs[kept].reference.weight;
@@ -64,8 +66,8 @@ impl LiveRuns {
                 Some(bytes) => bytes.clone(),
                 None => {
                     let mut bytes = vec![0; run.reference.length as usize];
-                    read_exact_at(log, &mut bytes, run.reference.offset).map_err(|e| {
-                        fieldstone_core::Error::unavailable("cannot read an index run again").with_source(e)
+                    log.read(&mut bytes, run.reference.offset).map_err(|e| {
+                        fieldstone_core::Code::IoFailed.error("cannot read an index run again").with_source(e)
                     })?;
                     bytes.into()
                 }

@@ -5,7 +5,7 @@
 //! what several threads put into it, and a failure in one session can take the batch of another: each of
 //! them hears of it by an error that names its own keys first.
 
-use fieldstone_core::{Error, ErrorKind};
+use fieldstone_core::{Code, Error};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::Record;
 use fieldstone_format::log::SideRecord;
@@ -46,7 +46,7 @@ pub struct Loss {
     records: u64,
     /// Whether what a transaction had flushed is gone.
     prepared: bool,
-    kind: ErrorKind,
+    code: Code,
     cause: String,
     hint: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Loss {
             attributes: 0,
             records: 0,
             prepared: false,
-            kind: error.kind(),
+            code: error.code(),
             cause: error.message().to_owned(),
             hint: error.hint().map(str::to_owned),
         }
@@ -149,7 +149,7 @@ impl Loss {
     /// What those raise who were robbed by another call.
     pub fn error(&self) -> Error {
         let error = Error::new(
-            self.kind,
+            self.code,
             format!("not archived: {}: another call on this handle failed: {}", self.text(), self.cause),
         );
         error.with_hint(self.hint.as_deref().unwrap_or("archive it again, then flush"))
@@ -189,7 +189,7 @@ mod tests {
         let many: Vec<_> = std::iter::repeat_n(other, 5).collect();
         assert!(told(&many[0].1, &many).ends_with("; what waited in 2 more transactions: x"));
         let error = loss.error();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(error.code(), Code::Unavailable);
         assert!(error.message().contains("k0") && error.message().contains("the disk is full"), "{error}");
     }
 }

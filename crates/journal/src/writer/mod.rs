@@ -5,15 +5,12 @@
 //! * `session`: one outside transactions, one for each transaction: what was archived and not yet
 //!   flushed (`batch`), and who is still to be told of what a failure took (`loss`);
 //! * `encoded`: a value as it is handed over;
-//! * `data_log`: where payloads beyond [`INLINE_MAX`] go as they come;
-//! * `log_file`: frames, syncs, sealing; `live_runs`: the index runs of the log and their merging;
-//! * `shared`: where bytes stand that later values may be equal to;
-//! * `slot`: this writer's place on the host's board; `create`: the first commit of a store;
-//! * `linked`: whether what was written still stands under its name, and the store in its place.
+//! * `log`: what a commit says of those before it; `live_runs`: the index runs of the log and their merging;
+//! * `shared`: where bytes stand that later values may be equal to.
 //!
-//! Invariants:
-//! * a flush of up to [`INLINE_MAX`] bytes is one write and one sync; a larger one syncs its data log
-//!   before the log; the board is written after;
+//! Where the bytes go is the [medium](crate::medium)'s. Invariants:
+//! * a flush of up to [`INLINE_MAX`] bytes is one append to the log; a larger one syncs its data log
+//!   before;
 //! * after any failed write or sync the log is sealed at its last commit and never written again; the
 //!   next flush begins a new one; a log, data log or store that is gone from its place counts as failed;
 //! * what a failure drops is told to all whose it was; what another log can take is not dropped;
@@ -21,18 +18,15 @@
 
 mod batch;
 mod commit;
-pub mod create;
-pub mod data_log;
 mod encoded;
-pub mod linked;
 mod live_runs;
-pub mod log_file;
+mod log;
 mod loss;
 mod session;
 mod shared;
-mod slot;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
@@ -41,18 +35,17 @@ use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
 
 pub use commit::{Commit, Flight, Horizon};
-use data_log::DataLog;
 pub use encoded::Encoded;
-pub use log_file::Flushed;
-use log_file::LogFile;
+pub use log::Flushed;
+use log::Log;
 use loss::Loss;
 use session::Session;
 use shared::Shared;
 
 use crate::identity::StoreIdentity;
-use crate::layout::Layout;
+use crate::medium::{DataWriter, Medium};
 
-/// Payload up to which a flush is one write to the log.
+/// Payload up to which a flush is one write to the log (J-2).
 pub const INLINE_MAX: usize = 1 << 20;
 
 /// What failed.
@@ -115,16 +108,16 @@ pub struct PendingSide {
 #[derive(Debug)]
 pub struct Writer {
     env: Env,
-    layout: Layout,
+    medium: Arc<dyn Medium>,
     /// The store's identity, once this writer knows it to be there.
     identity: Option<StoreIdentity>,
     /// The log; absent before the first commit, and while a commit under way has it.
-    log: Option<LogFile>,
+    log: Option<Log>,
     /// The id of the log, wherever it is.
     log_id: Option<Id>,
     /// Whether a commit is under way.
     busy: bool,
-    data: Option<DataLog>,
+    data: Option<Box<dyn DataWriter>>,
     /// Logs of this writer that failed, with the lengths at which they end.
     sealed: Vec<(Id, u64)>,
     sessions: HashMap<Option<Id>, Session>,
@@ -141,10 +134,10 @@ pub struct Writer {
 
 impl Writer {
     /// A writer without a log: the first commit makes one.
-    pub fn new(env: Env, layout: Layout) -> Writer {
+    pub fn new(env: Env, medium: Arc<dyn Medium>) -> Writer {
         Writer {
             env,
-            layout,
+            medium,
             identity: None,
             log: None,
             log_id: None,
@@ -337,13 +330,13 @@ impl Writer {
     pub fn spill(&mut self, session: Option<Id>, value: Encoded<'_>) -> Result<()> {
         let writer = self.log()?;
         if self.data.is_none() {
-            self.data = Some(DataLog::create(&self.env, &self.layout, writer, 1)?);
+            self.data = Some(self.medium.data_log(writer, 1)?);
         }
         let (Some(data), Some(own)) = (&mut self.data, self.sessions.get_mut(&session)) else {
             return Err(Error::internal("a value is spilled that nobody took"));
         };
-        own.batch.move_to(data)?;
-        own.batch.add_spilled(value, data)
+        own.batch.move_to(&mut **data)?;
+        own.batch.add_spilled(value, &mut **data)
     }
 
     /// The id of the log; one is begun where there is none.
@@ -353,7 +346,7 @@ impl Writer {
         }
         let identity =
             self.identity.as_ref().ok_or_else(|| Error::internal("a log is begun before the store"))?;
-        let log = LogFile::new(&self.env, &self.layout, identity, &self.sealed);
+        let log = Log::new(&self.env, &*self.medium, identity, &self.sealed);
         let id = log.writer();
         (self.log, self.log_id) = (Some(log), Some(id));
         Ok(id)
@@ -372,7 +365,7 @@ impl Writer {
                     self.session(Some(part.transaction)).lose_prepared(&error);
                 }
             }
-            self.sealed.extend(log.seal(&self.env, &self.layout));
+            self.sealed.extend(log.seal());
         }
         // A place is one in the files of one log; the next log has others.
         self.shared = Shared::default();
@@ -400,7 +393,7 @@ impl Writer {
     /// Says that this writer writes no more.
     pub fn close(&mut self) {
         if let Some(log) = self.log.take() {
-            log.close(&self.env, &self.layout);
+            log.close();
         }
         (self.data, self.log_id, self.identity) = (None, None, None);
         self.shared = Shared::default();

@@ -5,7 +5,7 @@
 //! A flush takes the whole batch: it is *in flight* until the commit is durable, while a new one collects what
 //! comes meanwhile. Invariants:
 //! * what is in flight counts as unflushed until it is committed;
-//! * what a failure drops is told by the call that failed, or else by the next flush of each thread that
+//! * what a failure drops is told (J-11) by the call that failed, or else by the next flush of each thread that
 //!   had put something in, once; before that nothing of the session is flushed by that thread;
 //! * a transaction that lost something behind the back of those who use it is never committed by this
 //!   handle: it would be without a part of it.
@@ -19,8 +19,8 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 
 use super::batch::Batch;
-use super::data_log::DataLog;
 use super::loss::{Keys, Loss};
+use crate::medium::DataWriter;
 
 /// What waits for a flush, and the threads that put something in.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Puts what is in flight back, before what has been collected since.
-    pub fn turn_back(&mut self, data: Option<&mut DataLog>) -> Result<()> {
+    pub fn turn_back(&mut self, data: Option<&mut dyn DataWriter>) -> Result<()> {
         let Some(flight) = self.flight.take() else { return Ok(()) };
         self.threads.extend(flight.threads);
         let batch = Arc::into_inner(flight.batch)

@@ -1,5 +1,5 @@
 //! Places of values that others may be equal to: a heap of files of one model run repeats its
-//! coordinates, and the store keeps their bytes once.
+//! coordinates, and the store keeps their bytes once (J-12).
 //!
 //! Invariants:
 //! * only durable bytes of this writer's own files are named, so that an entry that shares them is as

@@ -9,7 +9,7 @@
 //!
 //! (The first is not called `Fields`: these are what a [retrieve](FieldAccess::retrieve) gives.)
 //!
-//! Every option of a call stands in a struct with a default, and no call has a body here, so that a
+//! Every option of a call stands in a struct with a default, and no call has a body here (F-1), so that a
 //! wrapper forwards a call whole and decides on each of them. What a call gives back, any implementation
 //! can make: lists and reports are plain data, a [`Field`] and [`Fields`](crate::Fields)
 //! hold what somebody implements. What a caller does most is in [`FieldStoreExt`].
@@ -49,7 +49,7 @@ mod values;
 
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
@@ -113,15 +113,11 @@ fn only_one<S: FieldAccess + ?Sized>(store: &S, request: &Request, options: &Rea
     let mut fields = fields.iter();
     match (fields.next().transpose()?, fields.next().transpose()?) {
         (Some(field), None) => Ok(field.strict()),
-        (None, _) => {
-            Err(Error::not_found(format!("no field {request}"))
-                .with_hint("see what exists with axes or list"))
-        }
-        (Some(a), Some(b)) => Err(Error::invalid(format!(
-            "{request} names more than one field: {} and {} among them",
-            a.key()?,
-            b.key()?
-        ))
-        .with_hint("give every keyword, or use retrieve")),
+        (None, _) => Err(Code::FieldNotFound
+            .error(format!("no field {request}"))
+            .with_hint("see what exists with axes or list")),
+        (Some(a), Some(b)) => Err(Code::RequestTooBroad
+            .error(format!("{request} names more than one field: {} and {} among them", a.key()?, b.key()?))
+            .with_hint("give every keyword, or use retrieve")),
     }
 }

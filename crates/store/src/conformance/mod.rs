@@ -1,4 +1,4 @@
-//! The behaviours that every store must show, each a function that a test runs by name.
+//! The behaviours that every store must show, each a function that a test runs by name (T-3).
 //!
 //! A backend or frontend implements [`Harness`] and hands it to [`run_all`], or to one behaviour of
 //! [`BEHAVIOURS`] at a time. A behaviour needs a store of its own, so that a harness is made anew for

@@ -1,11 +1,11 @@
-//! Cutting a value into blocks: compressed, checksummed and summarised before any lock is taken.
+//! Cutting a value into blocks: compressed, checksummed and summarised before any lock is taken (F-5).
 
 use std::borrow::Cow;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{ChunkGrid, IndexBox, Summary, copy_box, element_count, summarize};
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{
     ARRAY_CHUNK, ARRAY_WHOLE, Block, INLINE_BLOCKS, OPAQUE_BLOCK, OPAQUE_SPLIT, pack, put_blocks,
 };
@@ -26,7 +26,7 @@ pub fn value<'a>(
     fill: Option<&[u8]>,
 ) -> Result<Encoded<'a>> {
     let prepare = || match value {
-        Value::Bytes(_) if chunks.is_some() => Err(Error::invalid("opaque bytes have no chunks")),
+        Value::Bytes(_) if chunks.is_some() => Err(Code::NotAnArray.error("opaque bytes have no chunks")),
         Value::Bytes(data) => Ok(bytes(key, data, compression)),
         Value::Array { data, dtype, shape } => {
             let whole = IndexBox::whole(shape)?;
@@ -66,7 +66,9 @@ fn array<'a>(
         .element_count()?
         .checked_mul(dtype.size() as u64)
         .filter(|n| *n == data.len() as u64)
-        .ok_or_else(|| Error::invalid(format!("{} bytes do not fill [{piece}] of {dtype}", data.len())))?;
+        .ok_or_else(|| {
+            Code::BufferSize.error(format!("{} bytes do not fill [{piece}] of {dtype}", data.len()))
+        })?;
     let grid = grid(&piece, dtype, length, chunks)?;
     let single = grid.chunk_count() == 1;
     let mut packed = Packed::new(compression, single.then_some(data));
@@ -146,7 +148,7 @@ pub fn created(key: &FieldKey, spec: &FieldSpec<'_>) -> Result<Encoded<'static>>
     };
     let bytes = element_count(spec.shape)?
         .checked_mul(spec.dtype.size() as u64)
-        .ok_or_else(|| Error::invalid("the array exceeds 64 bits"))?;
+        .ok_or_else(|| Code::Shape.error("the array exceeds 64 bits"))?;
     Ok(Encoded {
         key: encode_key(key),
         entry: new_entry(true, bytes, Some(array)),
@@ -167,7 +169,7 @@ fn grid(piece: &IndexBox, dtype: DType, length: u64, chunks: Option<&[u64]>) -> 
     match chunks {
         Some(chunks) => {
             if chunks.len() != piece.rank() {
-                return Err(Error::invalid(format!(
+                return Err(Code::Shape.error(format!(
                     "chunks {chunks:?} have {} dimensions, the array has {}",
                     chunks.len(),
                     piece.rank()

@@ -9,7 +9,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Disk;
 use fieldstone_core::geometry::{ChunkGrid, Summary, element_count, summarize};
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, INLINE_BLOCKS, put_blocks};
 use fieldstone_format::crc;
 use fieldstone_format::entry::{ArrayInfo, Blocks, External, Layout, Location};
@@ -43,7 +43,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
         ExternalContent::Bytes(length) => (length, None),
         ExternalContent::Array { dtype, shape } => {
             let length = element_count(shape)?.checked_mul(dtype.size() as u64);
-            let length = length.ok_or_else(|| Error::invalid("the array exceeds 64 bits"))?;
+            let length = length.ok_or_else(|| Code::Shape.error("the array exceeds 64 bits"))?;
             let chunk = slab(shape, dtype);
             (
                 length,
@@ -117,7 +117,7 @@ fn read(
     let mut all = true;
     for index in 0..layout.count()? {
         let length = layout.raw_len(index)?;
-        raw.resize(usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?, 0);
+        raw.resize(usize::try_from(length).map_err(|_| Code::OutOfMemory.error("not enough memory"))?, 0);
         outside.read(&mut raw, at)?;
         at += length;
         let summary = match content {
@@ -135,7 +135,8 @@ fn read(
 }
 
 fn changed(spec: &ExternalSpec<'_>) -> Error {
-    Error::conflict(format!("{} was changed while it was being taken", spec.path.display()))
+    Code::FileChanged
+        .error(format!("{} was changed while it was being taken", spec.path.display()))
         .with_hint("take it again when nobody writes to it any more")
 }
 

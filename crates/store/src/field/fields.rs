@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::Field;
 use super::bulk::read_many;
@@ -42,7 +42,7 @@ impl Fields {
             }
             index -= part.count();
         }
-        Err(Error::invalid(format!("there are {} fields, none has index {index}", self.len())))
+        Err(Code::Box.error(format!("there are {} fields, none has index {index}", self.len())))
     }
 
     /// All of them, in request order.
@@ -86,12 +86,13 @@ impl Fields {
         while next < self.len() {
             let (after, bytes) = self.read_whole(next, &mut out[at..])?;
             if after == next {
-                return Err(Error::invalid(format!(
-                    "the buffer of {} bytes ends within field {next} of {}",
-                    out.len(),
-                    self.len()
-                ))
-                .with_hint("nbytes tells how many are needed"));
+                return Err(Code::BufferSize
+                    .error(format!(
+                        "the buffer of {} bytes ends within field {next} of {}",
+                        out.len(),
+                        self.len()
+                    ))
+                    .with_hint("nbytes tells how many are needed"));
             }
             (next, at) = (after, at + bytes);
         }

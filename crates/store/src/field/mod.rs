@@ -81,7 +81,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, uncovered};
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::keys::{KeyDecoder, key_text};
 
 pub use fields::Fields;
@@ -213,7 +213,7 @@ impl Field {
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let nbytes = self.nbytes()?;
         if out.len() as u64 != nbytes {
-            return Err(Error::invalid(format!(
+            return Err(Code::BufferSize.error(format!(
                 "{} has {nbytes} bytes, the buffer {}",
                 self.name(),
                 out.len()
@@ -225,11 +225,13 @@ impl Field {
     /// Bytes from `start` on of an opaque field; `out` must lie inside it.
     pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if self.source.array()?.is_some() {
-            return Err(Error::invalid(format!("{} is an array", self.name())).with_hint("read a box of it"));
+            return Err(Code::Dtype
+                .error(format!("{} is an array", self.name()))
+                .with_hint("read a box of it"));
         }
         let nbytes = self.nbytes()?;
         if start.checked_add(out.len() as u64).is_none_or(|end| end > nbytes) {
-            return Err(Error::invalid(format!(
+            return Err(Code::Box.error(format!(
                 "{} has {nbytes} bytes: {} at {start} reach beyond",
                 self.name(),
                 out.len()
@@ -243,7 +245,7 @@ impl Field {
         let Some(region) = region else { return self.read() };
         let bytes = self.bytes_of(region)?;
         let mut out =
-            self.buffer(bytes.ok_or_else(|| Error::invalid(format!("box [{region}] is too large")))?)?;
+            self.buffer(bytes.ok_or_else(|| Code::Box.error(format!("box [{region}] is too large")))?)?;
         self.read_region(region, &mut out)?;
         Ok(out)
     }
@@ -251,7 +253,7 @@ impl Field {
     /// A box of an array into a buffer of exactly its bytes, in C order.
     pub fn read_box_into(&self, region: &IndexBox, out: &mut [u8]) -> Result<()> {
         if self.bytes_of(region)? != Some(out.len() as u64) {
-            return Err(Error::invalid(format!(
+            return Err(Code::BufferSize.error(format!(
                 "box [{region}] of {} does not have the buffer's {} bytes",
                 self.name(),
                 out.len()
@@ -277,7 +279,7 @@ impl Field {
     fn array(&self) -> Result<(DType, &[u64])> {
         match self.source.array()? {
             Some(array) => Ok(array),
-            None => Err(Error::invalid(format!("{} is opaque bytes, not an array", self.name()))),
+            None => Err(Code::NotAnArray.error(format!("{} is opaque bytes, not an array", self.name()))),
         }
     }
 
@@ -285,11 +287,9 @@ impl Field {
         let mut buffer = Vec::new();
         let fits = usize::try_from(bytes).is_ok_and(|n| buffer.try_reserve_exact(n).is_ok());
         if !fits {
-            return Err(Error::unavailable(format!(
-                "{} takes {bytes} bytes, more than this machine's memory",
-                self.name()
-            ))
-            .with_hint("read it box by box"));
+            return Err(Code::OutOfMemory
+                .error(format!("{} takes {bytes} bytes, more than this machine's memory", self.name()))
+                .with_hint("read it box by box"));
         }
         buffer.resize(bytes as usize, 0);
         Ok(buffer)

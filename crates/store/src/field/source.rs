@@ -1,4 +1,4 @@
-//! What a store implements so that it can give fields out.
+//! What a store implements so that it can give fields out (F-2).
 //!
 //! A store in a folder reads blocks of files, a client asks its server, a mirror asks whichever store
 //! answers. What they have in common is here and no more: who holds a [`Field`] or

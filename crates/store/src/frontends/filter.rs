@@ -3,7 +3,7 @@
 //! What lies outside the filter is not listed, retrieved, got, counted, removed, verified or dumped, and
 //! not taken. Owners, transactions, status and versions are those of the store beneath.
 //!
-//! A call's request is bound to the filter ([`Request::within`]), so that keys are compared with both where
+//! A call's request is bound to the filter (F-3, [`Request::within`]), so that keys are compared with both where
 //! they are compared anyway: order, strictness and what is missing stay what the caller's own request says,
 //! and a field outside is simply not there. Calls that name a key compare it here.
 //!
@@ -45,7 +45,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{encode_key, key_text};
 
@@ -96,17 +96,19 @@ impl FilterStore {
     }
 
     fn outside(&self, key: &str) -> Error {
-        Error::denied(format!("{key} is outside the filter {} on {}", self.filter, self.url()))
+        Code::OutsideFilter
+            .error(format!("{key} is outside the filter {} on {}", self.filter, self.url()))
             .with_hint("give it to the store itself, opened without the filter")
     }
 
     fn refused(&self, what: &str) -> Error {
-        Error::denied(format!(
-            "{what} is of the whole store at {}, of which {} is shown",
-            self.url(),
-            self.filter
-        ))
-        .with_hint("open the store itself, without the filter")
+        Code::OutsideFilter
+            .error(format!(
+                "{what} is of the whole store at {}, of which {} is shown",
+                self.url(),
+                self.filter
+            ))
+            .with_hint("open the store itself, without the filter")
     }
 
     /// The only field that a key names as a request, among those that are shown.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use fieldstone_core::geometry::{IndexBox, copy_box};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, check, check_raw_len, read_blocks, unpack_checked};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::crc;
@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     }
 
     fn named(&self, file: u32, offset: u64, error: Error) -> Error {
-        let file = self.files.layout().shown(self.part.writer, file);
+        let file = self.files.shown(self.part.writer, file);
         error.context(format!("{}, at {offset} of {file}", key_text(self.key)))
     }
 
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
     pub fn read_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
         if let Location::Inline { data, crc: sum } = &self.entry().location {
             if crc(data) != *sum {
-                return Err(Error::corrupt(format!(
+                return Err(Code::Checksum.error(format!(
                     "{}: the bytes in its index entry do not match their checksum",
                     key_text(self.key)
                 )));
@@ -221,7 +221,7 @@ impl<'a> Source<'a> {
                 let read = || -> Result<Vec<Block>> {
                     let table = self.files.read_vec(self.part.writer, *file, *table, *length)?;
                     if crc(&table) != *sum {
-                        return Err(Error::corrupt("its table of blocks does not match its checksum"));
+                        return Err(Code::Checksum.error("its table of blocks does not match its checksum"));
                     }
                     let mut cursor = Cursor::new(&table);
                     let blocks = read_blocks(&mut cursor, layout.count()?, entry.array.is_some())?;
@@ -293,7 +293,7 @@ impl<'a> Source<'a> {
                 // The index tells no more of a file outside than the file was seen to have.
                 holder => {
                     stored.resize(
-                        usize::try_from(length).map_err(|_| Error::unavailable("not enough memory"))?,
+                        usize::try_from(length).map_err(|_| Code::OutOfMemory.error("not enough memory"))?,
                         0,
                     );
                     self.fetch(holder, &mut stored, begin)?;
@@ -311,7 +311,7 @@ impl<'a> Source<'a> {
                 } else {
                     check_raw_len(block.stored, raw_len).map_err(named)?;
                     raw.resize(
-                        usize::try_from(raw_len).map_err(|_| Error::unavailable("not enough memory"))?,
+                        usize::try_from(raw_len).map_err(|_| Code::OutOfMemory.error("not enough memory"))?,
                         0,
                     );
                     unpack_checked(bytes, &mut raw).map_err(named)?;

@@ -179,7 +179,7 @@ impl LocalField {
 impl FieldSource for LocalField {
     fn id(&self) -> FieldId<'_> {
         FieldId {
-            store: self.files.layout().root().as_os_str(),
+            store: self.files.medium().name(),
             key: &self.versions.key,
             entry: self.versions.newest().id(),
         }

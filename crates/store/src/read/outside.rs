@@ -1,4 +1,4 @@
-//! Files outside the store: opened anew for every read, and compared with what they were when the
+//! Files outside the store (F-6): opened anew for every read, and compared with what they were when the
 //! index took note of them. Nothing is mapped, and no handle is kept, so that a file that was replaced
 //! under its name is seen as what it is now.
 
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::location::{External, url_path};
 
 /// Bytes between two parts up to which they are fetched by one read.
@@ -34,22 +34,23 @@ impl Outside {
             let error = Error::io("open", &path, e);
             match error.kind() {
                 // The index names the file, so its absence is damage.
-                ErrorKind::NotFound => Error::corrupt("the file is gone").with_hint(AGAIN),
+                ErrorKind::NotFound => Code::OutsideChanged.error("the file is gone").with_hint(AGAIN),
                 _ => error,
             }
         })?;
         let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
         if stat.len != external.nbytes {
-            return Err(Error::corrupt(format!(
-                "the file was changed: it has {} bytes and had {} when it was taken",
-                stat.len, external.nbytes
-            ))
-            .with_hint(AGAIN));
+            return Err(Code::OutsideChanged
+                .error(format!(
+                    "the file was changed: it has {} bytes and had {} when it was taken",
+                    stat.len, external.nbytes
+                ))
+                .with_hint(AGAIN));
         }
         if stat.mtime != external.mtime {
-            return Err(
-                Error::corrupt("the file was changed: its change time is not what it was").with_hint(AGAIN)
-            );
+            return Err(Code::OutsideChanged
+                .error("the file was changed: its change time is not what it was")
+                .with_hint(AGAIN));
         }
         Ok(Outside::new(file, external, length))
     }
@@ -105,10 +106,9 @@ impl Outside {
 
     fn fetch(&self, out: &mut [u8], from: u64) -> Result<()> {
         read_exact_at(&*self.file, out, from).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
-                Error::corrupt(format!("the file ends before the {} bytes at {from}", out.len()))
-                    .with_hint(AGAIN)
-            }
+            std::io::ErrorKind::UnexpectedEof => Code::OutsideChanged
+                .error(format!("the file ends before the {} bytes at {from}", out.len()))
+                .with_hint(AGAIN),
             _ => Error::io("read", Path::new("a file outside the store"), e),
         })
     }

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::run::BlockCursor;
 
@@ -72,7 +72,7 @@ pub fn retrieve(
 ) -> Result<Fields> {
     let combinations = selection.count_listed();
     let Some(combinations) = combinations else {
-        return Err(Error::invalid("the request names more combinations than can be counted"));
+        return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
     };
     let mut found: Vec<(u64, Ref)> = Vec::new();
     let mut complex = Vec::new();
@@ -139,7 +139,8 @@ pub fn retrieve(
         } else {
             String::new()
         };
-        return Err(Error::not_found(format!("no field for {named}{more}"))
+        return Err(Code::FieldNotFound
+            .error(format!("no field for {named}{more}"))
             .with_hint("see what exists with axes or list, or retrieve with strict=False"));
     }
     Ok(Fields::new(Arc::new(plan)))

@@ -144,6 +144,7 @@ impl Scan {
                 return Ok(Some(versions));
             }
         }
+        // F-10: all that can be read comes first, then the damage.
         let damage = self.damage.drain(..).next();
         match damage {
             Some(first) => Err(first),

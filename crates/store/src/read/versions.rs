@@ -2,7 +2,7 @@
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Uncovered, uncovered};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::key_text;
@@ -138,7 +138,8 @@ impl Versions {
             Some(array) => format!("writer {} says {} {:?}", part.writer, array.dtype, array.shape),
             None => format!("writer {} wrote opaque bytes", part.writer),
         };
-        Error::conflict(format!("the pieces of {} disagree: {}, {}", self.name(), say(a), say(b)))
+        Code::PiecesDiffer
+            .error(format!("the pieces of {} disagree: {}, {}", self.name(), say(a), say(b)))
             .with_hint("archive the whole field again, or create_field, to start a new generation")
     }
 
@@ -185,12 +186,9 @@ impl Versions {
         if missing.truncated {
             names.push("…".into());
         }
-        Err(Error::not_found(format!(
-            "{} is incomplete: nobody has written {}",
-            self.name(),
-            names.join(", ")
-        ))
-        .with_hint("retrieve with strict=False fills what is missing"))
+        Err(Code::FieldIncomplete
+            .error(format!("{} is incomplete: nobody has written {}", self.name(), names.join(", ")))
+            .with_hint("retrieve with strict=False fills what is missing"))
     }
 
     /// The key as text.
@@ -208,7 +206,7 @@ fn generation(parts: &[Part]) -> usize {
     }
 }
 
-/// Drops removals that name another entry than the one they would hide, and those that hide nothing.
+/// Drops removals that name another entry than the one they would hide, and those that hide nothing (F-7).
 fn drop_void_removals(parts: &mut Vec<Part>) {
     if !parts.iter().any(|part| part.entry.is_removal()) {
         return;

@@ -1,36 +1,30 @@
 //! The structures of a store as text.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::entry::{Blocks, Location};
+use fieldstone_journal::medium::Inspect;
 
 use crate::api::PlaceFile;
-use crate::files::Files;
 use crate::read::{Part, Scan};
-use crate::snapshot::{Refresher, Snapshot};
+use crate::snapshot::Snapshot;
 
 /// Logs, commits and runs, then every version of every field that a request selects.
-pub fn dump(
-    files: &Arc<Files>,
-    snapshot: &Arc<Snapshot>,
-    selection: Selection,
-    refresher: &Mutex<Refresher>,
-) -> Result<Vec<String>> {
+pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for log in &snapshot.logs {
         let header = &log.header;
-        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
         lines.push(format!(
             "log {} by {}@{} process {}, {} bytes",
-            files.layout().shown(log.writer, 0),
+            PlaceFile::Own(log.writer, 0),
             header.user,
             header.host,
             header.process,
-            log.ends.end() + refresher.tail(log)?
+            log.ends.end() + inspect.tail(log)?
         ));
-        refresher.commits(log, |ends, outcome| {
+        inspect.check(log, &mut |ends, outcome| {
             lines.push(match outcome {
                 Ok(record) => format!(
                     "  commit {} at {}, {} bytes: stamp {}, {} fields of {} bytes, {} runs{}{}",
@@ -55,7 +49,7 @@ pub fn dump(
             lines.push(format!(
                 "  run at {} of {}: {} bytes, {} entries of {} commits",
                 r.offset,
-                files.layout().shown(log.writer, r.file),
+                PlaceFile::Own(log.writer, r.file),
                 r.length,
                 r.entries,
                 r.weight

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::env::{Env, FileKind};
+use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Error, Result};
 use fieldstone_format::keys::level_ends;
 
 use crate::api::Stats;
@@ -13,7 +12,7 @@ use crate::read::{Scan, Source};
 use crate::snapshot::Snapshot;
 
 /// Counts what a request selects, and the files of the whole store.
-pub fn stats(env: &Env, files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
+pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
     let mut stats =
         Stats { writers: snapshot.logs.len() as u64, runs: snapshot.runs.len() as u64, ..Stats::default() };
     let mut last: (Vec<u8>, Vec<u8>) = Default::default();
@@ -39,21 +38,6 @@ pub fn stats(env: &Env, files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection:
             stats.stored_bytes += Source::new(files, part, &versions.key).stored_bytes()?;
         }
     }
-    let layout = files.layout();
-    for folder in [layout.root().to_owned(), layout.logs(), layout.data(), layout.boards()] {
-        let names = match env.disk.list_dir(&folder) {
-            Ok(names) => names,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(Error::io("list", &folder, e)),
-        };
-        for (name, kind) in names {
-            if kind == FileKind::File
-                && let Ok(stat) = env.disk.stat(&folder.join(&name))
-            {
-                stats.files += 1;
-                stats.file_bytes += stat.len;
-            }
-        }
-    }
+    (stats.files, stats.file_bytes) = files.medium().inspect().size()?;
     Ok(stats)
 }

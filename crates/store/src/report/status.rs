@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
-use fieldstone_format::board::Slot;
 use fieldstone_format::{FORMAT_VERSION, Id};
+use fieldstone_journal::medium::Inspect;
 
 use crate::api::{Status, TransactionStatus, WriterStatus};
-use crate::layout::Layout;
 use crate::snapshot::{LogView, Owners, Refresher, Snapshot};
 
 /// A clock that differs from the file system's by this much, nanoseconds, is named.
 const CLOCK_OFF: i64 = 60_000_000_000;
 
 /// Collects the status; the caller adds what only the handle knows.
-pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &Refresher) -> Result<Status> {
+pub fn status(
+    env: &Env,
+    inspect: &dyn Inspect,
+    snapshot: &Arc<Snapshot>,
+    refresher: &Refresher,
+) -> Result<Status> {
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
     for log in &snapshot.logs {
         for prepared in &log.record.prepared {
@@ -32,7 +36,7 @@ pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &
                 since: prepared.since,
             });
             let header = &log.header;
-            let state = state(env, log, refresher.slot_of(log));
+            let state = state(env, log, refresher);
             entry
                 .owners
                 .push(format!("{}@{} process {} ({state})", header.user, header.host, header.process));
@@ -63,37 +67,37 @@ pub fn status(env: &Env, layout: &Layout, snapshot: &Arc<Snapshot>, refresher: &
         id: snapshot.logs.first().map(|log| log.header.store),
         format: FORMAT_VERSION,
         version: snapshot.version().encode(),
-        writers: snapshot.logs.iter().map(|log| writer(env, log, refresher)).collect(),
+        writers: snapshot.logs.iter().map(|log| writer(env, log, inspect, refresher)).collect(),
         transactions,
         owners,
         problems: snapshot.problems.iter().map(|p| format!("{}: {}", p.file, p.why)).collect(),
-        free_bytes: env.disk.space(layout.root()).map_or(0, |space| space.free_bytes),
+        free_bytes: inspect.free_bytes(),
         ..Status::default()
     })
 }
 
-fn state(env: &Env, log: &LogView, slot: Option<&Slot>) -> &'static str {
+fn state(env: &Env, log: &LogView, refresher: &Refresher) -> &'static str {
     let here = log.header.host == env.identity.host();
-    match slot {
-        Some(slot) if slot.closed => "closed",
+    match refresher.announced(log) {
+        Some((_, true)) => "closed",
         _ if here && !env.identity.alive(log.header.process) => "gone",
         _ => "open",
     }
 }
 
-fn writer(env: &Env, log: &LogView, refresher: &Refresher) -> WriterStatus {
-    let off = log.record.time.saturating_sub(log.mtime);
+fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher) -> WriterStatus {
+    let off = log.record.time.saturating_sub(log.changed);
     WriterStatus {
         writer: log.writer,
         host: log.header.host.clone(),
         process: log.header.process,
         user: log.header.user.clone(),
-        state: state(env, log, refresher.slot_of(log)),
+        state: state(env, log, refresher),
         commits: log.record.sequence,
         runs: log.runs.len() as u64,
         last_flush: log.record.time,
         clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
         // A log that is gone since has a problem of its own.
-        tail: refresher.tail(log).unwrap_or(0),
+        tail: inspect.tail(log).unwrap_or(0),
     }
 }

@@ -3,15 +3,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::entry::Location;
+use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::run::{BlockCursor, RunMeta};
-use fieldstone_format::{claim, data, log, marker};
+use fieldstone_journal::medium::Inspect;
 
 use crate::api::{Damage, PlaceFile, VerifyReport};
-use crate::files::{Files, read_vec};
+use crate::files::Files;
 use crate::read::{Match, Matcher, Part, Source, lookup};
 use crate::run::Run;
 use crate::snapshot::{LogView, Refresher, Snapshot};
@@ -19,13 +19,12 @@ use crate::snapshot::{LogView, Refresher, Snapshot};
 /// Verifies what a request selects, hidden versions included; for the empty request also the marker,
 /// every commit of every log, boards and headers.
 pub fn verify(
-    env: &Env,
     files: &Arc<Files>,
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     refresher: &Mutex<Refresher>,
 ) -> Result<VerifyReport> {
-    let mut check = Check { env, files, snapshot, report: VerifyReport::default() };
+    let mut check = Check { files, snapshot, report: VerifyReport::default() };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
     for (index, run) in snapshot.runs.iter().enumerate() {
@@ -52,13 +51,16 @@ pub fn verify(
 }
 
 struct Check<'a> {
-    env: &'a Env,
     files: &'a Arc<Files>,
     snapshot: &'a Arc<Snapshot>,
     report: VerifyReport,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn inspect(&self) -> &'a dyn Inspect {
+        self.files.medium().inspect()
+    }
+
     fn damage(&mut self, key: Option<String>, file: String, error: &Error) {
         self.report.damaged.push(Damage { key, file, why: error.message().to_owned() });
     }
@@ -154,7 +156,8 @@ impl Check<'_> {
     }
 
     fn marker(&mut self) -> Result<()> {
-        let damaged = match fieldstone_journal::writer::create::read_marker(self.env, self.files.layout())? {
+        let marker = self.files.medium().marker()?;
+        let damaged = match marker.map(|bytes| Marker::decode(&bytes)) {
             Some(Ok(_)) => None,
             Some(Err(e)) => Some(e),
             None if self.snapshot.logs.is_empty() => None,
@@ -169,11 +172,11 @@ impl Check<'_> {
 
     /// Header, every frame, and the headers of the data logs.
     fn log(&mut self, log: &LogView, refresher: &Refresher) -> Result<()> {
-        let name = self.files.layout().shown(log.writer, 0);
+        let name = self.files.shown(log.writer, 0);
         self.report.files += 1;
         let mut failures = Vec::new();
-        let confirmed = refresher.slot_of(log).map_or(0, |slot| slot.sequence);
-        let walked = refresher.commits(log, |ends, outcome| {
+        let confirmed = refresher.announced(log).map_or(0, |(sequence, _)| sequence);
+        let walked = self.inspect().check(log, &mut |ends, outcome| {
             let Err(e) = outcome else { return };
             let e = e.context(format!("commit {}", ends.sequence));
             if ends.sequence == log.record.sequence && ends.sequence > confirmed {
@@ -188,55 +191,32 @@ impl Check<'_> {
         }
         // A header found damaged before is among the snapshot's problems.
         if log.header_damage.is_none() {
-            let header = refresher.check_header(log);
+            let header = self.inspect().check_header(log);
             self.note(None, || name.clone(), header)?;
         }
         // A log that is gone since has a problem of its own.
-        let tail = refresher.tail(log).unwrap_or(0);
+        let tail = self.inspect().tail(log).unwrap_or(0);
         if tail > 0 {
             self.report.notes.push(format!(
                 "{name}: {tail} bytes behind the last commit belong to no commit (being written, or torn)"
             ));
         }
         for &(number, length) in &log.record.data_logs {
-            let name = self.files.layout().shown(log.writer, number);
-            let outcome = self.data_log(log, number, length);
+            let name = self.files.shown(log.writer, number);
+            let outcome = self.inspect().check_data(log.writer, number, length);
             self.report.files += 1;
             self.note(None, || name, outcome)?;
         }
         Ok(())
     }
 
-    fn data_log(&self, log: &LogView, number: u32, length: u64) -> Result<()> {
-        if length == 0 {
-            return Ok(());
-        }
-        let path = self.files.layout().file(log.writer, number);
-        let file = self.files.get(log.writer, number)?;
-        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
-        if stat.len < length {
-            return Err(Error::corrupt(format!("{} bytes are there, {length} were synced", stat.len)));
-        }
-        data::check_header(&read_vec(&*file, &path, 0, data::HEADER_LEN)?, log.writer, number)
-    }
-
     /// Logs that hold no commit, and files that are not of a store.
     fn strangers(&mut self) -> Result<()> {
-        let folder = self.files.layout().logs();
-        let names = match self.env.disk.list_dir(&folder) {
-            Ok(names) => names,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(Error::io("list", &folder, e)),
-        };
-        for (name, kind) in names {
-            let known = log::parse_file_name(&name)
-                .filter(|_| kind == FileKind::File)
-                .map(|id| self.snapshot.log(id).is_some());
-            match known {
+        for (name, log) in self.inspect().logs()? {
+            match log.map(|id| self.snapshot.log(id).is_some()) {
                 Some(true) => {}
-                None if kind == FileKind::File && claim::is_file_name(&name) => {}
-                Some(false) => self.report.notes.push(format!("logs/{name}: holds no whole commit")),
-                None => self.report.notes.push(format!("logs/{name}: is not a file of the store")),
+                Some(false) => self.report.notes.push(format!("{name}: holds no whole commit")),
+                None => self.report.notes.push(format!("{name}: is not a file of the store")),
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! The conformance suite, on every system a store may stand on. Each behaviour on each system is a
-//! test of its own: `cargo test -p fieldstone-store --test conformance weak::b01`.
+//! test of its own: `cargo test -p fieldstone-store --test all conformance::weak`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
+use fieldstone_journal::medium::objects::{ObjectMedium, Objects};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{self, Access, Harness, Opening, put_file};
 use fieldstone_store::frontends::FilterStore;
@@ -82,6 +83,32 @@ impl Harness for Memory {
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&self.0, Path::new("/").join(name), content)
+    }
+}
+
+/// A store of objects that are put once, on no disk at all.
+struct AsObjects {
+    world: SimWorld,
+    objects: Arc<Objects>,
+}
+
+impl AsObjects {
+    fn new() -> AsObjects {
+        AsObjects { world: SimWorld::new(1), objects: Arc::default() }
+    }
+}
+
+impl Harness for AsObjects {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        let env = self.world.process(["a", "b"][process % 2]);
+        let medium = Arc::new(ObjectMedium::new(env.clone(), self.objects.clone()));
+        Ok(Arc::new(LocalStore::open_in(env, medium, how.local("tested"))?))
+    }
+
+    fn settle(&self) {}
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        put_file(&self.world.process("a"), Path::new("/").join(name), content)
     }
 }
 
@@ -285,4 +312,5 @@ systems! {
     wrong_clocks: Shared::wrong_clocks(0);
     weak_with_wrong_clocks: Shared::wrong_clocks(30);
     filtered: Filtered::new();
+    objects: AsObjects::new();
 }

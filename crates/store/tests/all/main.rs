@@ -22,6 +22,7 @@ mod group;
 mod kept;
 mod large;
 mod model;
+mod objects;
 mod owners;
 mod pieces;
 mod power_cut;

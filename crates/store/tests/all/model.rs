@@ -1,7 +1,7 @@
 //! Random work of several processes, compared at every flush with a plain model of what a store means:
 //! a list of what became visible, in order.
 //!
-//! A failure prints its seed; `FIELDSTONE_SEED=n cargo test -p fieldstone-store --test model` runs that
+//! A failure prints its seed; `FIELDSTONE_SEED=n cargo test -p fieldstone-store --test all model::` runs that
 //! one alone. Between flushes the system settles: what other processes see before that is the business
 //! of the conformance suite.
 

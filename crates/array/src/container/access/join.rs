@@ -16,13 +16,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::extents::{Extents, Run};
 use fieldstone_format::netcdf::values::Misfit;
 
 use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
 
-/// Gaps up to this many bytes are bridged: copying them costs less than another call of the system.
+/// Gaps up to this many bytes are bridged (C-10): copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
 /// Pieces of a round, which are a few words each.
 const PIECES: usize = 1 << 17;
@@ -312,12 +312,13 @@ fn check_file_end<M>(
 /// The error of a file that ends before a request does.
 pub(super) fn cut_short<M>(request: &Request<'_, M>, end: u64) -> Error {
     let (name, needed) = (&request.var.name, request.extents.end());
-    Error::corrupt(format!(
-        "variable `{name}`: the file ends at byte {end}, and the elements asked for at byte {needed}"
-    ))
-    .with_hint(
-        "the file was cut short, or its writer never wrote the variable: restore it, or write it again",
-    )
+    Code::Truncated
+        .error(format!(
+            "variable `{name}`: the file ends at byte {end}, and the elements asked for at byte {needed}"
+        ))
+        .with_hint(
+            "the file was cut short, or its writer never wrote the variable: restore it, or write it again",
+        )
 }
 
 #[cfg(test)]

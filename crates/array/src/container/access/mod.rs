@@ -20,7 +20,7 @@
 //! caller's data are not changed by a put; all ranks make the same number of rounds; nothing is written or
 //! read before all requests of all ranks are known to be right.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::extents::Reach;
 use fieldstone_format::netcdf::values::Misfit;
 
@@ -165,11 +165,12 @@ pub fn check_held(target: &Target<'_>, var: &VarInfo, selection: &Selection) -> 
     if target.past_end == PastEnd::Zeros || end <= held {
         return Ok(());
     }
-    Err(Error::corrupt(format!(
-        "variable `{}`: what is asked for ends at byte {end}, but the file at {held}",
-        var.name
-    ))
-    .with_hint("the file was cut, or its header is damaged: `fieldstone container validate` says where"))
+    Err(Code::Truncated
+        .error(format!(
+            "variable `{}`: what is asked for ends at byte {end}, but the file at {held}",
+            var.name
+        ))
+        .with_hint("the file was cut, or its header is damaged: `fieldstone container validate` says where"))
 }
 
 /// Whether one of `puts` writes all of the records from `known` to `records` of `var`.
@@ -192,7 +193,7 @@ fn report_misfit<M>(requests: &[Request<'_, M>], misfit: FirstMisfit) -> Result<
     let Some((request, Misfit { index, value })) = misfit else { return Ok(()) };
     let request = &requests[request];
     let (external, memory) = (request.conversion.external().name(), request.conversion.memory().name());
-    Err(Error::invalid(format!(
+    Err(Code::Value.error(format!(
         "variable `{}`: element {index} of the box, {value}, does not fit ({external} in the file, {memory} in \
          memory)",
         request.var.name

@@ -1,7 +1,7 @@
 //! Requests to write and to read elements, and what is checked of them.
 
 use fieldstone_core::env::comm::TeamFile;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::extents::{Extents, Place, Reach, extents};
 use fieldstone_format::netcdf::fill::{default_fill, fill_of};
 use fieldstone_format::netcdf::values::{Conversion, Misfit};
@@ -139,7 +139,7 @@ pub(super) fn put_request<'a>(target: &Target<'_>, put: &Put<'a>) -> Result<Requ
     let request = request(target, put.var, put.selection, (put.ty, put.data.len()), Reach::Growing)?;
     let records = request.extents.records();
     if records > target.records.most() {
-        return Err(Error::invalid(format!(
+        return Err(Code::ContainerLimit.error(format!(
             "variable `{}`: {records} records, and a {} file has at most {}",
             put.var.name,
             target.version.name(),
@@ -172,7 +172,7 @@ fn request<'a, M: Default>(
     let extents = extents_of(target, var, selection, reach)?;
     let elements = extents.elements();
     if elements.checked_mul(ty.size() as u64) != Some(given as u64) {
-        return Err(Error::invalid(format!(
+        return Err(Code::BufferSize.error(format!(
             "variable `{}`: the box has {elements} elements of {} bytes in memory ({}), but {given} bytes are given",
             var.name,
             ty.size(),

@@ -1,4 +1,4 @@
-//! CDL: a container as text, byte for byte what netCDF-C's `ncdump` prints.
+//! CDL: a container as text, byte for byte what netCDF-C's `ncdump` prints (C-12).
 //!
 //! | module | what it does |
 //! |---|---|
@@ -15,7 +15,7 @@ pub mod text;
 mod values;
 mod verbatim;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Attr, NcType};
 
 use super::{Metadata, VarInfo};
@@ -78,7 +78,7 @@ pub fn write<E: From<Error>>(
 ) -> std::result::Result<(), E> {
     for path in options.vars.iter().flatten() {
         if metadata.find_var(path)?.is_none() {
-            let none = Error::not_found(format!("no variable `{path}` in this container"));
+            let none = Code::VariableNotFound.error(format!("no variable `{path}` in this container"));
             return Err(none
                 .with_hint("the header lists all: give no variables, or the header alone")
                 .into());

@@ -1,6 +1,6 @@
 //! Attributes: of variables, and global ones, which have paths.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version, fill, layout, names, paths};
 
 use super::repeats::{FEW, first_repeat};
@@ -61,7 +61,8 @@ impl Definitions {
     fn put_global(&mut self, name: &str, ty: NcType, value: &[u8]) -> Result<()> {
         let name = checked("global attribute", name)?;
         if name == paths::ATTRIBUTE {
-            return Err(Error::invalid(format!("the name of global attribute `{name}` is reserved"))
+            return Err(Code::Name
+                .error(format!("the name of global attribute `{name}` is reserved"))
                 .with_hint(
                     "it states how paths are spelled in the file, and is written where there are any",
                 ));
@@ -93,7 +94,8 @@ impl Definitions {
         if (var as usize) < vars {
             return Ok(());
         }
-        Err(Error::not_found(format!("no variable number {var}; {vars} are defined on this rank")))
+        Err(Code::VariableNotFound
+            .error(format!("no variable number {var}; {vars} are defined on this rank")))
     }
 
     /// Checks attributes of variables in columns as [`put_att`](Definitions::put_att) does each, but for fill values.
@@ -106,16 +108,13 @@ impl Definitions {
                 let attr = attrs.get(at);
                 check_attr(self.header.version, path, &attr)?;
                 if names::nfc(attr.name) != attr.name {
-                    return Err(Error::invalid(format!(
-                        "{}: its name is not NFC-normalised",
-                        attr_of_var(path, &attr)
-                    )));
+                    return Err(Code::Name
+                        .error(format!("{}: its name is not NFC-normalised", attr_of_var(path, &attr))));
                 }
             }
             if let Some(twice) = first_repeat(own.map(|at| attrs.names.get(at))) {
-                return Err(Error::conflict(format!(
-                    "attribute `{twice}` of variable `{path}` is given twice"
-                )));
+                return Err(Code::DefinitionExists
+                    .error(format!("attribute `{twice}` of variable `{path}` is given twice")));
             }
             start = *end as usize;
         }
@@ -141,7 +140,7 @@ fn check_attr(version: Version, path: &str, attr: &Attr<'_>) -> Result<()> {
 pub(super) fn check_fill(path: &str, var_type: NcType, attr: &Attr<'_>) -> Result<()> {
     let Attr { name, ty, value } = *attr;
     if name == fill::ATTRIBUTE && (ty != var_type || value.len() != ty.size()) {
-        return Err(Error::invalid(format!(
+        return Err(Code::ValueType.error(format!(
             "{}: it has {} elements of type {}, and must have one of the variable's type {}",
             attr_of_var(path, attr),
             value.len() / ty.size(),
@@ -157,7 +156,7 @@ fn check_value(version: Version, attr_of_var: impl Fn() -> String, ty: NcType, v
         let elements = (value.len() / ty.size()) as u64;
         return layout::check_count(version, elements, || format!("number of elements of {}", attr_of_var()));
     }
-    Err(Error::invalid(format!(
+    Err(Code::Value.error(format!(
         "{}: {} bytes are no whole number of elements of {} ({} bytes each)",
         attr_of_var(),
         value.len(),

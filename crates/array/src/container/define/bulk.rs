@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Names, NcType, layout};
 
 use super::columns::check_ends;
@@ -32,7 +32,7 @@ impl Definitions {
             if *len != RECORD {
                 layout::check_dim_len(self.header.version, names.get(i), *len)?;
             } else if let Some(other) = record.replace(i) {
-                return Err(Error::conflict(format!(
+                return Err(Code::DefinitionDiffers.error(format!(
                     "dimensions `{}` and `{}` are both to be the record dimension; a container has one at most",
                     names.get(other),
                     names.get(i)

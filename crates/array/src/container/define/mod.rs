@@ -35,7 +35,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Attr, Attrs, Header, Names, NcType, Version, layout, names, paths};
 
 pub use columns::{DimColumn, Types, VarColumns};
@@ -237,7 +237,7 @@ impl Definitions {
                 )));
             }
             if position > 0 && self.header.dims.record == Some(*id) {
-                return Err(Error::invalid(format!(
+                return Err(Code::Shape.error(format!(
                     "variable `{path}`: the record dimension `{}` is its dimension {}, and may only be the first",
                     self.header.dims.names.get(*id as usize),
                     position + 1
@@ -250,7 +250,7 @@ impl Definitions {
     fn check_record(&self, path: &str) -> Result<()> {
         match self.header.dims.record {
             None => Ok(()),
-            Some(other) => Err(Error::conflict(format!(
+            Some(other) => Err(Code::DefinitionDiffers.error(format!(
                 "dimension `{path}` is to be the record dimension, but `{}` is; a container has one at most",
                 self.header.dims.names.get(other as usize)
             ))),
@@ -299,7 +299,8 @@ fn checked<'a>(kind: &str, path: &'a str) -> Result<Cow<'a, str>> {
 }
 
 fn taken(kind: &str, path: &str) -> Error {
-    Error::conflict(format!("{kind} `{path}` is already defined on this rank"))
+    Code::DefinitionExists
+        .error(format!("{kind} `{path}` is already defined on this rank"))
         .with_hint("use another name, or the number that its definition gave")
 }
 
@@ -309,7 +310,7 @@ fn check_type(version: Version, kind: &str, path: &str, ty: NcType) -> Result<()
         return Ok(());
     }
     let message = format!("{kind} `{path}`: {} has no type {}", version.name(), ty.name());
-    Err(Error::invalid(message).with_hint("create the container with format cdf5"))
+    Err(Code::ContainerFormat.error(message).with_hint("create the container with format cdf5"))
 }
 
 /// Whether `more` objects fit beside `defined` ones: numbers in files are signed 32-bit.
@@ -317,7 +318,9 @@ fn check_room(kind: &str, defined: usize, more: usize) -> Result<()> {
     let limit = i32::MAX as usize;
     match defined.checked_add(more) {
         Some(all) if all <= limit => Ok(()),
-        _ => Err(Error::invalid(format!("{defined} {kind} and {more} more; {limit} are allowed"))),
+        _ => {
+            Err(Code::ContainerLimit.error(format!("{defined} {kind} and {more} more; {limit} are allowed")))
+        }
     }
 }
 

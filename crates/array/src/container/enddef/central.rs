@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fieldstone_core::env::comm::{Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Kind as Entry, entry};
@@ -155,14 +155,12 @@ pub(super) fn plan(
 /// Errors: `Invalid`.
 pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
     match strategy {
-        Strategy::LibraryHash { slots: 0 } => {
-            Err(Error::invalid("strategy library-hash: a hash table of no slots")
-                .with_hint("give at least one slot; about as many as the container has objects are fast"))
-        }
-        Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Error::invalid(format!(
-            "strategy library-hash: a hash table of {slots} slots; {MAX_SLOTS} are allowed"
-        ))
-        .with_hint("about as many slots as the container has objects are enough")),
+        Strategy::LibraryHash { slots: 0 } => Err(Code::Option
+            .error("strategy library-hash: a hash table of no slots")
+            .with_hint("give at least one slot; about as many as the container has objects are fast")),
+        Strategy::LibraryHash { slots } if slots > MAX_SLOTS => Err(Code::Option
+            .error(format!("strategy library-hash: a hash table of {slots} slots; {MAX_SLOTS} are allowed"))
+            .with_hint("about as many slots as the container has objects are enough")),
         _ => Ok(()),
     }
 }
@@ -408,7 +406,9 @@ impl Chains {
             let mut list = Vec::new();
             if list.try_reserve_exact(len).is_err() {
                 let message = format!("no memory for a hash table of {slots} slots and {objects} objects");
-                return Err(Error::unavailable(message).with_hint("take fewer slots, or another strategy"));
+                return Err(Code::OutOfMemory
+                    .error(message)
+                    .with_hint("take fewer slots, or another strategy"));
             }
             list.resize(len, NONE);
             Ok(list)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::packing::{Reader, put_attrs, put_bytes, put_u32};
 use crate::container::define::{Change, Definitions};
@@ -118,10 +118,9 @@ fn agree(lists: &[Vec<Change>]) -> Result<()> {
             let thing = ChangeTarget::of(change);
             let (other, first) = changed.entry(thing).or_insert((rank, change));
             if *first != change {
-                return Err(Error::conflict(format!(
-                    "{thing} is changed differently on ranks {other} and {rank}"
-                ))
-                .with_hint("change an object of the file on one rank, or equally on several"));
+                return Err(Code::DefinitionDiffers
+                    .error(format!("{thing} is changed differently on ranks {other} and {rank}"))
+                    .with_hint("change an object of the file on one rank, or equally on several"));
             }
         }
     }

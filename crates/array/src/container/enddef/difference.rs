@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::names::Kind;
@@ -77,7 +77,7 @@ impl Conflicts {
         }
         let hint =
             "define an object equally on all ranks that define it, or give it a path of the rank's own";
-        Err(Error::conflict(message).with_hint(hint))
+        Err(Code::DefinitionDiffers.error(message).with_hint(hint))
     }
 }
 
@@ -105,12 +105,13 @@ pub(super) fn check_records(said: &[(&str, usize)]) -> Result<()> {
         return Ok(());
     }
     let list: Vec<String> = different.iter().map(|(name, rank)| format!("`{name}` on rank {rank}")).collect();
-    Err(Error::conflict(format!(
-        "a container has one record dimension at most, but ranks define {}: {}",
-        list.len(),
-        list.join(", ")
-    ))
-    .with_hint("give all but one of them a length, or let all ranks define the same"))
+    Err(Code::DefinitionDiffers
+        .error(format!(
+            "a container has one record dimension at most, but ranks define {}: {}",
+            list.len(),
+            list.join(", ")
+        ))
+        .with_hint("give all but one of them a length, or let all ranks define the same"))
 }
 
 /// What is wrong with definitions of one path by several ranks (or twice by one), packed without the path;

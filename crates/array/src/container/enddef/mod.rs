@@ -35,7 +35,7 @@ mod shared;
 use std::sync::Arc;
 
 use fieldstone_core::env::comm::{Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::IndexPart;
@@ -149,7 +149,8 @@ impl EnddefPlan {
         let mut watch = Watch::resume(options.clock, self.progress);
         let len = self.header.placement().layout.file_len(options.numrecs).ok_or_else(|| {
             let (records, size) = (options.numrecs, self.header.placement().layout.record_size);
-            Error::invalid(format!("{records} records of {size} bytes each are beyond every file"))
+            Code::ContainerLimit
+                .error(format!("{records} records of {size} bytes each are beyond every file"))
         });
         let (header, _) = definitions.for_enddef();
         header.numrecs = Some(options.numrecs);

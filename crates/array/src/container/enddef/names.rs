@@ -1,4 +1,4 @@
-//! Names checked by the ranks that own a part of all hashes.
+//! Names checked by the ranks that own a part of all hashes (C-1).
 //!
 //! The upper half of a name's 64-bit hash says which rank owns it: ranges of equal size, in order, so that the
 //! owners' sorted tables, one after another, are sorted as a whole. Each rank sends each owner the hashes and

@@ -4,7 +4,7 @@
 //! of objects in that exchange count among those that a rank sent, not among all of its own.
 
 use fieldstone_core::env::comm::{Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Header;
 
 use super::names::{self, Preamble};
@@ -74,10 +74,12 @@ pub(super) fn plan(
     watch: &mut Watch<'_>,
 ) -> Result<PartitionedHeader> {
     let checked = if definitions.format() != Format::Partitioned {
-        Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
+        Err(Code::ContainerFormat
+            .error("strategy partitioned makes containers of format partitioned only")
             .with_hint("leave the strategy out, or create the container with format partitioned"))
     } else if options.old.is_some() {
-        Err(Error::invalid("a container with the partitioned header takes no further definitions")
+        Err(Code::ContainerFormat
+            .error("a container with the partitioned header takes no further definitions")
             .with_hint("convert it to cdf5, or define everything before the first enddef"))
     } else {
         Ok(())

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use fieldstone_core::env::comm::{Sums, Team};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::{self, Alignment, Layout};
 use fieldstone_format::netcdf::{Header, Version, names::MAX_NAME, write};
 
@@ -75,7 +75,7 @@ impl Share {
     /// A sum of shares, where its data fit into a file.
     fn in_file(self) -> Result<Share> {
         if self.fixed_upper >= 1 << 31 || self.record_upper >= 1 << 31 {
-            return Err(Error::invalid(format!(
+            return Err(Code::ContainerLimit.error(format!(
                 "the variables of all ranks together end beyond byte {} of the file; no file is larger",
                 i64::MAX
             )));
@@ -229,7 +229,8 @@ fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> 
             let sum = fixed.checked_add(sizes[i].next_multiple_of(4)).filter(|sum| *sum <= i64::MAX as u64);
             fixed = sum.ok_or_else(|| {
                 let name = var.name();
-                Error::invalid(format!("variable `{name}` ends beyond byte {}; no file is larger", i64::MAX))
+                Code::ContainerLimit
+                    .error(format!("variable `{name}` ends beyond byte {}; no file is larger", i64::MAX))
             })?;
         }
     }
@@ -248,7 +249,7 @@ fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
         for name in ranges.iter().cloned().flatten().map(|i| names.get(i)) {
             let len = write::name_len(name, true);
             if len > MAX_NAME {
-                return Err(Error::invalid(format!(
+                return Err(Code::ContainerLimit.error(format!(
                     "{} `{name}` takes {len} bytes in the file, where paths are spelled; netCDF's limit is {MAX_NAME}",
                     kind.word()
                 ))
@@ -337,7 +338,8 @@ fn lay_out(
 ) -> Result<DataLayout> {
     let old = plan.old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
     let beyond = || {
-        Error::invalid(format!("the variables end beyond byte {} of the file; no file is larger", i64::MAX))
+        Code::ContainerLimit
+            .error(format!("the variables end beyond byte {} of the file; no file is larger", i64::MAX))
     };
     let checked = |end: Option<u64>| end.filter(|end| *end <= i64::MAX as u64).ok_or_else(beyond);
     let data_begin = if total.objects[2] == 0 && plan.alignment.h_minfree == 0 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
 use fieldstone_format::netcdf::write;
@@ -236,15 +236,15 @@ impl DataMode {
     pub(super) fn may_define(&self) -> Result<()> {
         let path = self.staging().path().to_owned();
         if !self.writable {
-            return Err(Error::new(ErrorKind::Denied, format!("{} is open for reading", path.display()))
+            return Err(Code::ReadOnly
+                .error(format!("{} is open for reading", path.display()))
                 .with_hint("open it with mode a"));
         }
         if self.options.format == Format::Partitioned {
             let path = path.display();
-            return Err(Error::invalid(format!(
-                "{path}: the partitioned header takes no further definitions"
-            ))
-            .with_hint("convert it to cdf5, or define everything before the first enddef"));
+            return Err(Code::ContainerFormat
+                .error(format!("{path}: the partitioned header takes no further definitions"))
+                .with_hint("convert it to cdf5, or define everything before the first enddef"));
         }
         Ok(())
     }
@@ -305,12 +305,12 @@ impl DataMode {
 
     pub(super) fn data_end(&self, numrecs: u64) -> Result<u64> {
         self.layout.file_len(numrecs).ok_or_else(|| {
-            Error::invalid(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
+            Code::ContainerLimit.error(format!("{numrecs} records end beyond byte {} of the file", i64::MAX))
         })
     }
 
     /// Collective: takes in what other handles did to a finished file since it was opened: none of the records
-    /// that they added is to be lost.
+    /// that they added is to be lost (C-9).
     ///
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
     pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fieldstone_core::env::comm::TeamFile;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attrs, Header, Version};
 
@@ -150,7 +150,7 @@ impl OpenHeader for DefinedHeader {
     fn local_var(&self, local: u32) -> Result<VarInfo> {
         let mut mine = self.mine();
         let id = self.var_ids.get(local as usize).copied().ok_or_else(|| {
-            Error::not_found(format!(
+            Code::VariableNotFound.error(format!(
                 "no variable number {local}; {} were defined on this rank",
                 self.var_ids.len()
             ))

@@ -1,6 +1,6 @@
 //! Elements of an open container's variables, in and out.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::Result;
 use fieldstone_format::netcdf::NcType;
 
 use super::Container;
@@ -24,7 +24,8 @@ impl DataMode {
         if self.writable {
             return Ok(());
         }
-        Err(Error::new(fieldstone_core::ErrorKind::Denied, format!("{} is open for reading", path.display()))
+        Err(fieldstone_core::Code::ReadOnly
+            .error(format!("{} is open for reading", path.display()))
             .with_hint("open it with mode a"))
     }
 }

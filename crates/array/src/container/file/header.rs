@@ -1,6 +1,6 @@
 //! What data mode asks of the header of an open container, beyond what readers ask of it.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::Layout;
 
@@ -33,7 +33,9 @@ pub(super) trait OpenHeader: Metadata {
     /// file.
     fn local_var(&self, local: u32) -> Result<VarInfo> {
         let var = self.vars(u64::from(local), 1)?.pop();
-        var.ok_or_else(|| Error::not_found(format!("the container has no variable number {local}")))
+        var.ok_or_else(|| {
+            Code::VariableNotFound.error(format!("the container has no variable number {local}"))
+        })
     }
 }
 
@@ -51,7 +53,8 @@ impl OpenHeader for Reader {
         })
     }
     fn header(&self) -> Result<&Header> {
-        Err(Error::invalid("a partitioned header is read block by block, never as a whole")
+        Err(Code::ContainerFormat
+            .error("a partitioned header is read block by block, never as a whole")
             .with_hint("convert the container to cdf5"))
     }
 }

@@ -1,6 +1,6 @@
 //! A header that stays in its file: objects are found through the name index.
 //!
-//! The index is a hint. An object's own entry in the header is always parsed, and only trusted where the
+//! The index is a hint (C-6). An object's own entry in the header is always parsed, and only trusted where the
 //! checksum of the 64 KiB around it holds; that there is no such object is said only where the checksums of
 //! the whole header hold; so is how far records are apart. At the first disagreement, whatever it is, the
 //! index is forgotten and the header is read whole ([`LoadedHeader`]). So a file that another program has changed

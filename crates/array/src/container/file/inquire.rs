@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Attrs;
 
 use super::data::DataMode;
@@ -91,11 +91,13 @@ impl Container {
         let define = |own: &mut DefineMode| {
             let local = own.definitions.find_var(path);
             let handle = local.and_then(|local| own.vars.handle(local));
-            let unknown = || Error::not_found(format!("variable `{path}` is not defined on this rank"));
+            let unknown =
+                || Code::VariableNotFound.error(format!("variable `{path}` is not defined on this rank"));
             handle.map(VarRef).ok_or_else(unknown)
         };
         let data = |_: &DataMode| {
-            Err(Error::invalid(format!("variable `{path}`: {} is in data mode", self.path.display()))
+            Err(Code::ContainerMode
+                .error(format!("variable `{path}`: {} is in data mode", self.path.display()))
                 .with_hint("call redef first, on all ranks"))
         };
         self.either("var_ref", define, data)

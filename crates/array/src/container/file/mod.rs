@@ -68,7 +68,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Comm, Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attr, Names, NcType};
 
@@ -169,7 +169,8 @@ impl Container {
                 self.defining.fetch_add(spent, Ordering::Relaxed);
                 done
             }
-            State::Data(_) => Err(Error::invalid(format!("{what}: {} is in data mode", self.path.display()))
+            State::Data(_) => Err(Code::ContainerMode
+                .error(format!("{what}: {} is in data mode", self.path.display()))
                 .with_hint("call redef first, on all ranks")),
             State::Ended(why) => Err(self.ended(what, why)),
         }
@@ -178,16 +179,15 @@ impl Container {
     fn data(&self, what: &str) -> Result<Arc<DataMode>> {
         match &*self.state() {
             State::Data(data) => Ok(data.clone()),
-            State::Define(_) => {
-                Err(Error::invalid(format!("{what}: {} is in define mode", self.path.display()))
-                    .with_hint("call enddef first, on all ranks"))
-            }
+            State::Define(_) => Err(Code::ContainerMode
+                .error(format!("{what}: {} is in define mode", self.path.display()))
+                .with_hint("call enddef first, on all ranks")),
             State::Ended(why) => Err(self.ended(what, why)),
         }
     }
 
     fn ended(&self, what: &str, why: &str) -> Error {
-        Error::invalid(format!("{what}: {} was {why}", self.path.display())).with_hint("open it again")
+        Code::Closed.error(format!("{what}: {} was {why}", self.path.display())).with_hint("open it again")
     }
 
     // ---- define mode
@@ -301,7 +301,8 @@ impl Container {
         match &*state {
             State::Define(_) => self.end(&mut state)?,
             State::Data(_) => {
-                let error = Error::invalid(format!("enddef: {} is in data mode", self.path.display()));
+                let error =
+                    Code::ContainerMode.error(format!("enddef: {} is in data mode", self.path.display()));
                 self.team.agree("enddef", Err(error.with_hint("call redef first, on all ranks")))?;
             }
             State::Ended(why) => return Err(self.ended("enddef", why)),
@@ -340,7 +341,8 @@ impl Container {
         let data = match &*state {
             State::Data(data) => data.clone(),
             State::Define(_) => {
-                let error = Error::invalid(format!("redef: {} is in define mode", self.path.display()));
+                let error =
+                    Code::ContainerMode.error(format!("redef: {} is in define mode", self.path.display()));
                 return self.team.agree("redef", Err(error));
             }
             State::Ended(why) => return Err(self.ended("redef", why)),
@@ -368,7 +370,9 @@ impl Container {
             State::Ended(why) => return Err(self.ended("var", why)),
         };
         let found = found.or_else(|data| data.metadata.find_var(path))?;
-        found.ok_or_else(|| Error::not_found(format!("{} has no variable `{path}`", self.path.display())))
+        found.ok_or_else(|| {
+            Code::VariableNotFound.error(format!("{} has no variable `{path}`", self.path.display()))
+        })
     }
 
     /// The dimension with this path; in define mode one that this rank defined.
@@ -421,10 +425,9 @@ impl Container {
             let state = self.state();
             match &*state {
                 State::Data(data) => Ok(data.clone()),
-                State::Define(_) => {
-                    Err(Error::invalid(format!("sync: {} is in define mode", self.path.display()))
-                        .with_hint("call enddef first, on all ranks"))
-                }
+                State::Define(_) => Err(Code::ContainerMode
+                    .error(format!("sync: {} is in define mode", self.path.display()))
+                    .with_hint("call enddef first, on all ranks")),
                 State::Ended(why) => return Err(self.ended("sync", why)),
             }
         };
@@ -474,7 +477,7 @@ impl Container {
         if matches!(*state, State::Ended(_)) {
             return;
         }
-        let error = error.unwrap_or_else(|| Error::invalid("the container was given up"));
+        let error = error.unwrap_or_else(|| Code::Closed.error("the container was given up"));
         let _ = self.team.leave(error);
         if self.team.rank() == 0 {
             state.discard();

@@ -122,5 +122,5 @@ pub(super) fn part_of(raw: &Header, shown: impl Fn(&str) -> Cow<'_, str>) -> (In
 }
 
 fn copy(error: &Error) -> Error {
-    Error::new(error.kind(), error.message().to_owned())
+    Error::new(error.code(), error.message())
 }

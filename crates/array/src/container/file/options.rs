@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Version;
 use fieldstone_format::netcdf::layout::Alignment;
 
@@ -86,7 +86,7 @@ pub(super) fn agree_on(
     // Parts end in zero bytes: of values none has one, and no path of a file.
     let own_path = path.as_os_str().as_encoded_bytes();
     let given = given.and_then(|given| match own_path.contains(&0) {
-        true => Err(Error::invalid(format!("the path {path:?} holds a zero byte"))),
+        true => Err(Code::Name.error(format!("the path {path:?} holds a zero byte"))),
         false => Ok(given),
     });
     let mut parts = Vec::new();
@@ -111,14 +111,14 @@ pub(super) fn agree_on(
     if root_path != own_path {
         let root_path = String::from_utf8_lossy(root_path);
         let text = format!("this rank {step}s {shown}, but rank 0 {step}s {root_path}");
-        same = Err(Error::conflict(text).with_hint("give the same path on all ranks"));
+        same = Err(Code::CollectiveMismatch.error(text).with_hint("give the same path on all ranks"));
     }
     for (name, own) in &parts {
         let (root_name, root) = (received.next().unwrap_or_default(), received.next().unwrap_or_default());
         if same.is_ok() && (root_name != *name || root != *own) {
             let text =
                 format!("this rank {step}s {shown} with {name} {own}, but rank 0 with {root_name} {root}");
-            same = Err(Error::conflict(text).with_hint("give the same options on all ranks"));
+            same = Err(Code::CollectiveMismatch.error(text).with_hint("give the same options on all ranks"));
         }
     }
     team.agree(step, same.map(|()| decided))

@@ -1,4 +1,4 @@
-//! Where a container is written until it is finished, and how it then takes its name.
+//! Where a container is written until it is finished, and how it then takes its name (C-5).
 //!
 //! A container whose path is free is written in place, and the first four bytes of the file say that it is
 //! unfinished ([`UNFINISHED`]). One whose path is taken is written beside it, under a name that begins with a
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::env::{Env, FileKind};
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 
 use super::options::{NamedOptions, agree_on};
 
@@ -86,7 +86,8 @@ impl Staging {
         let absent = self.env.disk.stat(&self.written).is_err_and(|cause| cause.kind() == NotFound);
         if absent && self.written.file_name().is_some_and(is_listed) {
             let path = self.written.display();
-            return Error::invalid(format!("{path} is a link that leads to no file"))
+            return Code::FileKind
+                .error(format!("{path} is a link that leads to no file"))
                 .with_hint("remove the link, or give the path of a file");
         }
         error
@@ -176,7 +177,8 @@ impl Staging {
             return Ok(());
         }
         let path = self.written.display();
-        Err(Error::conflict(format!("{path} was removed or replaced while this container was written"))
+        Err(Code::FileReplaced
+            .error(format!("{path} was removed or replaced while this container was written"))
             .with_hint("let one at a time create a container of that path"))
     }
 
@@ -198,13 +200,12 @@ pub fn mark(file: &TeamFile, fourth: u8) -> Result<()> {
 /// The name under which to write: empty where the path itself is free.
 fn temporary_name(env: &Env, path: &Path) -> Result<String> {
     let name = path.file_name().ok_or_else(|| {
-        Error::invalid(format!("{} names no file", path.display())).with_hint("give the path of a file")
+        Code::FileKind.error(format!("{} names no file", path.display())).with_hint("give the path of a file")
     })?;
     match env.disk.stat(path) {
-        Ok(stat) if stat.kind != FileKind::File => {
-            Err(Error::invalid(format!("{} is no file", path.display()))
-                .with_hint("give the path of a file, or remove what is there"))
-        }
+        Ok(stat) if stat.kind != FileKind::File => Err(Code::FileKind
+            .error(format!("{} is no file", path.display()))
+            .with_hint("give the path of a file, or remove what is there")),
         Ok(_) => {
             let mut random = [0; 8];
             env.rand.fill(&mut random);

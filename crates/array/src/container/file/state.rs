@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::data::{DataMode, IndexShare};
 use super::defined_header::DefinedHeader;
@@ -215,9 +215,8 @@ impl DefineMode {
     pub fn var(&self, handle: u32) -> Result<VarInfo> {
         let (local, known) = (self.vars.local(handle), self.definitions.counts().vars);
         if u64::from(local) >= known {
-            return Err(Error::not_found(format!(
-                "no variable number {handle}; {known} are defined on this rank"
-            )));
+            return Err(Code::VariableNotFound
+                .error(format!("no variable number {handle}; {known} are defined on this rank")));
         }
         self.described(local as usize)
     }
@@ -247,16 +246,14 @@ impl DefineMode {
 fn strategy_of(options: &CreateOptions) -> Result<Strategy> {
     match (options.format, options.strategy) {
         (Format::Classic(_), None) => Ok(Strategy::Scalable),
-        (Format::Classic(_), Some(Strategy::Partitioned)) => {
-            Err(Error::invalid("strategy partitioned makes containers of format partitioned only")
-                .with_hint("leave the strategy out, or give the format partitioned"))
-        }
+        (Format::Classic(_), Some(Strategy::Partitioned)) => Err(Code::ContainerFormat
+            .error("strategy partitioned makes containers of format partitioned only")
+            .with_hint("leave the strategy out, or give the format partitioned")),
         (Format::Classic(_), Some(strategy)) => check_slots(strategy).map(|()| strategy),
         (Format::Partitioned, None | Some(Strategy::Partitioned)) => Ok(Strategy::Partitioned),
-        (Format::Partitioned, Some(_)) => {
-            Err(Error::invalid("a container of format partitioned has strategy partitioned only")
-                .with_hint("leave the strategy out, or give the format cdf5"))
-        }
+        (Format::Partitioned, Some(_)) => Err(Code::ContainerFormat
+            .error("a container of format partitioned has strategy partitioned only")
+            .with_hint("leave the strategy out, or give the format cdf5")),
     }
 }
 

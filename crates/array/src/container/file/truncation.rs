@@ -1,4 +1,4 @@
-//! Whether a file holds the data that its header describes.
+//! Whether a file holds the data that its header describes (C-8).
 //!
 //! A variable that nobody wrote may lie behind the end of the file: writers differ in whether they make a file as
 //! long as its header says. A variable that is cut in its middle was written and is lost in part, and where not
@@ -7,7 +7,7 @@
 //! Invariant: a file that passes is not read beyond its end but where a variable lies behind it as a whole, so that
 //! walking over its records ends where the file does.
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::{Layout, outside_record};
 
@@ -46,12 +46,13 @@ pub(in crate::container) fn check(
             };
             if begin < len && len - begin < bytes {
                 let end = begin.saturating_add(bytes);
-                return Err(Error::corrupt(format!(
-                    "variable `{}` is cut off: {} ends at byte {end}, but the file at {len}",
-                    var.name,
-                    if is_record { format!("its record {}", numrecs - 1) } else { "it".to_owned() }
-                ))
-                .with_hint("restore the file; what is whole can be read one by one, in mode r"));
+                return Err(Code::Truncated
+                    .error(format!(
+                        "variable `{}` is cut off: {} ends at byte {end}, but the file at {len}",
+                        var.name,
+                        if is_record { format!("its record {}", numrecs - 1) } else { "it".to_owned() }
+                    ))
+                    .with_hint("restore the file; what is whole can be read one by one, in mode r"));
             }
             if is_record {
                 (in_records, last_record) = (true, last_record.min(begin));
@@ -60,7 +61,7 @@ pub(in crate::container) fn check(
         at += batch.len() as u64;
     }
     if in_records && last_record >= len {
-        return Err(Error::corrupt(format!(
+        return Err(Code::Truncated.error(format!(
             "the header states {numrecs} records, the last of which begins at byte {last_record}, but the file ends at \
              {len}"
         ))

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::{Header, Names, layout, paths};
 use fieldstone_format::partitioned::pages::PathCounts;
 use fieldstone_format::partitioned::{
@@ -147,7 +147,7 @@ impl Sizes {
                 &mut sizes.fixed
             };
             *sum = sum.checked_add(padded).filter(|sum| *sum <= i64::MAX as u64).ok_or_else(|| {
-                Error::invalid(format!("variable `{}` ends beyond the largest file", var.name()))
+                Code::ContainerLimit.error(format!("variable `{}` ends beyond the largest file", var.name()))
             })?;
         }
         (sizes.fixed_upper, sizes.record_upper) = (sizes.fixed >> 32, sizes.record >> 32);

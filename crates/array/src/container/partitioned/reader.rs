@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::env::comm::TeamFile;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::netcdf::{Attrs, Version, names, paths};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, PathCounts};
 use fieldstone_format::partitioned::{Block, Head, Page, Table, name_key, path_hash};
@@ -66,7 +66,7 @@ impl Reader {
         let head = Head::decode(&bytes)?;
         let len = file.len()?;
         if head.table_offset.saturating_add(head.table_len) > len {
-            return Err(Error::corrupt(format!(
+            return Err(Code::Truncated.error(format!(
                 "the file ends at {len}, but its index table at {}",
                 head.table_offset.saturating_add(head.table_len)
             )));
@@ -411,12 +411,16 @@ fn is_path((above, last): (&str, &str), path: &str) -> bool {
 fn exactly(file: &TeamFile, offset: u64, len: u64) -> Result<Vec<u8>> {
     let end = offset.checked_add(len);
     if end.is_none_or(|end| end > i64::MAX as u64) || (len > 1 << 20 && end > Some(file.len()?)) {
-        return Err(Error::corrupt(format!("{len} bytes at offset {offset} are beyond the end of the file")));
+        return Err(
+            Code::Truncated.error(format!("{len} bytes at offset {offset} are beyond the end of the file"))
+        );
     }
     let mut bytes = vec![0; len as usize];
     let read = file.read_at(&mut bytes, offset)?;
     if read < bytes.len() {
-        return Err(Error::corrupt(format!("{len} bytes at offset {offset}: the file ends after {read}")));
+        return Err(
+            Code::Truncated.error(format!("{len} bytes at offset {offset}: the file ends after {read}"))
+        );
     }
     Ok(bytes)
 }

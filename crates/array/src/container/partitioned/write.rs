@@ -1,4 +1,4 @@
-//! The collective moment of a container with the partitioned header.
+//! The collective moment of a container with the partitioned header (C-2).
 //!
 //! Ranks first find which *paths* several of them define under (16 bytes a path to the rank that owns its
 //! hash). Only objects under those paths are compared, as `enddef` of CDF-5 does for all. Then offsets: sums
@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use fieldstone_core::env::comm::{Team, TeamFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::layout::{Alignment, Layout};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
@@ -325,7 +325,7 @@ fn join(parts: &[Vec<u8>]) -> Result<(Table, Option<u64>)> {
             (Some(id), None) => record_dim = Some((rank, id, String::from_utf8_lossy(name).into_owned())),
             (Some(id), Some((other, first, other_name))) if id != *first => {
                 let name = String::from_utf8_lossy(name);
-                return Err(Error::conflict(format!(
+                return Err(Code::DefinitionDiffers.error(format!(
                     "a container has one record dimension at most, but rank {other} defines `{other_name}` and \
                      rank {rank} `{name}`"
                 ))
@@ -342,7 +342,8 @@ fn lay_out(header_len: u64, total: &Sizes, alignment: &Alignment) -> Result<Layo
     let up = |at: u64, free: u64, align: u64| {
         at.checked_add(free)?.checked_next_multiple_of(align.max(4)).filter(|at| *at <= i64::MAX as u64)
     };
-    let beyond = || Error::invalid("the container would be larger than the largest file (2^63 - 1 bytes)");
+    let beyond =
+        || Code::ContainerLimit.error("the container would be larger than the largest file (2^63 - 1 bytes)");
     let data_begin = up(header_len, alignment.h_minfree, alignment.v_align).ok_or_else(beyond)?;
     let data_end = data_begin.checked_add(total.fixed).ok_or_else(beyond)?;
     let record_begin = up(data_end, alignment.v_minfree, alignment.r_align).ok_or_else(beyond)?;

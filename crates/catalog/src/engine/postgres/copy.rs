@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::super::{AttrRow, Cell};
 use super::cells::escaped;
@@ -80,8 +80,9 @@ fn put_row(out: &mut Vec<u8>, row: &AttrRow<'_>) -> Result<()> {
 }
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
-    let length = i32::try_from(bytes.len())
-        .map_err(|_| Error::invalid("an attribute's value of more than 2 GiB cannot go into PostgreSQL"))?;
+    let length = i32::try_from(bytes.len()).map_err(|_| {
+        Code::TooLarge.error("an attribute's value of more than 2 GiB cannot go into PostgreSQL")
+    })?;
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(bytes);
     Ok(())

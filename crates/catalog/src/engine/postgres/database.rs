@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fieldstone_core::value::Value;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use postgres::types::ToSql;
 
 use super::super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
@@ -175,7 +175,8 @@ impl Database for Postgres {
     fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
         if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
-            return Err(Error::invalid(format!("`{}` is no statement that reads", short(statement)))
+            return Err(Code::Sql
+                .error(format!("`{}` is no statement that reads", short(statement)))
                 .with_hint("write one SELECT, WITH or EXPLAIN over the views"));
         }
         if !self.within {
@@ -187,7 +188,7 @@ impl Database for Postgres {
         // What the server dislikes of a statement that came from outside is the statement's fault.
         let blame = |e: Error| match e.kind() {
             ErrorKind::Unavailable => e,
-            _ => Error::invalid(e.message()).with_hint("the views and their columns are in the guide"),
+            _ => Code::Sql.error(e.message()).with_hint("the views and their columns are in the guide"),
         };
         let prepared = self.prepared(statement).map_err(blame)?;
         let names = prepared.columns().iter().map(|c| c.name().to_owned()).collect();

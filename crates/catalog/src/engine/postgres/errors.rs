@@ -1,24 +1,24 @@
-//! What an error of PostgreSQL means to the caller: its SQLSTATE becomes one of our kinds.
+//! What an error of PostgreSQL means to the caller: its SQLSTATE becomes one of our codes.
 //!
 //! A lost connection is Unavailable and the next transaction connects again; tables that are gone are
 //! Corrupt, so that the index is built anew.
 
-use fieldstone_core::{Error, ErrorKind};
+use fieldstone_core::{Code, Error};
 
-/// Sorts an error that came up while doing `action` at `place` ("host:port/database") into a kind.
+/// Sorts an error that came up while doing `action` at `place` ("host:port/database") into a code.
 pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error {
-    let (kind, hint) = match cause.code() {
+    let (code, hint) = match cause.code() {
         Some(state) => of_state(state.code()),
         None if cause.is_closed() || is_io(&cause) => {
-            (ErrorKind::Unavailable, Some("see whether the server runs, then try again"))
+            (lost(&cause), Some("see whether the server runs, then try again"))
         }
-        None => (ErrorKind::Internal, None),
+        None => (Code::Internal, None),
     };
     let said = match cause.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => deepest(&cause),
     };
-    let error = Error::new(kind, format!("PostgreSQL at {place}: cannot {action}: {said}"));
+    let error = code.error(format!("PostgreSQL at {place}: cannot {action}: {said}"));
     let error = match hint {
         Some(hint) => error.with_hint(hint),
         None => error,
@@ -40,37 +40,64 @@ pub(super) fn of_connecting(place: &str, cause: postgres::Error) -> Error {
     }
     let said = deepest(&cause);
     if said.contains("password") || said.contains("authentication") {
-        return Error::denied(format!("PostgreSQL at {place}: cannot connect: {said}"))
+        return Code::EngineDenied
+            .error(format!("PostgreSQL at {place}: cannot connect: {said}"))
             .with_hint("put the password into the URL or into PGPASSWORD")
             .with_source(cause);
     }
-    Error::unavailable(format!("PostgreSQL at {place}: cannot connect: {said}"))
+    Code::EngineUnreachable
+        .error(format!("PostgreSQL at {place}: cannot connect: {said}"))
         .with_hint("check host and port of the catalog's URL, and that the server runs")
         .with_source(cause)
 }
 
-fn of_state(code: &str) -> (ErrorKind, Option<&'static str>) {
-    use ErrorKind::{Conflict, Corrupt, Denied, Internal, NotFound, Unavailable};
+fn of_state(code: &str) -> (Code, Option<&'static str>) {
+    use Code::{
+        Conflict, DiskFull, EngineBusy, EngineDamaged, EngineDenied, EngineLost, Internal, IoFailed,
+        NotFound, ReadOnly, Unavailable,
+    };
     match code {
         "3D000" => (NotFound, Some("create the database first: createdb NAME")),
-        "42501" => (Denied, Some("the role needs CREATE on the database and its own schemas")),
-        "25006" => (Denied, Some("the server is a standby or read-only: name the primary")),
+        "42501" => (EngineDenied, Some("the role needs CREATE on the database and its own schemas")),
+        "25006" => (ReadOnly, Some("the server is a standby or read-only: name the primary")),
         "42P01" | "3F000" | "42703" | "42883" | "XX001" | "XX002" => {
-            (Corrupt, Some("the tables are built again by `fieldstone rebuild`"))
+            (EngineDamaged, Some("the tables are built again by `fieldstone rebuild`"))
         }
-        LOCK_NOT_AVAILABLE => (Unavailable, Some("another process is applying to this catalog: try again")),
-        "53100" => (Unavailable, Some("the server's disk is full: free some space and try again")),
-        "53300" => (Unavailable, Some("raise max_connections or close other clients")),
+        LOCK_NOT_AVAILABLE => (EngineBusy, Some("another process is applying to this catalog: try again")),
+        "53100" => (DiskFull, Some("the server's disk is full: free some space and try again")),
+        "53300" => (EngineBusy, Some("raise max_connections or close other clients")),
         "23505" => (Conflict, None),
         _ => match code.get(..2) {
-            Some("08" | "53" | "57" | "58") => {
-                (Unavailable, Some("see whether the server runs, then try again"))
-            }
-            Some("40") => (Unavailable, Some("try again")),
-            Some("28") => (Denied, Some("check user and password of the catalog's URL")),
+            // Its administrator stops it, or it is starting.
+            _ if code.starts_with("57P") => (EngineLost, Some("see whether the server runs, then try again")),
+            Some("08") => (EngineLost, Some("see whether the server runs, then try again")),
+            Some("58") => (IoFailed, Some("see whether the server runs, then try again")),
+            Some("53" | "57") => (Unavailable, Some("see whether the server runs, then try again")),
+            Some("40") => (EngineBusy, Some("try again")),
+            Some("28") => (EngineDenied, Some("check user and password of the catalog's URL")),
             _ => (Internal, None),
         },
     }
+}
+
+/// What a connection's end means: a server that restarts refuses or ends connections for a while; an address that
+/// leads nowhere stays wrong.
+fn lost(error: &postgres::Error) -> Code {
+    use std::io::ErrorKind as Io;
+    let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(e) = at {
+        if let Some(cause) = e.downcast_ref::<std::io::Error>() {
+            return match cause.kind() {
+                Io::ConnectionRefused | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe => {
+                    Code::EngineLost
+                }
+                Io::UnexpectedEof | Io::TimedOut | Io::WouldBlock => Code::EngineLost,
+                _ => Code::EngineUnreachable,
+            };
+        }
+        at = e.source();
+    }
+    Code::EngineLost
 }
 
 fn is_io(error: &postgres::Error) -> bool {
@@ -102,21 +129,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_become_kinds() {
-        for (code, kind) in [
-            ("08006", ErrorKind::Unavailable),
-            ("57P01", ErrorKind::Unavailable),
-            ("53100", ErrorKind::Unavailable),
-            ("58030", ErrorKind::Unavailable),
-            ("40001", ErrorKind::Unavailable),
-            ("28P01", ErrorKind::Denied),
-            ("42501", ErrorKind::Denied),
-            ("3D000", ErrorKind::NotFound),
-            ("42P01", ErrorKind::Corrupt),
-            ("XX001", ErrorKind::Corrupt),
-            ("42601", ErrorKind::Internal),
+    fn states_become_codes() {
+        for (state, code) in [
+            ("08006", Code::EngineLost),
+            ("57P01", Code::EngineLost),
+            ("53100", Code::DiskFull),
+            ("58030", Code::IoFailed),
+            ("40001", Code::EngineBusy),
+            ("28P01", Code::EngineDenied),
+            ("42501", Code::EngineDenied),
+            ("3D000", Code::NotFound),
+            ("42P01", Code::EngineDamaged),
+            ("XX001", Code::EngineDamaged),
+            ("42601", Code::Internal),
         ] {
-            assert_eq!(of_state(code).0, kind, "{code}");
+            assert_eq!(of_state(state).0, code, "{state}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL as the engine: for catalogs that many hosts read, or that outgrow one file.
+//! PostgreSQL as the engine: for catalogs that many hosts read, or that outgrow one file.
 //!
 //! Each store has a schema of its own, `fieldstone_<id of the store>`, in the database that the URL names.
 //! Dropping the schema loses nothing: the index is built again from the store's logs.
@@ -35,7 +35,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use postgres::config::{Host, SslMode};
 use postgres::types::ToSql;
@@ -107,7 +107,8 @@ impl Postgres {
             if url.contains("sslmode=verify") {
                 return without_tls();
             }
-            Error::invalid(format!("the catalog's URL is not one of PostgreSQL: {why}"))
+            Code::Url
+                .error(format!("the catalog's URL is not one of PostgreSQL: {why}"))
                 .with_hint("write postgresql://user:password@host:port/database")
         })?;
         if config.get_ssl_mode() == SslMode::Require {
@@ -195,7 +196,8 @@ impl Postgres {
     }
 
     fn lost(&self) -> Error {
-        Error::unavailable(format!("PostgreSQL at {}: the connection was lost", self.place))
+        Code::EngineLost
+            .error(format!("PostgreSQL at {}: the connection was lost", self.place))
             .with_hint("see whether the server runs, then try again")
     }
 
@@ -307,10 +309,9 @@ impl Postgres {
 }
 
 fn without_tls() -> Error {
-    Error::invalid(
-        "the catalog's URL asks for TLS, which this build of Fieldstone does not speak to PostgreSQL",
-    )
-    .with_hint("use a Unix socket, or a tunnel (ssh -L, stunnel) with sslmode=disable")
+    Code::Url
+        .error("the catalog's URL asks for TLS, which this build of Fieldstone does not speak to PostgreSQL")
+        .with_hint("use a Unix socket, or a tunnel (ssh -L, stunnel) with sslmode=disable")
 }
 
 /// The beginning of a statement, for messages.

@@ -1,7 +1,7 @@
 //! Rows that come and go while a statement runs: read one by one, or written by COPY.
 
 use fieldstone_core::value::ValueType;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Row, Statement};
@@ -46,7 +46,7 @@ pub(super) fn copy_rows(
         Err(copy::Failure::Write(cause)) => Err(match writer.finish() {
             Err(why) => Stopped::Theirs(why),
             Ok(_) => Stopped::Ours(
-                Error::unavailable(format!("PostgreSQL: cannot send rows: {cause}")).with_source(cause),
+                Code::EngineLost.error(format!("PostgreSQL: cannot send rows: {cause}")).with_source(cause),
             ),
         }),
     }
@@ -56,7 +56,8 @@ pub(super) fn copy_rows(
 pub(super) fn take(row: &Row, column: usize) -> Result<Taken<'_>> {
     row.try_get(column).map_err(|e| {
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
-        Error::corrupt(format!("PostgreSQL: column {column} of a row cannot be read: {why}"))
+        Code::EngineDamaged
+            .error(format!("PostgreSQL: column {column} of a row cannot be read: {why}"))
             .with_hint("the tables are built again by `fieldstone rebuild`")
     })
 }
@@ -104,6 +105,7 @@ pub(super) fn with_attr(row: &Row, to: &mut dyn FnMut(&AttrRow<'_>) -> Result<Fl
 }
 
 fn damaged(column: usize, cell: Cell<'_>) -> Error {
-    Error::corrupt(format!("PostgreSQL: column {column} of a row of attr holds {cell:?}"))
+    Code::EngineDamaged
+        .error(format!("PostgreSQL: column {column} of a row of attr holds {cell:?}"))
         .with_hint("the tables are built again by `fieldstone rebuild`")
 }

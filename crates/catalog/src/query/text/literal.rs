@@ -1,7 +1,7 @@
 //! Values as a query writes them.
 
 use fieldstone_core::value::{Glob, Value, parse_moment};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::scan::Scan;
 
@@ -68,7 +68,8 @@ fn bare(word: &str) -> Result<Value> {
         && let (Some(first), Some(last)) = (number(first), number(last))
     {
         return range(first, last).ok_or_else(|| {
-            Error::invalid(format!("`{word}` is no range"))
+            Code::QuerySyntax
+                .error(format!("`{word}` is no range"))
                 .with_hint("a range goes from its least to its greatest number, both included")
         });
     }
@@ -78,7 +79,8 @@ fn bare(word: &str) -> Result<Value> {
             u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|b| b.is_ascii_hexdigit()))
         });
         return pairs.collect::<Option<Vec<u8>>>().map(Value::Bytes).ok_or_else(|| {
-            Error::invalid(format!("`{word}` is not bytes"))
+            Code::QuerySyntax
+                .error(format!("`{word}` is not bytes"))
                 .with_hint("bytes are 0x and two hexadecimal digits each; numbers are decimal")
         });
     }

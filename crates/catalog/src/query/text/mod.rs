@@ -1,4 +1,4 @@
-//! Queries as text: what `fieldstone find` and `store.find` take.
+//! Queries as text (Q-21): what `fieldstone find` and `store.find` take.
 //!
 //! ```text
 //! query   = [ expr ] { first | last | order by key { "," key } | limit N | transaction "=" ID }

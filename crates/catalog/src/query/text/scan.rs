@@ -1,7 +1,7 @@
 //! Characters and words of a query, and errors that point at them.
 
 use fieldstone_core::nearest::did_you_mean;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 
 use super::DEPTH;
 
@@ -202,6 +202,6 @@ impl<'a> Scan<'a> {
             0 => format!("character {}", column + 1),
             lines => format!("line {}, character {}", lines + 1, column + 1),
         };
-        Error::invalid(format!("query, {place}: {what}\n  {left}{shown}{right}\n  {caret}^"))
+        Code::QuerySyntax.error(format!("query, {place}: {what}\n  {left}{shown}{right}\n  {caret}^"))
     }
 }

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{Env, Error};
+use fieldstone::{Code, Env, Error};
 use serde_json::json;
 
 use crate::output::{Done, Out, count, file_error};
@@ -68,7 +68,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let path = &arguments.path;
     let facts = std::fs::metadata(path).map_err(|e| file_error("look at", path, e))?;
     if !facts.is_dir() {
-        return Err(Error::invalid(format!("{} is no folder", path.display()))
+        return Err(Code::FileKind
+            .error(format!("{} is no folder", path.display()))
             .with_hint("name the folder where the store is to be")
             .into());
     }

@@ -1,7 +1,7 @@
 //! Agreement over a communicator.
 //!
 //! Every collective of a [`Team`] takes this rank's part as a `Result` and names the step it belongs to.
-//! It begins with one small reduction that says who failed and which step each rank is in. So an error
+//! It begins with one small reduction that says who failed and which step each rank is in (C-3). So an error
 //! before a collective reaches every rank in that collective, as an error of the same kind that names the
 //! rank; the communicator stays usable. On a team of one rank nothing is exchanged.
 //!
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Comm, CommFile, FileMode, Reduce};
-use crate::{Error, ErrorKind, Result};
+use crate::{Code, Error, ErrorKind, Result};
 
 /// Sums over ranks of each of some values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,7 +281,8 @@ impl Team {
         let other = places.iter().enumerate().find(|(_, place)| **place != places[0]);
         let (rank, (other_number, other)) = other.map_or((0, places[0]), |(rank, place)| (rank, *place));
         let apart = if number == other_number { "" } else { " of another container" };
-        let error = Error::conflict(format!("rank 0 is in `{first}`, rank {rank} in `{other}`{apart}"))
+        let error = Code::CollectiveMismatch
+            .error(format!("rank 0 is in `{first}`, rank {rank} in `{other}`{apart}"))
             .with_hint("all ranks make the same collective calls in the same order");
         let goes_on = steps.iter().all(|(_, step)| REPEATABLE.contains(step));
         if steps.len() > 1 || numbers.len() > 1 || !goes_on {
@@ -511,12 +512,14 @@ fn place_of(bytes: &[u8]) -> (u64, &str) {
     (u64::from_le_bytes(*number), std::str::from_utf8(step).unwrap_or("?"))
 }
 
-/// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the
-/// message (four bytes, little-endian), message, hint.
+/// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the code's text
+/// (one byte), this text, length of the message (four bytes, little-endian), message, hint.
 fn pack(error: &Error) -> Vec<u8> {
     let kind = ErrorKind::ALL.iter().position(|kind| *kind == error.kind()).unwrap_or(0);
     let message = error.message();
-    let mut bytes = vec![kind as u8];
+    let code = error.code().as_str();
+    let mut bytes = vec![kind as u8, code.len() as u8];
+    bytes.extend_from_slice(code.as_bytes());
     bytes.extend_from_slice(&(message.len() as u32).to_le_bytes());
     bytes.extend_from_slice(message.as_bytes());
     bytes.extend_from_slice(error.hint().unwrap_or("").as_bytes());
@@ -525,10 +528,17 @@ fn pack(error: &Error) -> Vec<u8> {
 
 fn unpack(bytes: &[u8]) -> Error {
     let kind = bytes.first().and_then(|kind| ErrorKind::ALL.get(*kind as usize));
-    let len = bytes.get(1..5).and_then(|len| len.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;
-    let rest = bytes.get(5..).unwrap_or(&[]);
+    let (code, bytes) = match bytes.get(1..) {
+        Some([len, rest @ ..]) => rest.split_at(rest.len().min(usize::from(*len))),
+        _ => (&[][..], &[][..]),
+    };
+    // A rank of another release may know codes that this one does not.
+    let code = std::str::from_utf8(code).ok().and_then(Code::of_text);
+    let code = code.unwrap_or(Code::from(*kind.unwrap_or(&ErrorKind::Internal)));
+    let len = bytes.get(..4).and_then(|len| len.try_into().ok()).map_or(0, u32::from_le_bytes) as usize;
+    let rest = bytes.get(4..).unwrap_or(&[]);
     let (message, hint) = rest.split_at(len.min(rest.len()));
-    let error = Error::new(*kind.unwrap_or(&ErrorKind::Internal), String::from_utf8_lossy(message));
+    let error = code.error(String::from_utf8_lossy(message));
     match String::from_utf8_lossy(hint) {
         hint if hint.is_empty() => error,
         hint => error.with_hint(hint),

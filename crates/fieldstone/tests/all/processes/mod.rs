@@ -4,7 +4,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use fieldstone::{ErrorKind, FieldStore, OpenOptions, ReadOptions, Request};
 
@@ -111,7 +110,7 @@ pub fn content(run: &str, step: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-pub fn open(url: &str) -> Arc<fieldstone::Store> {
+pub fn open(url: &str) -> fieldstone::Store {
     fieldstone::open(url, &OpenOptions::default()).unwrap()
 }
 

@@ -14,7 +14,7 @@ use super::Part;
 use super::faults::{Faults, Kind};
 use crate::env::comm::{FileMode, Reduce};
 use crate::env::sim::Rng;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// A collective call: what must be equal on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Meeting {
         let mut state = self.lock();
         state.steps[rank] += 1;
         match self.faults.strikes(Kind::Step, rank, state.steps[rank]) {
-            true => Err(Error::unavailable(format!("the injected failure of step `{step}`"))),
+            true => Err(Code::IoFailed.error(format!("the injected failure of step `{step}`"))),
             false => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ impl Meeting {
             panic::resume_unwind(Box::new(Died));
         }
         if self.faults.strikes(Kind::Call, rank, count) {
-            let error = Error::unavailable(format!("the injected failure of a call of rank {rank}"));
+            let error = Code::RankFailed.error(format!("the injected failure of a call of rank {rank}"));
             self.break_up(&mut state, &error);
             return Err(error);
         }
@@ -201,7 +201,8 @@ impl Meeting {
             None => state.call = Some((rank, call)),
             Some((_, first)) if *first == call => {}
             Some((other, first)) => {
-                let error = Error::conflict(format!("rank {other} calls {first:?}, rank {rank} {call:?}"))
+                let error = Code::CollectiveMismatch
+                    .error(format!("rank {other} calls {first:?}, rank {rank} {call:?}"))
                     .with_hint("all ranks make the same collective calls in the same order");
                 self.break_up(&mut state, &error);
                 return Err(error);
@@ -281,7 +282,7 @@ impl Meeting {
 }
 
 fn gone(rank: usize, why: &str) -> Error {
-    Error::unavailable(format!("rank {rank} has gone: it {why}"))
+    Code::RankFailed.error(format!("rank {rank} has gone: it {why}"))
 }
 
 /// Fails where the rank has gone.

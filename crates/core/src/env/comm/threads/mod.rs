@@ -1,5 +1,5 @@
 //! Ranks as threads: what tests of collective algorithms run on, with any number of ranks up to
-//! [`MOST_RANKS`], failures, and a schedule that a seed decides.
+//! [`MOST_RANKS`], failures, and a schedule that a seed decides (T-2).
 //!
 //! Without a seed the threads run freely. With one, exactly one rank runs at a time; at every call of the
 //! communicator or of one of its files the seed draws who goes on, so that a run, also on a simulated

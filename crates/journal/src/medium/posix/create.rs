@@ -6,9 +6,10 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
+use super::layout::Layout;
 use super::linked::Existence;
 use crate::identity::{StoreIdentity, random_id};
-use crate::layout::Layout;
+use crate::medium::agree;
 
 /// Makes folders and marker where they are absent, and returns what the store now is. Conflict where
 /// another process has meanwhile made it a store with another schema.
@@ -139,23 +140,13 @@ fn check(
         waited += POLL;
     };
     match marker {
-        Some(Ok(marker)) if marker.schema != identity.schema => Err(Error::conflict(format!(
-            "{} has meanwhile been made a store with another schema",
-            layout.root().display()
-        ))
-        .with_hint("open it again")),
         Some(Ok(marker)) => {
-            existence.check_id(marker.id, layout)?;
-            Ok(StoreIdentity { id: marker.id, schema: marker.schema })
+            let agreed = agree(marker, &identity, &layout.root().display())?;
+            existence.check_id(agreed.id, layout)?;
+            Ok(agreed)
         }
         _ => Ok(identity),
     }
-}
-
-/// The version of a marker that is not of our version.
-pub fn foreign_marker(env: &Env, layout: &Layout) -> Result<Option<String>> {
-    let bytes = marker_bytes(env, layout)?;
-    Ok(bytes.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned)))
 }
 
 /// Reads the marker: `None` where there is none, an inner error where it is damaged.
@@ -163,7 +154,8 @@ pub fn read_marker(env: &Env, layout: &Layout) -> Result<Option<Result<Marker>>>
     Ok(marker_bytes(env, layout)?.map(|bytes| Marker::decode(&bytes)))
 }
 
-fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
+/// The bytes of the marker; `None` where there is none.
+pub fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
     let path = layout.marker();
     let file = match env.disk.open_plain(&path, false) {
         Ok(file) => file,
@@ -173,5 +165,5 @@ fn marker_bytes(env: &Env, layout: &Layout) -> Result<Option<Vec<u8>>> {
         Err(e) => return Err(Error::io("open", &path, e)),
     };
     let length = file.stat().map_err(|e| Error::io("look at", &path, e))?.len.min(16 << 20);
-    crate::files::read_vec(&*file, &path, 0, length).map(Some)
+    super::open_files::read_vec(&*file, &path, 0, length).map(Some)
 }

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fieldstone_core::env::{Disk, DiskFile};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 
-use crate::layout::Layout;
+use super::layout::Layout;
 
 /// An open file and the name that it was made under.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Linked {
         let Some(why) = self.look(disk, file, path) else { return Ok(()) };
         self.gone = true;
         let shown = path.display();
-        Err(Error::unavailable(format!("{shown} is gone: {why} while this handle was writing to it")).with_hint(
+        Err(Code::LogGone.error(format!("{shown} is gone: {why} while this handle was writing to it")).with_hint(
             "put it back if you can: what was flushed into it before is lost with it; then archive again what \
              is named here",
         ))
@@ -115,11 +115,12 @@ impl Existence {
         let seems = disk.stat(&folder).is_err_and(|e| absent(&e));
         if seems && disk.sync_dir(&folder).is_err_and(|e| absent(&e)) {
             let root = layout.root().display();
-            return Err(Error::unavailable(format!(
-                "the store at {root} is gone: {} was removed or renamed while this handle was open",
-                folder.display()
-            ))
-            .with_hint("put it back and archive again what is named here, or open a new store"));
+            return Err(Code::StoreGone
+                .error(format!(
+                    "the store at {root} is gone: {} was removed or renamed while this handle was open",
+                    folder.display()
+                ))
+                .with_hint("put it back and archive again what is named here, or open a new store"));
         }
         Ok(())
     }
@@ -127,7 +128,7 @@ impl Existence {
     /// Conflict where the store in its place is another one.
     pub fn check_id(&self, found: Id, layout: &Layout) -> Result<()> {
         match self.id() {
-            Some(id) if id != found => Err(Error::conflict(format!(
+            Some(id) if id != found => Err(Code::StoreReplaced.error(format!(
                 "the store at {} is gone: there is another one in its place, made while this handle was open",
                 layout.root().display()
             ))

@@ -1,4 +1,4 @@
-//! Claims: files that say who owns a dataset or a run, by the user whom the file system names as theirs.
+//! Claims: files that say who owns a dataset or a run, by the user whom the file system names as theirs (J-22).
 //!
 //! Invariants:
 //! * nothing that a user writes into a claim, and no date, makes him an owner: only that he was the first to
@@ -16,11 +16,12 @@ use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::claim;
 
-use crate::layout::Layout;
+use super::layout::Layout;
+use crate::medium::Claims;
 
 /// The claims of a store as a listing of its logs shows them; each is read when it is asked for.
 #[derive(Debug)]
-pub struct Claims {
+pub struct ListedClaims {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     names: BTreeSet<String>,
@@ -31,15 +32,17 @@ pub struct Claims {
 /// A claim: its owner, and its level where it says one.
 type Claim = (u32, Option<Vec<u8>>);
 
-impl Claims {
+impl ListedClaims {
     /// The claims among these names of the folder of logs.
-    pub fn new(disk: Arc<dyn Disk>, layout: &Layout, names: &[String]) -> Claims {
+    pub fn new(disk: Arc<dyn Disk>, layout: &Layout, names: &[String]) -> ListedClaims {
         let names = names.iter().filter(|name| claim::is_file_name(name)).cloned().collect();
-        Claims { disk, folder: layout.logs(), names, read: Mutex::default() }
+        ListedClaims { disk, folder: layout.logs(), names, read: Mutex::default() }
     }
+}
 
-    /// Who claims an encoded first level. A claim that cannot be read is none.
-    pub fn owner(&self, level: &[u8]) -> Option<u32> {
+impl Claims for ListedClaims {
+    /// A claim that cannot be read is none.
+    fn owner(&self, level: &[u8]) -> Option<u32> {
         if self.names.is_empty() {
             return None;
         }

@@ -17,16 +17,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{FOOT, HEAD};
 
-use crate::files::Files;
+use super::FileMedium;
+use super::create::{create_store, read_marker};
+use super::layout::Layout;
+use super::linked::Existence;
+use super::open_files::{OpenFiles, read_vec};
+use super::walker::{Walker, read_header};
 use crate::identity::StoreIdentity;
-use crate::layout::Layout;
-use crate::snapshot::{LogView, Snapshot, Walker};
-use crate::writer::create::{create_store, read_marker};
-use crate::writer::linked::Existence;
+use crate::medium::Tip;
 
 /// Bytes copied at a time.
 const PART: u64 = 4 << 20;
@@ -64,30 +66,50 @@ pub struct CheckpointReport {
 /// What one checkpoint works on.
 pub struct Checkpoint<'a> {
     /// The files in memory.
-    pub files: &'a Files,
-    /// Up to where.
-    pub snapshot: &'a Snapshot,
+    files: &'a OpenFiles,
+    source: &'a Layout,
+    /// The last commits that are copied, and the text that names their version.
+    tips: Vec<Arc<Tip>>,
+    version: String,
     /// The world of the folder.
-    pub target: Env,
+    target: Env,
     /// The folder.
-    pub layout: Layout,
+    layout: Layout,
     /// What store it is.
-    pub identity: StoreIdentity,
+    identity: StoreIdentity,
     /// What is durable in the folder.
-    pub durable: Durable,
+    durable: Durable,
 }
 
-impl Checkpoint<'_> {
+impl<'a> Checkpoint<'a> {
+    /// A checkpoint of `source` up to these commits into a folder, in which `durable` is durable already.
+    pub fn new(
+        source: &'a FileMedium,
+        (tips, version): (Vec<Arc<Tip>>, String),
+        target: Env,
+        folder: &Path,
+        identity: StoreIdentity,
+        durable: Durable,
+    ) -> Checkpoint<'a> {
+        let (files, source, layout) = (&*source.files, &source.layout, Layout::new(folder));
+        Checkpoint { files, source, tips, version, target, layout, identity, durable }
+    }
+
+    /// What is durable in the folder now.
+    pub fn into_durable(self) -> Durable {
+        self.durable
+    }
+
     /// Makes the folder what the snapshot is. On an error `durable` is worth nothing any more.
     pub fn write(&mut self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         let begun = self.target.clock.monotonic();
         self.check(options)?;
         let new = Existence::default();
         create_store(&self.target, &self.layout, self.identity.clone(), &new)?;
-        let mut report =
-            CheckpointReport { version: self.snapshot.version().encode(), ..CheckpointReport::default() };
-        let mut logs: Vec<Arc<LogView>> = self.snapshot.logs.clone();
+        let mut report = CheckpointReport { version: self.version.clone(), ..CheckpointReport::default() };
+        let mut logs = self.tips.clone();
         // What a commit refers to in another log was there before it.
+        // J-27: copied in this order, so that the folder is a whole store at every moment.
         logs.sort_by_key(|log| log.record.stamp);
         let mut new_names = false;
         for log in &logs {
@@ -120,13 +142,15 @@ impl Checkpoint<'_> {
         }
         let shown = root.display();
         if !options.incremental {
-            return Err(Error::conflict(format!("{shown} is not empty"))
+            return Err(Code::TargetExists
+                .error(format!("{shown} is not empty"))
                 .with_hint("give a new folder, or go on with the checkpoint there: incremental"));
         }
         match read_marker(&self.target, &self.layout)? {
             Some(Ok(marker)) if marker.id == self.identity.id => {}
             Some(Ok(_)) => {
-                return Err(Error::conflict(format!("{shown} holds another store"))
+                return Err(Code::TargetDiffers
+                    .error(format!("{shown} holds another store"))
                     .with_hint("give a new folder: a checkpoint goes on only where this store began one"));
             }
             Some(Err(damage)) => return Err(damage.context(shown)),
@@ -136,11 +160,12 @@ impl Checkpoint<'_> {
         let logs = self.layout.logs();
         for (name, _) in disk.list_dir(&logs).unwrap_or_default() {
             let Some(writer) = fieldstone_format::log::parse_file_name(&name) else { continue };
-            if self.snapshot.log(writer).is_none() {
-                return Err(Error::conflict(format!(
-                    "logs/{name} in {shown} is not of this store: the checkpoint was written to since"
-                ))
-                .with_hint("give a new folder"));
+            if self.tips.iter().all(|tip| tip.writer != writer) {
+                return Err(Code::TargetDiffers
+                    .error(format!(
+                        "logs/{name} in {shown} is not of this store: the checkpoint was written to since"
+                    ))
+                    .with_hint("give a new folder"));
             }
         }
         Ok(())
@@ -180,7 +205,7 @@ impl Checkpoint<'_> {
         while at < length {
             let n = PART.min(length - at);
             let ours = self.files.read_vec(writer, number, at, n)?;
-            let theirs = crate::files::read_vec(file, path, at, n)?;
+            let theirs = read_vec(file, path, at, n)?;
             if let Some(i) = ours.iter().zip(&theirs).position(|(a, b)| a != b) {
                 return Ok(at + i as u64);
             }
@@ -236,7 +261,7 @@ impl Checkpoint<'_> {
     }
 
     /// Copies the frames of a log that are new; whether its name is new.
-    fn copy_log(&mut self, log: &LogView, report: &mut CheckpointReport) -> Result<bool> {
+    fn copy_log(&mut self, log: &Tip, report: &mut CheckpointReport) -> Result<bool> {
         let (writer, end) = (log.writer, log.ends.end());
         let (file, same, new) = self.open(writer, 0, end)?;
         if same < end {
@@ -258,11 +283,14 @@ impl Checkpoint<'_> {
     }
 
     /// Where the last frame of a log ends that lies whole within its first `same` bytes; 0 if none does.
-    fn frame_before(&self, log: &LogView, same: u64) -> Result<u64> {
-        let path = self.files.layout().log(log.writer);
+    fn frame_before(&self, log: &Tip, same: u64) -> Result<u64> {
+        let path = self.source.log(log.writer);
         let file = self.files.get(log.writer, 0)?;
         let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
-        let (mut at, mut whole) = (log.header_len, 0);
+        let (mut at, mut whole) = match read_header(&*file, &path, log.ends.end())? {
+            Some((_, length)) => (length, 0),
+            None => return Ok(0),
+        };
         if let Some(&durable) = self.durable.get(&(log.writer, 0))
             && durable <= same
             && durable >= at

@@ -1,16 +1,12 @@
 //! Walking a log's frames: from its end to the last whole commit, from commit to commit, and through
 //! every checksum.
 
-use std::sync::Arc;
-
 use fieldstone_core::env::read_exact_at;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
 
-use super::chain::Chain;
-use super::{Decided, LogView};
-use crate::files::read_vec;
+use super::open_files::read_vec;
 
 /// Bytes read from the end of a log: enough for foot and record of all but a few commits.
 const TAIL: u64 = 4096;
@@ -33,7 +29,7 @@ impl Walker<'_> {
     /// Reads a range, which must lie before the end.
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
         if offset.checked_add(length).is_none_or(|end| end > self.end) {
-            return Err(Error::corrupt(format!("{} is cut", self.path.display())));
+            return Err(Code::Truncated.error(format!("{} is cut", self.path.display())));
         }
         read_vec(self.file, self.path, offset, length)
     }
@@ -48,7 +44,7 @@ impl Walker<'_> {
         let bytes = self.read(at, HEAD as u64)?;
         let ends = Ends::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
         if ends.end() > self.end {
-            return Err(self.named(at, Error::corrupt("the frame is cut")));
+            return Err(self.named(at, Code::Truncated.error("the frame is cut")));
         }
         Ok(ends)
     }
@@ -56,6 +52,7 @@ impl Walker<'_> {
     /// The record of a frame, from whichever copy is whole.
     pub fn record(&self, ends: &Ends) -> Result<CommitRecord> {
         let [last, first] = ends.record_offsets();
+        // J-6: either copy will do, each has its checksum.
         self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
     }
 
@@ -128,7 +125,7 @@ impl Walker<'_> {
         if sum == ends.body_crc {
             return Ok(());
         }
-        Err(self.named(ends.frame, Error::corrupt("the commit does not match its checksum")))
+        Err(self.named(ends.frame, Code::Checksum.error("the commit does not match its checksum")))
     }
 
     /// The last whole commit at or behind `start`, where a frame begins (or the log ends).
@@ -233,44 +230,6 @@ impl Walker<'_> {
             _ => self.record(&ends),
         };
         Ok(record.ok().map(|record| (ends, record)))
-    }
-
-    /// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
-    /// stopped the walk, if it did not reach its end.
-    pub fn decisions(
-        &self,
-        ends: &Ends,
-        record: &CommitRecord,
-        known: Option<&LogView>,
-    ) -> (Chain<Arc<Decided>>, Option<Error>) {
-        let mut newest_first = Vec::new();
-        let mut broken = None;
-        let sure = known.map_or(0, |known| known.ends.end());
-        let mut at = ends.frame;
-        let mut record = std::borrow::Cow::Borrowed(record);
-        loop {
-            if let Some(decision) = &record.decision {
-                newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
-            }
-            let before = record.previous_decision;
-            if before == 0 || before < sure {
-                break;
-            }
-            let found = match before < at {
-                true => self.frame(before).or_else(|_| self.back_to(before, at, &record)),
-                false => Err(Error::corrupt("the chain of decisions does not lead back")),
-            };
-            match found {
-                Ok((_, earlier)) => (at, record) = (before, std::borrow::Cow::Owned(earlier)),
-                Err(e) => {
-                    broken = Some(e);
-                    break;
-                }
-            }
-        }
-        let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
-        newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
-        (decisions, broken)
     }
 }
 

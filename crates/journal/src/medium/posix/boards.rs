@@ -1,6 +1,6 @@
 //! Reading boards: what the writers of each host say of their logs.
 //!
-//! A board is a hint and never proof. What follows from that:
+//! A board is a hint and never proof (J-8). What follows from that:
 //! * a slot counts for logs of the user who owns the board, and for no other's;
 //! * the lengths of all boards together are bounded by the number of logs: what lies beyond is not read;
 //! * a board that cannot be read is one that says nothing, and is named.
@@ -12,9 +12,9 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_format::Id;
 use fieldstone_format::board::{SLOT, Slot};
 
-use super::Problem;
 use super::folder::{Listing, list_if_changed};
-use crate::layout::Layout;
+use super::layout::Layout;
+use crate::medium::Problem;
 
 /// Slots that a board may hold for each log of the store (a slot may have been given up for another), and
 /// beside them.

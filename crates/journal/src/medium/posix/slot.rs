@@ -14,7 +14,7 @@ use std::sync::Arc;
 use fieldstone_core::env::{DiskFile, Env, write_all_at};
 use fieldstone_format::board::{SLOT, Slot};
 
-use crate::layout::Layout;
+use super::layout::Layout;
 
 /// A claimed slot.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use fieldstone_core::env::{Env, FileKind};
 use fieldstone_core::{Error, Result};
 
-use super::Problem;
+use crate::medium::Problem;
 
 /// A folder that changed less than this long ago, nanoseconds, may change again without a new time: where the
 /// file system's clock counts seconds, and where it counts finer.

@@ -8,13 +8,53 @@ use fieldstone_core::env::{DiskFile, Env, Stat};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{CommitRecord, HEADER_PREFIX, LogHeader};
+use fieldstone_format::log::{HEADER_PREFIX, LogHeader};
 
 use super::boards::Boards;
+use super::open_files::OpenFiles;
 use super::walker::{Walker, foreign_version, read_header};
-use super::{LogView, is_possible};
-use crate::files::Files;
-use crate::run::{BlockCache, Run};
+use crate::medium::Tip;
+
+/// A file that changed less than this long ago, nanoseconds, may change again without a new time.
+const FRESH: u64 = 2_000_000_000;
+
+/// A log with a commit, and its file as it was looked at last.
+#[derive(Debug, Clone)]
+pub struct LogState {
+    /// Its last commit.
+    pub tip: Arc<Tip>,
+    /// Change time of the file, nanoseconds since 1970, by the file system.
+    mtime: i64,
+    /// Bytes of the file; beyond the last commit there may be zeros or a torn tail.
+    pub len: u64,
+    /// Identity of the file.
+    inode: u64,
+    /// When that change time was seen first, by the monotonic clock.
+    changed: u64,
+    /// When all behind the last commit was looked at last.
+    searched: u64,
+}
+
+impl LogState {
+    /// Whether the file is certainly what it was when all of it was looked at. Its length alone says nothing:
+    /// a writer may have zeros there, which it overwrites.
+    fn is_same(&self, stat: &Stat, whole: bool) -> bool {
+        let settled = stat.mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
+        (stat.inode, stat.len, stat.uid) == (self.inode, self.len, self.tip.uid)
+            && (!whole || stat.len == self.tip.ends.end() || settled)
+    }
+
+    /// The log with a header that could be read only now.
+    pub fn with_tip(&self, tip: Tip) -> LogState {
+        LogState { tip: Arc::new(tip), ..self.clone() }
+    }
+
+    /// The log with one commit more, of this process's own writer.
+    pub fn followed_by(&self, tip: Arc<Tip>) -> LogState {
+        let len = self.len.max(tip.ends.end());
+        LogState { mtime: tip.changed, len, searched: 0, tip, ..*self }
+    }
+}
 
 /// What store the logs are of.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +71,7 @@ pub enum Looked {
     /// Nothing new.
     Same,
     /// Commits that were not known, or another file or length.
-    Moved(Box<LogView>),
+    Moved(Box<LogState>),
     /// No commit yet; the user who owns the log.
     Empty(u32),
     /// A log of a version that is not known here.
@@ -45,8 +85,7 @@ pub enum Looked {
 /// What a look needs.
 pub struct Looker<'a> {
     pub env: &'a Env,
-    pub files: &'a Arc<Files>,
-    pub cache: &'a Arc<BlockCache>,
+    pub files: &'a OpenFiles,
     pub store: Option<&'a Store>,
     pub boards: &'a Boards,
     /// The clock.
@@ -62,12 +101,12 @@ impl Looker<'_> {
         &self,
         writer: Id,
         slot: Option<&Slot>,
-        view: Option<&Arc<LogView>>,
+        view: Option<&LogState>,
         whole: bool,
         sealed: &mut HashMap<Id, (u64, u32)>,
     ) -> Result<Looked> {
         let path = self.files.layout().log(writer);
-        let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.record.sequence));
+        let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.tip.record.sequence));
         if !moved && let Some(view) = view {
             // Looked at by name: whatever stands there now.
             match self.env.disk.stat(&path) {
@@ -80,6 +119,7 @@ impl Looker<'_> {
             Ok(file) => file,
             Err(e) if e.kind() == NotFound => return Ok(self.missing(writer, slot, view)),
             Err(e) if e.kind() == InvalidInput => return Ok(Looked::Passed(format!("it is not read: {e}"))),
+            // J-16: one file of another user must not stop all reads; it is named instead.
             Err(e) if e.kind() == PermissionDenied => {
                 let why = "it is not read: this user may not; what it holds is missing here";
                 return Ok(Looked::Passed(why.to_owned()));
@@ -88,8 +128,8 @@ impl Looker<'_> {
         };
         let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
         if let Some(view) = view {
-            if stat.len < view.ends.end() {
-                let (known, sequence) = (view.ends.end(), view.record.sequence);
+            if stat.len < view.tip.ends.end() {
+                let (known, sequence) = (view.tip.ends.end(), view.tip.record.sequence);
                 let len = stat.len;
                 return Ok(Looked::Cut(format!(
                     "the log has {len} bytes, commit {sequence} ended at {known} when it was read"
@@ -101,8 +141,9 @@ impl Looker<'_> {
             }
         }
         let slot = slot.or_else(|| self.boards.slot(writer, stat.uid));
-        let (header, header_len, header_damage) = match view {
-            Some(view) => (view.header.clone(), view.header_len, view.header_damage.clone()),
+        let (header, start, header_damage) = match view {
+            // Where a frame begins for us.
+            Some(view) => (view.tip.header.clone(), view.tip.ends.end(), view.tip.header_damage.clone()),
             None => self.header(writer, &*file, stat.len)?,
         };
         if let Some(store) = self.store
@@ -121,7 +162,6 @@ impl Looker<'_> {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
-        let start = view.map_or(header_len, |view| view.ends.end());
         let walker = Walker { file: &*file, path: &path, end };
         let Some((ends, record)) = walker.last_commit(start, slot, !whole && view.is_some())? else {
             // Without a commit of our version, what says another one is no damaged header of ours.
@@ -135,63 +175,44 @@ impl Looker<'_> {
                 None => Looked::Empty(stat.uid),
             });
         };
-        if !is_possible(record.stamp, self.now) {
-            return Err(Error::corrupt(format!(
-                "commit {} has a stamp that lies centuries ahead: none of its writer's commits count",
-                record.sequence
-            )));
+        if let Some(view) = view.filter(|view| record.sequence <= view.tip.record.sequence) {
+            return Ok(self.same(view, &stat, whole));
         }
-        if let Some(view) = view {
-            if record.sequence <= view.record.sequence {
-                return Ok(self.same(view, &stat, whole));
-            }
-            LogView::check_follows(&view.record, &record)?;
-        }
-        let (decisions, broken) = walker.decisions(&ends, &record, view.map(|view| &**view));
-        let decisions_damage = match broken {
-            Some(e) => Some(e.message().to_owned()),
-            None => view.and_then(|view| view.decisions_damage.clone()),
-        };
-        let (changed, searched) = self.times(view.map(|view| &**view), &stat, whole);
-        let runs = runs_of(self.files, self.cache, writer, &record, view.map(|view| &**view));
-        Ok(Looked::Moved(Box::new(LogView {
+        let tip = Tip {
             writer,
             uid: stat.uid,
             header,
-            header_len,
             header_damage,
-            record,
+            record: Arc::new(record),
             ends,
-            runs,
-            decisions,
-            decisions_damage,
-            mtime: stat.mtime,
-            file_len: stat.len,
-            changed,
-            searched,
-            inode: stat.inode,
-        })))
+            changed: stat.mtime,
+        };
+        tip.check(view.map(|view| &*view.tip), self.now)?;
+        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), &stat, whole))))
     }
 
     /// A log without a new commit: its file may have changed all the same.
-    fn same(&self, view: &LogView, stat: &Stat, whole: bool) -> Looked {
-        let (uid, file_len, inode, mtime) = (stat.uid, stat.len, stat.inode, stat.mtime);
-        let (changed, searched) = self.times(Some(view), stat, whole);
-        Looked::Moved(Box::new(LogView { uid, file_len, inode, mtime, changed, searched, ..view.clone() }))
+    fn same(&self, view: &LogState, stat: &Stat, whole: bool) -> Looked {
+        let tip = if (view.tip.uid, view.tip.changed) == (stat.uid, stat.mtime) {
+            view.tip.clone()
+        } else {
+            Arc::new(Tip { uid: stat.uid, changed: stat.mtime, ..(*view.tip).clone() })
+        };
+        Looked::Moved(Box::new(self.state(Some(view), tip, stat, whole)))
     }
 
-    /// When a file's change time was seen first, and when all of it was looked at last.
-    fn times(&self, view: Option<&LogView>, stat: &Stat, whole: bool) -> (u64, u64) {
+    /// What is known now: when the change time was seen first, and when all of the file was looked at last.
+    fn state(&self, view: Option<&LogState>, tip: Arc<Tip>, stat: &Stat, whole: bool) -> LogState {
         let known = view.filter(|view| view.mtime == stat.mtime && view.inode == stat.inode);
         let changed = known.map_or(self.monotonic, |view| view.changed);
         let searched = if whole { self.monotonic } else { known.map_or(0, |view| view.searched) };
-        (changed, searched)
+        LogState { tip, mtime: stat.mtime, len: stat.len, inode: stat.inode, changed, searched }
     }
 
-    fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&Arc<LogView>>) -> Looked {
+    fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&LogState>) -> Looked {
         let on_boards = self.boards.slots().map(|(_, slot)| slot).filter(|slot| slot.writer == writer);
         let sequences = slot.into_iter().chain(on_boards).map(|slot| slot.sequence);
-        match sequences.chain(view.map(|view| view.record.sequence)).max() {
+        match sequences.chain(view.map(|view| view.tip.record.sequence)).max() {
             Some(sequence) => Looked::Cut(format!("the log is missing; it had {sequence} commits")),
             // Another process removed what was listed.
             None => Looked::Same,
@@ -216,20 +237,4 @@ impl Looker<'_> {
         // The commits do not depend on it: the last one is found from the end.
         Ok((Arc::new(LogHeader::unknown(writer)), HEADER_PREFIX as u64, Some(why)))
     }
-}
-
-/// The index runs that a commit names; those that a view has already are shared with it.
-pub fn runs_of(
-    files: &Arc<Files>,
-    cache: &Arc<BlockCache>,
-    writer: Id,
-    record: &CommitRecord,
-    view: Option<&LogView>,
-) -> Vec<Arc<Run>> {
-    let seen = |reference| view?.runs.iter().find(|run| run.reference == reference).cloned();
-    let run = |&reference| {
-        let new = || Arc::new(Run::new(writer, reference, files.clone(), cache.clone()));
-        seen(reference).unwrap_or_else(new)
-    };
-    record.runs.iter().map(run).collect()
 }

@@ -1,0 +1,208 @@
+//! Declaring runs, variables and steps.
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{
+    Annotate, Coordinate, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
+};
+
+use super::Run;
+use crate::Store;
+use crate::catalog::VariableInfo;
+use crate::finders::{Finder, check_dtype};
+use crate::outside::Outside;
+
+/// A run that is to be declared. Made by [`Store::create_run`].
+#[derive(Debug, Clone)]
+#[must_use = "a run is declared by create()"]
+pub struct NewRun {
+    store: Store,
+    decl: RunDecl,
+    exist_ok: bool,
+    transaction: Option<Id>,
+}
+
+impl NewRun {
+    pub(crate) fn new(store: Store, name: &str) -> NewRun {
+        let decl = RunDecl::named(RunName { project: String::new(), name: name.to_owned() });
+        NewRun { store, decl, exist_ok: false, transaction: None }
+    }
+
+    /// The project within which its name is unique.
+    pub fn project(mut self, project: &str) -> NewRun {
+        self.decl.run.project = project.to_owned();
+        self
+    }
+
+    /// A parameter more.
+    pub fn param(mut self, name: &str, value: impl Into<Value>) -> NewRun {
+        self.decl.params.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The job that makes it, as the batch system names it.
+    pub fn job(mut self, job: &str) -> NewRun {
+        self.decl.job = Some(job.to_owned());
+        self
+    }
+
+    /// When it was created, nanoseconds since 1970; now where absent.
+    pub fn created(mut self, created: i64) -> NewRun {
+        self.decl.created = created;
+        self
+    }
+
+    /// What its grid is; free.
+    pub fn grid(mut self, grid: impl Into<Value>) -> NewRun {
+        self.decl.grid = Some(grid.into());
+        self
+    }
+
+    /// Notes; free.
+    pub fn notes(mut self, notes: &str) -> NewRun {
+        self.decl.notes = Some(notes.to_owned());
+        self
+    }
+
+    /// Where its data lie, if not in the store.
+    pub fn outside(mut self, outside: impl Into<Value>) -> NewRun {
+        self.decl.outside = Some(outside.into());
+        self
+    }
+
+    /// Lets nobody but the owner annotate it.
+    pub fn annotated_by_owner(mut self) -> NewRun {
+        self.decl.annotate = Annotate::Owner;
+        self
+    }
+
+    /// Belongs to this transaction, by its id.
+    pub fn within(mut self, transaction: Option<Id>) -> NewRun {
+        self.transaction = transaction;
+        self
+    }
+
+    /// Takes the run that is there where it says the same.
+    pub fn exist_ok(mut self) -> NewRun {
+        self.exist_ok = true;
+        self
+    }
+
+    /// Declares it; visible to this process at once, to all at flush. Conflict where it is there; Denied where
+    /// its fields are another user's.
+    pub fn create(self) -> Result<Run> {
+        if let Some(outside) = &self.decl.outside {
+            Outside::parse(outside)?;
+        }
+        let name = self.decl.run.clone();
+        self.store.catalog().create_run(self.decl, self.exist_ok, self.transaction)?;
+        Ok(Run::new(&self.store, name, self.transaction))
+    }
+}
+
+/// A variable that is to be declared. Made by [`Run::create_variable`].
+#[derive(Debug, Clone)]
+#[must_use = "a variable is declared by create()"]
+pub struct NewVariable<'a> {
+    run: &'a Run,
+    decl: VariableDecl,
+    finders: Vec<Finder>,
+}
+
+impl NewVariable<'_> {
+    /// Names of its dimensions.
+    pub fn dims<'d>(mut self, dims: impl IntoIterator<Item = &'d str>) -> Self {
+        self.decl.dims = dims.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Its version.
+    pub fn version(mut self, version: i64) -> Self {
+        self.decl.variable.version = version;
+        self
+    }
+
+    /// An attribute of its own, such as units.
+    pub fn attr(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.decl.attrs.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Coordinates along a dimension, by its index.
+    pub fn coord(mut self, dimension: u32, coordinate: Coordinate) -> Self {
+        self.decl.coords.push((dimension, coordinate));
+        self
+    }
+
+    /// The extents in which it is written.
+    pub fn decomposition(mut self, extents: &[u64]) -> Self {
+        self.decl.decomposition = Some(extents.to_vec());
+        self
+    }
+
+    /// A feature that [`Run::write`] looks for in each piece.
+    pub fn find(mut self, finder: Finder) -> Self {
+        self.finders.push(finder);
+        self
+    }
+
+    /// Declares it. The same again is no error; other content is Conflict.
+    pub fn create(mut self) -> Result<VariableInfo> {
+        if !self.finders.is_empty() {
+            if let Some(dtype) = self.decl.dtype {
+                check_dtype(dtype)?;
+            }
+            self.decl.finders = Some(Finder::declare(&self.finders)?);
+        }
+        let VariableName { name, version } = self.decl.variable.clone();
+        self.run.create_variables(vec![self.decl])?;
+        self.run.variable(&name, Some(version))
+    }
+}
+
+impl Run {
+    /// Declares a variable, by [`NewVariable::create`]: its element type and global shape.
+    pub fn create_variable(&self, name: &str, dtype: DType, shape: &[u64]) -> NewVariable<'_> {
+        let decl = VariableDecl {
+            variable: VariableName { name: name.to_owned(), version: 0 },
+            dtype: Some(dtype),
+            shape: Some(shape.to_vec()),
+            dims: Vec::new(),
+            attrs: Vec::new(),
+            coords: Vec::new(),
+            decomposition: None,
+            finders: None,
+        };
+        NewVariable { run: self, decl, finders: Vec::new() }
+    }
+
+    /// Declares many variables.
+    pub fn create_variables(&self, variables: Vec<VariableDecl>) -> Result<()> {
+        self.store.catalog().create_variables(&self.name, variables, self.transaction)
+    }
+
+    /// A variable; its newest version where none is given.
+    pub fn variable(&self, name: &str, version: Option<i64>) -> Result<VariableInfo> {
+        self.store.catalog().variable(&self.name, name, version, self.transaction)
+    }
+
+    /// Declares a step and its time, in the run's unit. Another time for the same step is Conflict.
+    pub fn create_step(&self, number: i64, time: Option<f64>) -> Result<()> {
+        self.create_steps(vec![number], time.map(|time| vec![time]))
+    }
+
+    /// Declares many steps and, where given, as many times.
+    pub fn create_steps(&self, numbers: Vec<i64>, times: Option<Vec<f64>>) -> Result<()> {
+        if let Some(times) = times.as_ref().filter(|times| times.len() != numbers.len()) {
+            let (numbers, times) = (numbers.len(), times.len());
+            return Err(Error::invalid(format!("numbers has {numbers} rows and times has {times}"))
+                .with_hint("give as many times as steps"));
+        }
+        let time = |i: usize| times.as_ref().map(|times| times[i]);
+        let steps =
+            numbers.iter().enumerate().map(|(i, &number)| StepDecl { number, time: time(i) }).collect();
+        self.store.catalog().create_steps(&self.name, steps, self.transaction)
+    }
+}

@@ -1,0 +1,173 @@
+//! Arrays of a run's variables: written as they were declared, and read.
+
+use std::borrow::Cow;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::element_count;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_store::Field;
+use fieldstone_store::api::{ArchiveOptions, Compression, ReadOptions, Value};
+
+use super::Run;
+use crate::catalog::VariableInfo;
+use crate::finders::{self, Finder, Piece};
+
+/// An array in memory, in C order.
+#[derive(Debug, Clone, Copy)]
+pub struct Array<'a> {
+    data: &'a [u8],
+    dtype: DType,
+    shape: &'a [u64],
+}
+
+impl<'a> Array<'a> {
+    /// An array of these elements; Invalid where the bytes are more or fewer.
+    pub fn new(data: &'a [u8], dtype: DType, shape: &'a [u64]) -> Result<Array<'a>> {
+        let expected = element_count(shape)?.checked_mul(dtype.size() as u64);
+        if expected != Some(data.len() as u64) {
+            let shown = shape_text(shape);
+            return Err(Error::invalid(format!("{} bytes are no array {shown} of {dtype}", data.len())));
+        }
+        Ok(Array { data, dtype, shape })
+    }
+}
+
+/// How [`Run::write`] writes.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Where the piece begins; the array is the whole variable where absent.
+    pub start: Option<Vec<u64>>,
+    /// Extents of the chunks; chosen by size where absent.
+    pub chunks: Option<Vec<u64>>,
+    /// Compression; the store's where absent.
+    pub compression: Option<Compression>,
+}
+
+/// A shape as Python writes it.
+fn shape_text(shape: &[u64]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        shape => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+impl Run {
+    /// Takes an array as a variable at a step: the whole, or the piece that begins at `start`. Visible after a
+    /// flush.
+    ///
+    /// The array has the declared element type (in either byte order) and, without `start`, the declared shape;
+    /// Invalid otherwise. A variable that was not declared is as its first array is. Where it was declared with
+    /// finders, what they find in the array is annotated in the same commit.
+    pub fn write(
+        &self,
+        variable: &str,
+        step: Option<i64>,
+        array: Array<'_>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let known = match self.variable(variable, None) {
+            Ok(known) => Some(known),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let swapped = self.as_declared(&array, variable, known.as_ref())?;
+        let dtype = known.as_ref().and_then(|known| known.decl.dtype).unwrap_or(array.dtype);
+        let array = Array { data: &swapped, dtype, ..array };
+        let declared = known.as_ref().and_then(|known| known.decl.finders.as_ref());
+        let finders = declared.map(Finder::parse).transpose()?.unwrap_or_default();
+        if !finders.is_empty() {
+            finders::check_dtype(array.dtype)?;
+        }
+        let shape = known.as_ref().and_then(|known| known.decl.shape.as_deref());
+        let value = self.value(variable, &array, options.start.as_deref(), shape)?;
+        let key = self.store.catalog().key_of(&self.name, Some(variable), step)?;
+        let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        // Regions found in what stood there before need not lie where the new ones do.
+        let again =
+            finders.iter().any(|finder| matches!(finder, Finder::Region { .. })) && self.holds(&key)?;
+        let archive = ArchiveOptions {
+            transaction: self.transaction,
+            compression: options.compression,
+            chunks: options.chunks.clone(),
+            share: false,
+        };
+        self.store.archive(&key, value, &archive)?;
+        let Some(known) = known.filter(|_| !finders.is_empty()) else { return Ok(()) };
+        let origin = vec![0; array.shape.len()];
+        let piece = Piece {
+            run: &self.name,
+            variable: &known.decl.variable,
+            step,
+            data: array.data,
+            dtype: array.dtype,
+            start: options.start.as_deref().unwrap_or(&origin),
+            count: array.shape,
+        };
+        finders::annotate(self.store.catalog(), &piece, &finders, again, self.transaction).map(drop)
+    }
+
+    /// The bytes in the declared byte order; Invalid for another element type.
+    fn as_declared<'a>(
+        &self,
+        array: &Array<'a>,
+        variable: &str,
+        known: Option<&VariableInfo>,
+    ) -> Result<Cow<'a, [u8]>> {
+        let declared = known.and_then(|known| known.decl.dtype).unwrap_or(array.dtype);
+        if array.dtype == declared {
+            return Ok(Cow::Borrowed(array.data));
+        }
+        if array.dtype.to_native() == declared.to_native() {
+            let mut data = array.data.to_vec();
+            declared.swap_bytes(&mut data);
+            return Ok(Cow::Owned(data));
+        }
+        Err(Error::invalid(format!(
+            "the array has dtype {}, variable {variable} of run {} {declared}",
+            array.dtype, self.name.name
+        ))
+        .with_hint(format!("give array.astype('{declared}')")))
+    }
+
+    /// What is archived: the whole array, or a piece of the declared shape.
+    fn value<'a>(
+        &self,
+        variable: &str,
+        array: &Array<'a>,
+        start: Option<&'a [u64]>,
+        declared: Option<&'a [u64]>,
+    ) -> Result<Value<'a>> {
+        let Array { data, dtype, shape } = *array;
+        let run = &self.name.name;
+        match (start, declared) {
+            (Some(start), Some(whole)) => Ok(Value::Piece { data, dtype, start, count: shape, shape: whole }),
+            (Some(_), None) => Err(Error::invalid(format!(
+                "variable {variable} of run {run} has no shape that a piece could be of"
+            ))
+            .with_hint(format!("declare it: run.create_variable('{variable}', dtype, shape)"))),
+            (None, Some(whole)) if whole != shape => {
+                let (given, whole) = (shape_text(shape), shape_text(whole));
+                Err(Error::invalid(format!(
+                    "the array has shape {given}, variable {variable} of run {run} {whole}"
+                ))
+                .with_hint("give start=, where the piece begins"))
+            }
+            (None, _) => Ok(Value::Array { data, dtype, shape }),
+        }
+    }
+
+    fn holds(&self, key: &[(&str, &str)]) -> Result<bool> {
+        match self.store.get(key, &ReadOptions { transaction: self.transaction }) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The field of a variable at a step.
+    pub fn read(&self, variable: &str, step: Option<i64>) -> Result<Field> {
+        let key = self.store.catalog().key_of(&self.name, Some(variable), step)?;
+        let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        self.store.get(&key, &ReadOptions { transaction: self.transaction })
+    }
+}

@@ -1,0 +1,80 @@
+//! Runs: what a simulation declares, writes, tags and reads, by one handle. Its rules hold for every language (B-10).
+//!
+//! * `declare`: runs, variables and steps, each by a builder that ends in `create()`;
+//! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
+//! * `target`: what attributes stand on, one or many;
+//! * `annotate`: attributes.
+//!
+//! ```
+//! use fieldstone::{Array, DType, OpenOptions, Target, WriteOptions};
+//! use fieldstone::catalog::Query;
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let run = store.create_run("demo").param("nx", 4).create()?;
+//! run.create_variable("t", DType::F8, &[4]).dims(["x"]).create()?;
+//! let elements: Vec<u8> = [1.0f64, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+//! run.write("t", Some(0), Array::new(&elements, DType::F8, &[4])?, &WriteOptions::default())?;
+//! run.annotate("hot", true, &Target::variable("t").step(0).within(&[2], &[2]))?;
+//! store.flush(None)?;
+//! assert_eq!(run.read("t", Some(0))?.read()?, elements);
+//! assert_eq!(store.catalog().count(&Query::all())?, 1);
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+mod annotate;
+mod declare;
+mod fields;
+mod target;
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::catalog::RunName;
+
+pub use annotate::TagRef;
+pub use declare::{NewRun, NewVariable};
+pub use fields::{Array, WriteOptions};
+pub use target::Target;
+
+use crate::Store;
+use crate::catalog::RunInfo;
+
+/// A run of an open store. Of a transaction's run all calls belong to it.
+#[derive(Debug, Clone)]
+pub struct Run {
+    store: Store,
+    name: RunName,
+    transaction: Option<Id>,
+}
+
+impl Run {
+    /// A run that is known to be there.
+    pub fn new(store: &Store, name: RunName, transaction: Option<Id>) -> Run {
+        Run { store: store.clone(), name, transaction }
+    }
+
+    /// The run of a name; NotFound, or Invalid where several projects have one and none is given.
+    pub(crate) fn find(
+        store: &Store,
+        project: Option<&str>,
+        name: &str,
+        transaction: Option<Id>,
+    ) -> Result<Run> {
+        let info = store.catalog().run(project, name, transaction)?;
+        Ok(Run::new(store, info.decl.run, transaction))
+    }
+
+    /// Its project and name.
+    pub fn name(&self) -> &RunName {
+        &self.name
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What was declared of it.
+    pub fn info(&self) -> Result<RunInfo> {
+        self.store.catalog().run(Some(&self.name.project), &self.name.name, self.transaction)
+    }
+}

@@ -1,0 +1,121 @@
+//! What attributes stand on: the run, a step, a variable, a box of it; for one attribute, or in columns for many.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::{Boxes, Column, VariableName};
+
+/// What attributes stand on. Without a variable: on the step; without a step: on the run; without a box: on the
+/// whole variable.
+///
+/// Each part is one for all rows, or a column with one a row; all columns have equal lengths.
+///
+/// ```
+/// use fieldstone::Target;
+/// let one = Target::variable("temperature").step(6).within(&[75, 60, 200], &[6, 21, 26]);
+/// let many = Target::variable("temperature").steps(vec![0, 6, 12]);
+/// assert_eq!((one.rows()?, many.rows()?), (None, Some(3)));
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Target {
+    pub(super) step: Option<Column<i64>>,
+    pub(super) variables: Vec<VariableName>,
+    pub(super) variable: Option<Column<u32>>,
+    pub(super) boxes: Option<Boxes>,
+    /// Rows of the boxes, where they are a column.
+    box_rows: Option<usize>,
+}
+
+impl Target {
+    /// The run itself.
+    pub fn run() -> Target {
+        Target::default()
+    }
+
+    /// A variable, of version 0.
+    pub fn variable(name: &str) -> Target {
+        Target::variables(vec![VariableName { name: name.to_owned(), version: 0 }], None)
+    }
+
+    /// Variables: the only one, or the one that `of_row` names by index, a row.
+    pub fn variables(names: Vec<VariableName>, of_row: Option<Vec<u32>>) -> Target {
+        let variable = of_row.map_or(Column::One(0), Column::Each);
+        Target { variables: names, variable: Some(variable), ..Target::default() }
+    }
+
+    /// Of this version of the variables.
+    pub fn version(mut self, version: i64) -> Target {
+        self.variables.iter_mut().for_each(|name| name.version = version);
+        self
+    }
+
+    /// At a step.
+    pub fn step(mut self, step: i64) -> Target {
+        self.step = Some(Column::One(step));
+        self
+    }
+
+    /// At steps, one a row.
+    pub fn steps(mut self, steps: Vec<i64>) -> Target {
+        self.step = Some(Column::Each(steps));
+        self
+    }
+
+    /// In a box, half-open, in elements.
+    pub fn within(mut self, start: &[i64], count: &[i64]) -> Target {
+        self.boxes = Some(Boxes { rank: start.len(), start: start.to_vec(), count: count.to_vec() });
+        self.box_rows = None;
+        self
+    }
+
+    /// In boxes, one a row: `rank` numbers of `start` and of `count` each.
+    pub fn within_each(mut self, rank: usize, start: Vec<i64>, count: Vec<i64>) -> Target {
+        self.box_rows = Some(if rank == 0 { 0 } else { start.len() / rank });
+        self.boxes = Some(Boxes { rank, start, count });
+        self
+    }
+
+    /// Rows of the columns, by the name of the part.
+    fn columns(&self) -> [(&'static str, Option<usize>); 3] {
+        fn each<T>(column: Option<&Column<T>>) -> Option<usize> {
+            match column {
+                Some(Column::Each(cells)) => Some(cells.len()),
+                _ => None,
+            }
+        }
+        [
+            ("step", each(self.step.as_ref())),
+            ("variable", each(self.variable.as_ref())),
+            ("start", self.box_rows),
+        ]
+    }
+
+    /// The number of rows that its columns agree on; `None` where each part is one for all.
+    pub fn rows(&self) -> Result<Option<usize>> {
+        self.rows_with(None)
+    }
+
+    /// The same with a column of so many values.
+    pub(super) fn rows_with(&self, values: Option<usize>) -> Result<Option<usize>> {
+        let mut first: Option<(&str, usize)> = None;
+        for (name, rows) in [("values", values)].into_iter().chain(self.columns()) {
+            match (first, rows) {
+                (Some((other, n)), Some(rows)) if n != rows => {
+                    return Err(Error::invalid(format!("{other} has {n} rows and {name} has {rows}"))
+                        .with_hint("give columns of equal length, or one value for all rows"));
+                }
+                (None, Some(rows)) => first = Some((name, rows)),
+                _ => {}
+            }
+        }
+        Ok(first.map(|(_, rows)| rows))
+    }
+
+    /// Refuses columns, where one attribute is taken.
+    pub(super) fn check_single(&self) -> Result<()> {
+        match self.columns().into_iter().find(|(_, rows)| rows.is_some()) {
+            Some((name, _)) => Err(Error::invalid(format!("{name} is a column"))
+                .with_hint("annotate takes one attribute; annotate_many takes columns")),
+            None => Ok(()),
+        }
+    }
+}

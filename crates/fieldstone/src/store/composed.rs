@@ -1,0 +1,169 @@
+//! Fields, the journal that holds them, and the catalogs that keep records for its commits.
+//!
+//! Before a flush it asks the catalogs that were made of it for what they keep, such as batches that still grow,
+//! so that fields and attributes are one commit, and who writes fields alone loses no attribute (B-1). Below, nobody
+//! knows of that: the journal takes records and counts what a session has lost, and the catalogs compare that
+//! number when they are used next.
+//!
+//! Invariants:
+//! * what a catalog took for a session before a flush of it was called is in the commit of that flush;
+//! * no lock is held across a call of the journal or of a catalog;
+//! * after a fork the child has no catalog until it uses one.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use fieldstone_core::Result;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_journal::Journal;
+use fieldstone_journal::fork::PerProcess;
+use fieldstone_store::api::{
+    Admin, CheckpointOptions, CheckpointReport, Stats, Status, Transactions, VerifyReport,
+};
+use fieldstone_store::local::LocalStore;
+
+use fieldstone_catalog::live::FlushParticipant;
+
+/// Those who take part in flushes of one process.
+pub type Catalogs = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
+
+/// A store of fields, with the catalogs that are joined to it. See the module.
+#[derive(Debug)]
+pub struct Composed {
+    pub(super) fields: LocalStore,
+    pub(super) journal: Arc<Journal>,
+    /// Who keeps records for flushes of this process.
+    pub(super) catalogs: Catalogs,
+}
+
+impl Composed {
+    /// These fields, without a catalog yet.
+    pub fn new(fields: LocalStore) -> Arc<Composed> {
+        let journal = fields.journal().clone();
+        let catalogs = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        Arc::new(Composed { fields, journal, catalogs })
+    }
+
+    /// Makes the store now, without a field; see [`init`](crate::init).
+    pub fn create(&self) -> Result<()> {
+        self.fields.create()
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// The catalogs that still live.
+    fn catalogs(&self) -> Vec<Arc<dyn FlushParticipant>> {
+        let catalogs = self.catalogs.get(Mutex::default);
+        let mut catalogs = catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogs.retain(|catalog| catalog.strong_count() > 0);
+        catalogs.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Puts what catalogs keep for a session into its next commit.
+    fn gather(&self, session: Option<Id>) {
+        self.catalogs().iter().for_each(|catalog| catalog.hand_over(session));
+    }
+
+    fn flushed(&self, session: Option<Id>) {
+        self.catalogs().iter().for_each(|catalog| catalog.flushed(session));
+    }
+
+    fn forget(&self, session: Option<Id>) {
+        self.catalogs().iter().for_each(|catalog| catalog.discarded(session));
+    }
+}
+
+impl Transactions for Composed {
+    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        self.gather(transaction);
+        self.fields.flush(transaction)?;
+        self.flushed(transaction);
+        Ok(())
+    }
+
+    fn discard(&self, transaction: Option<Id>) -> Result<()> {
+        self.forget(transaction);
+        self.fields.discard(transaction)
+    }
+
+    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
+        self.fields.check_lost(transaction)
+    }
+
+    fn unflushed(&self) -> u64 {
+        self.fields.unflushed()
+    }
+
+    fn begin(&self) -> Result<Id> {
+        self.fields.begin()
+    }
+
+    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        if commit {
+            self.flush(Some(transaction))?;
+        } else {
+            self.journal.check_writable()?;
+            self.forget(Some(transaction));
+        }
+        self.fields.decide(transaction, commit)
+    }
+
+    fn abandon(&self, transaction: Id) -> Result<()> {
+        self.journal.check_writable()?;
+        self.forget(Some(transaction));
+        self.fields.abandon(transaction)
+    }
+
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        // What is asked for in contradiction is refused before anything is flushed.
+        if on != 0 && on & off == 0 {
+            self.flush(Some(transaction))?;
+        }
+        self.fields.decide_kinds(transaction, on, off)
+    }
+}
+
+impl Admin for Composed {
+    fn stats(&self, request: &Request) -> Result<Stats> {
+        self.fields.stats(request)
+    }
+
+    fn status(&self) -> Result<Status> {
+        self.fields.status()
+    }
+
+    fn passed_over(&self) -> Result<Vec<String>> {
+        self.fields.passed_over()
+    }
+
+    fn verify(&self, request: &Request) -> Result<VerifyReport> {
+        self.fields.verify(request)
+    }
+
+    fn dump(&self, request: &Request) -> Result<Vec<String>> {
+        self.fields.dump(request)
+    }
+
+    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        // It flushes by itself.
+        self.gather(None);
+        let report = self.fields.checkpoint(folder, options)?;
+        self.flushed(None);
+        Ok(report)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.gather(None);
+        let closed = self.fields.close();
+        if closed.is_ok() {
+            self.flushed(None);
+        }
+        self.catalogs().iter().for_each(|catalog| catalog.closed());
+        closed
+    }
+}

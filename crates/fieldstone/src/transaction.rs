@@ -1,0 +1,237 @@
+//! Transactions: what becomes visible together, from any number of handles and processes. The end of a block
+//! decides (B-11).
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use fieldstone_core::request::Request;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_store::api::{
+    ArchiveOptions, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions, Value,
+};
+use fieldstone_store::{Field, Fields};
+
+use crate::Store;
+use crate::run::{NewRun, Run};
+
+const OPEN: u8 = 0;
+const COMMITTED: u8 = 1;
+const ABORTED: u8 = 2;
+/// Left as it is.
+const DETACHED: u8 = 3;
+
+/// What is archived through it becomes visible together, or not at all. Made by [`Store::transaction`], or by
+/// [`Store::join_transaction`] in another handle or process.
+///
+/// Dropped without a commit it is aborted; a joined one forgets what was not flushed, and its opener decides.
+/// A forked child's copy does nothing when it is dropped. Its own reads see what was flushed into it, by any process.
+///
+/// A failed flush of this store, of another transaction, too, may lose what was archived here and not flushed.
+/// Then [`flush`](Self::flush) and [`commit`](Self::commit) fail from then on: it can only be aborted.
+///
+/// ```
+/// use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value};
+///
+/// let store = fieldstone::open("memory:", &OpenOptions::default())?;
+/// let count = || Ok::<_, fieldstone::Error>(store.list(&Request::new(), &ListOptions::default())?.count());
+/// let transaction = store.transaction()?;
+/// transaction.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
+/// transaction.flush()?;
+/// assert_eq!(count()?, 0);
+/// transaction.commit()?;
+/// assert_eq!(count()?, 1);
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+pub struct Transaction {
+    store: Store,
+    id: Id,
+    joined: bool,
+    /// Whether another process may know the id: then an abort of nothing is told to it, too.
+    given: AtomicBool,
+    decided: AtomicU8,
+    /// The process that has it; a forked child has a copy.
+    process: u32,
+}
+
+impl Transaction {
+    pub(crate) fn new(store: Store, id: Id, joined: bool) -> Transaction {
+        let process = store.composed().journal().env().identity.process();
+        let (given, decided) = (AtomicBool::new(joined), AtomicU8::new(OPEN));
+        Transaction { store, id, joined, given, decided, process }
+    }
+
+    /// The id by which other processes join; whoever asks for it may give it away.
+    pub fn id(&self) -> Id {
+        self.note_given();
+        self.id
+    }
+
+    /// The id for a message; it is not given away by that.
+    pub fn text(&self) -> String {
+        self.id.to_string()
+    }
+
+    /// Another process may know the id from here on, such as a forked child.
+    pub fn note_given(&self) {
+        self.given.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was begun elsewhere.
+    pub fn is_joined(&self) -> bool {
+        self.joined
+    }
+
+    /// "open", "joined", "committed" or "aborted".
+    pub fn state(&self) -> &'static str {
+        match self.decided.load(Ordering::Relaxed) {
+            COMMITTED => "committed",
+            ABORTED => "aborted",
+            DETACHED => "detached",
+            _ if self.joined => "joined",
+            _ => "open",
+        }
+    }
+
+    /// The id for what is written within it; Invalid where this handle decided it.
+    pub fn writing(&self) -> Result<Id> {
+        match self.decided.load(Ordering::Relaxed) {
+            OPEN => Ok(self.id),
+            _ => Err(Error::invalid(format!("transaction {} is {}", self.id, self.state()))
+                .with_hint("begin a new one with store.transaction()")),
+        }
+    }
+
+    /// The id for what is read within it: after the decision there is nothing hidden left to see.
+    pub fn reading(&self) -> Option<Id> {
+        (self.decided.load(Ordering::Relaxed) == OPEN).then_some(self.id)
+    }
+
+    /// Archives a value within it.
+    pub fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        let options = ArchiveOptions { transaction: Some(self.writing()?), ..options.clone() };
+        self.store.archive(key, value, &options)
+    }
+
+    /// Removes what a request selects, also what was flushed into it; returns how many fields.
+    pub fn remove(&self, request: &Request) -> Result<u64> {
+        self.store.remove(request, &RemoveOptions { transaction: Some(self.writing()?) })
+    }
+
+    /// Makes what this process archived here durable; it stays invisible until the commit.
+    pub fn flush(&self) -> Result<()> {
+        self.store.flush(Some(self.writing()?))
+    }
+
+    /// Forgets what this process archived here and did not flush.
+    pub fn discard(&self) -> Result<()> {
+        self.store.discard(Some(self.id))
+    }
+
+    /// One field.
+    pub fn get(&self, key: &Pairs<'_>) -> Result<Field> {
+        self.store.get(key, &ReadOptions { transaction: self.reading() })
+    }
+
+    /// What a request names.
+    pub fn retrieve(&self, request: &Request, strict: bool) -> Result<Fields> {
+        self.store.retrieve(request, &RetrieveOptions { strict, transaction: self.reading() })
+    }
+
+    /// The fields that a request selects.
+    pub fn list(&self, request: &Request) -> Result<Listing> {
+        self.store.list(request, &ListOptions { transaction: self.reading(), ..ListOptions::default() })
+    }
+
+    /// Declares a run within it; so is what the run writes.
+    pub fn create_run(&self, name: &str) -> Result<NewRun> {
+        self.note_given();
+        Ok(self.store.create_run(name).within(Some(self.writing()?)))
+    }
+
+    /// A run: what it writes belongs to the transaction, what it reads sees it.
+    pub fn run(&self, name: &str) -> Result<Run> {
+        self.note_given();
+        Run::find(&self.store, None, name, Some(self.writing()?))
+    }
+
+    /// Flushes, and makes what was flushed into it visible to all, of these kinds alone; see
+    /// [`Catalog::activate`](crate::catalog::Catalog). It stays open.
+    pub fn activate(&self, kinds: &[&str]) -> Result<()> {
+        self.store.catalog().activate(self.id, named(kinds)?)
+    }
+
+    /// Makes these kinds invisible again, also after the commit; those who name the id still see them.
+    pub fn deactivate(&self, kinds: &[&str]) -> Result<()> {
+        self.store.catalog().deactivate(self.id, named(kinds)?)
+    }
+
+    /// Flushes, and makes all that was flushed into it visible, from every process. Conflict where it was aborted;
+    /// committing again does nothing.
+    pub fn commit(&self) -> Result<()> {
+        self.decide(COMMITTED)
+    }
+
+    /// Forgets all that was archived into it, by every process. Conflict where it was committed; aborting again
+    /// does nothing.
+    pub fn abort(&self) -> Result<()> {
+        self.decide(ABORTED)
+    }
+
+    fn decide(&self, decision: u8) -> Result<()> {
+        let given = self.given.load(Ordering::Relaxed) || self.is_copied();
+        if decision == COMMITTED || given {
+            self.store.decide(self.id, decision == COMMITTED)?;
+        } else {
+            self.store.abandon(self.id)?;
+        }
+        self.decided.store(decision, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether this is a forked child's.
+    fn is_copied(&self) -> bool {
+        self.store.composed().journal().env().identity.process() != self.process
+    }
+
+    /// Leaves it undecided: dropping it does nothing from here on. Who has the id can join, and decide.
+    pub fn detach(&self) -> Id {
+        let _ = self.decided.compare_exchange(OPEN, DETACHED, Ordering::Relaxed, Ordering::Relaxed);
+        self.id()
+    }
+
+    /// Leaves it: an opener decides, unless that is done; who joined makes durable what it archived, or forgets
+    /// it.
+    pub fn leave(&self, good: bool) -> Result<()> {
+        match (self.reading().is_some(), self.joined, good) {
+            (false, ..) => Ok(()),
+            (true, false, _) => self.decide(if good { COMMITTED } else { ABORTED }),
+            (true, true, true) => self.flush(),
+            (true, true, false) => self.discard(),
+        }
+    }
+}
+
+/// Refuses no kind at all.
+fn named<'a>(kinds: &'a [&'a str]) -> Result<&'a [&'a str]> {
+    match kinds {
+        [] => Err(Error::invalid("no kind is named")
+            .with_hint("name fields, run, step, variable, tag, …, or commit all")),
+        kinds => Ok(kinds),
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.is_copied() {
+            // There is nobody to tell; what was not committed stays invisible in any case.
+            let _ = self.leave(false);
+        }
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transaction({}, {})", self.id, self.state())
+    }
+}

@@ -1,0 +1,76 @@
+//! Looking after a store of objects.
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::log::{CommitRecord, Ends, HEAD};
+use fieldstone_format::{Id, crc};
+
+use super::{ObjectMedium, object_number, prefix, split};
+use crate::medium::{Address, Inspect, Tip};
+
+impl ObjectMedium {
+    /// Compares every part of a commit with its checksum.
+    fn check_commit(&self, log: Id, sequence: u64) -> Result<(Ends, Result<CommitRecord>)> {
+        let (ends, record, object) = self.commit(log, sequence)?;
+        let part = |at: Address, length: u64| {
+            let from = split(at).1 as usize;
+            object.bytes.get(from..from + length as usize).unwrap_or_default()
+        };
+        let head = Ends::decode_head(part(ends.frame, HEAD as u64), ends.frame);
+        let (body, length) = ends.body();
+        let copies = ends.record_offsets().map(|at| ends.record(part(at, u64::from(ends.record_len))));
+        let outcome = head.and_then(|head| {
+            for copy in copies {
+                copy?;
+            }
+            match head == ends && crc(part(body, length)) == ends.body_crc {
+                true => Ok(record),
+                false => Err(Code::Checksum.error("the commit does not match its checksum")),
+            }
+        });
+        Ok((ends, outcome))
+    }
+}
+
+impl Inspect for ObjectMedium {
+    fn check(&self, log: &Tip, each: &mut dyn FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
+        for sequence in 1..=log.record.sequence {
+            let (ends, outcome) = self.check_commit(log.writer, sequence)?;
+            each(ends, outcome);
+        }
+        Ok(())
+    }
+
+    fn check_header(&self, log: &Tip) -> Result<()> {
+        match self.header(log.writer)?.writer == log.writer {
+            true => Ok(()),
+            false => Err(Error::corrupt("it carries another log's name")),
+        }
+    }
+
+    fn check_data(&self, writer: Id, number: u32, upto: Address) -> Result<()> {
+        let names = self.objects.list(&prefix(writer, number), None);
+        let there = names.iter().filter_map(|name| object_number(name));
+        let (there, parts) = (there.count() as u64, split(upto).0.saturating_sub(1));
+        match there >= parts {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!("{there} objects are there, {parts} were put"))),
+        }
+    }
+
+    fn tail(&self, _: &Tip) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn logs(&self) -> Result<Vec<(String, Option<Id>)>> {
+        let logs = self.objects.folders("logs/");
+        Ok(logs.into_iter().map(|name| (format!("logs/{name}"), Id::parse(&name))).collect())
+    }
+
+    fn size(&self) -> Result<(u64, u64)> {
+        Ok(self.objects.size())
+    }
+
+    fn free_bytes(&self) -> u64 {
+        0
+    }
+}

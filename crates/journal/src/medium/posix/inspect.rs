@@ -1,0 +1,116 @@
+//! Looking after a folder: every commit and header against its checksums, what stands there, how much it is.
+
+use std::io::ErrorKind::NotFound;
+
+use fieldstone_core::env::FileKind;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::log::{CommitRecord, Ends};
+use fieldstone_format::{Id, claim, data, log};
+
+use super::FileMedium;
+use super::open_files::read_vec;
+use super::walker::{Walker, read_header};
+use crate::medium::{Address, Inspect, Tip};
+
+impl Inspect for FileMedium {
+    fn check(&self, log: &Tip, each: &mut dyn FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
+        self.walk(log.writer, log.ends.end(), |walker| {
+            let mut frames = vec![log.ends];
+            let mut previous = log.record.previous;
+            let mut broken = None;
+            while previous != 0 {
+                let next = frames[frames.len() - 1].frame;
+                let found =
+                    walker.ends(previous, Some(next)).and_then(|ends| Ok((ends, walker.record(&ends)?)));
+                match found {
+                    Ok((ends, record)) if ends.end() == next => {
+                        frames.push(ends);
+                        previous = record.previous;
+                    }
+                    Ok(_) => {
+                        let short = Error::corrupt("the frame does not reach the next");
+                        broken = Some(walker.named(previous, short));
+                    }
+                    Err(e) => broken = Some(e),
+                }
+                if broken.is_some() {
+                    break;
+                }
+            }
+            for ends in frames.iter().rev() {
+                each(*ends, walker.check_frame(ends));
+            }
+            broken.map_or(Ok(()), Err)
+        })
+    }
+
+    fn check_header(&self, log: &Tip) -> Result<()> {
+        let path = self.layout.log(log.writer);
+        let file = self.files.get(log.writer, 0)?;
+        match read_header(&*file, &path, log.ends.end())? {
+            Some((header, _)) if header.writer == log.writer => Ok(()),
+            Some(_) => Err(Error::corrupt(format!("{} carries another log's name", path.display()))),
+            None => Err(Code::Truncated.error(format!("the header of {} is cut", path.display()))),
+        }
+    }
+
+    fn check_data(&self, writer: Id, number: u32, upto: Address) -> Result<()> {
+        if upto == 0 {
+            return Ok(());
+        }
+        let path = self.layout.file(writer, number);
+        let file = self.files.get(writer, number)?;
+        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+        if stat.len < upto {
+            return Err(Code::Truncated.error(format!("{} bytes are there, {upto} were synced", stat.len)));
+        }
+        data::check_header(&read_vec(&*file, &path, 0, data::HEADER_LEN)?, writer, number)
+    }
+
+    /// Zeros do not count.
+    fn tail(&self, log: &Tip) -> Result<u64> {
+        let path = self.layout.log(log.writer);
+        let file = self.files.get(log.writer, 0)?;
+        let end = file.stat().map_err(|e| Error::io("look at", &path, e))?.len;
+        let walker = Walker { file: &*file, path: &path, end };
+        Ok(walker.data_end(log.ends.end())?.saturating_sub(log.ends.end()))
+    }
+
+    fn logs(&self) -> Result<Vec<(String, Option<Id>)>> {
+        let folder = self.layout.logs();
+        let names = match self.env.disk.list_dir(&folder) {
+            Ok(names) => names,
+            Err(e) if e.kind() == NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("list", &folder, e)),
+        };
+        let claimed = |name: &str, kind| kind == FileKind::File && claim::is_file_name(name);
+        let of_log = |name: &str, kind| log::parse_file_name(name).filter(|_| kind == FileKind::File);
+        let kept = names.into_iter().filter(|(name, kind)| !claimed(name, *kind));
+        Ok(kept.map(|(name, kind)| (format!("logs/{name}"), of_log(&name, kind))).collect())
+    }
+
+    fn size(&self) -> Result<(u64, u64)> {
+        let (mut files, mut bytes) = (0, 0);
+        let layout = &self.layout;
+        for folder in [layout.root().to_owned(), layout.logs(), layout.data(), layout.boards()] {
+            let names = match self.env.disk.list_dir(&folder) {
+                Ok(names) => names,
+                Err(e) if e.kind() == NotFound => continue,
+                Err(e) => return Err(Error::io("list", &folder, e)),
+            };
+            for (name, kind) in names {
+                if kind == FileKind::File
+                    && let Ok(stat) = self.env.disk.stat(&folder.join(&name))
+                {
+                    files += 1;
+                    bytes += stat.len;
+                }
+            }
+        }
+        Ok((files, bytes))
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.env.disk.space(self.layout.root()).map_or(0, |space| space.free_bytes)
+    }
+}

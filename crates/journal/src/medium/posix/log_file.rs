@@ -1,0 +1,207 @@
+//! A log in a file: frames, syncs, zeros, and what is done when a write fails.
+//!
+//! A file that grows costs the file system a transaction of its own with each sync. So a writer that flushes
+//! little and often writes zeros behind a frame, and puts the next frames there. Invariants:
+//! * zeros come with a commit, by its write and its sync: at most as many as the log holds then and
+//!   [`ZEROED_MAX`], none before the fourth small flush;
+//! * behind the last commit of a log there is nothing but zeros and what a failed or unfinished frame left;
+//! * a log that is closed ends with its last commit.
+
+use std::io::IoSlice;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_core::env::{DiskFile, Env, read_exact_at, write_all_vectored_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::board::Slot;
+use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, LogHeader};
+
+use super::layout::Layout;
+use super::linked::Linked;
+use super::slot::BoardSlot;
+use crate::medium::{Address, LogWriter};
+
+/// Most zeros written at once.
+const ZEROED_MAX: u64 = 1 << 20;
+/// Longest frame of a small flush, and how many of them come before the first zeros.
+const SMALL: u64 = 64 << 10;
+const SMALL_BEFORE: u32 = 3;
+
+static ZEROS: [u8; ZEROED_MAX as usize] = [0; ZEROED_MAX as usize];
+
+/// A log being written. The file is created by its first commit.
+#[derive(Debug)]
+pub struct LogFile {
+    env: Env,
+    layout: Layout,
+    writer: Id,
+    path: PathBuf,
+    header: Vec<u8>,
+    file: Option<Arc<dyn DiskFile>>,
+    linked: Linked,
+    /// Bytes of the log up to its last commit; the header counts from the start.
+    length: u64,
+    last_slot: Option<Slot>,
+    board: Option<BoardSlot>,
+    /// Bytes of the file that are there for frames: up to the last commit, and zeros behind it.
+    space: u64,
+    /// Small flushes so far, up to [`SMALL_BEFORE`].
+    small: u32,
+    /// Length of a frame whose write was begun and which did not become a commit.
+    torn: Option<u64>,
+}
+
+impl LogFile {
+    /// A log without a file.
+    pub fn new(env: &Env, layout: &Layout, header: &LogHeader) -> LogFile {
+        let (writer, header) = (header.writer, header.encode());
+        LogFile {
+            env: env.clone(),
+            path: layout.log(writer),
+            layout: layout.clone(),
+            writer,
+            length: header.len() as u64,
+            header,
+            file: None,
+            linked: Linked::default(),
+            last_slot: None,
+            board: None,
+            space: 0,
+            small: 0,
+            torn: None,
+        }
+    }
+
+    /// The zeros that go behind a frame: none while it finds room in those there are.
+    fn zeros_behind(&self, ends: &Ends) -> &'static [u8] {
+        // J-4: only a writer that flushes often gains by zeros; a thousand short ones would leave them behind.
+        let busy = ends.length <= SMALL && self.small >= SMALL_BEFORE;
+        let most = if busy && ends.end() > self.space { ends.end().min(ZEROED_MAX) } else { 0 };
+        &ZEROS[..most as usize]
+    }
+
+    /// Writes the slot, on another board where the one before cannot be written or was replaced. The commit is
+    /// durable already, and what boards do not say readers find out, so that nothing is reported.
+    fn publish(&mut self, slot: &Slot) {
+        if let Some(board) = self.board.take() {
+            match board.write(&self.env, slot) {
+                Ok(()) => {
+                    self.board = Some(board);
+                    return;
+                }
+                Err(_) => board.give_up(),
+            }
+        }
+        // Not for a log that ends: another store may stand in its place by now.
+        if !slot.closed {
+            self.board = BoardSlot::claim(&self.env, &self.layout, slot).ok();
+        }
+    }
+
+    /// Says on the board that nothing more comes.
+    fn publish_closed(&mut self) {
+        if let Some(mut slot) = self.last_slot {
+            slot.closed = true;
+            self.publish(&slot);
+        }
+    }
+}
+
+/// What the board of a log's writer says when a commit is durable.
+pub fn slot_of(env: &Env, writer: Id, ends: &Ends, record: &CommitRecord) -> Slot {
+    Slot {
+        writer,
+        closed: false,
+        length: ends.end(),
+        sequence: record.sequence,
+        stamp: record.stamp,
+        frame: ends.frame,
+        hash: ends.hash,
+        process: env.identity.process(),
+        time: record.time,
+    }
+}
+
+impl LogWriter for LogFile {
+    fn next(&self) -> Address {
+        self.length
+    }
+
+    /// One write, one sync; of the first commit, also a sync of the folder.
+    fn append(&mut self, ends: &Ends, parts: &[&[u8]]) -> Result<()> {
+        let first = self.file.is_none();
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => {
+                let file =
+                    self.env.disk.create_alike(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
+                self.file.insert(file).clone()
+            }
+        };
+        let zeros = self.zeros_behind(ends);
+        let header = if first { &self.header[..] } else { &[] };
+        let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(parts.len() + 2);
+        slices.push(IoSlice::new(header));
+        slices.extend(parts.iter().map(|part| IoSlice::new(part)));
+        slices.push(IoSlice::new(zeros));
+        self.torn = Some(ends.length);
+        let at = if first { 0 } else { self.length };
+        write_all_vectored_at(&*file, &mut slices, at)
+            .and_then(|()| file.sync_data())
+            .map_err(|e| Error::io("write", &self.path, e))?;
+        if first {
+            let folder = self.layout.logs();
+            self.env.disk.sync_dir(&folder).map_err(|e| Error::io("sync", &folder, e))?;
+        }
+        // J-9: a file that was removed takes writes and syncs like any other.
+        self.linked.check(&*self.env.disk, &*file, &self.path)?;
+        self.torn = None;
+        self.space = self.space.max(ends.end() + zeros.len() as u64);
+        self.small = SMALL_BEFORE.min(self.small + u32::from(ends.length <= SMALL));
+        self.length = ends.end();
+        Ok(())
+    }
+
+    fn announce(&mut self, ends: &Ends, record: &CommitRecord) {
+        let slot = slot_of(&self.env, self.writer, ends, record);
+        self.last_slot = Some(slot);
+        self.publish(&slot);
+    }
+
+    fn read(&self, buffer: &mut [u8], at: Address) -> Result<()> {
+        let file = self.file.as_ref().ok_or_else(|| Error::internal("a log without a commit is read"))?;
+        read_exact_at(&**file, buffer, at).map_err(|e| Error::io("read", &self.path, e))
+    }
+
+    fn is_gone(&self) -> bool {
+        self.linked.is_gone()
+    }
+
+    /// What a failed frame left behind is made no frame, as far as the disk still takes writes.
+    fn seal(mut self: Box<Self>) -> Option<Address> {
+        let file = self.file.take()?;
+        if let Some(torn) = self.torn
+            && let Ok(stat) = file.stat()
+        {
+            // Head and foot of the frame: without them there is no commit, whatever the disk keeps.
+            // J-10: what a failed sync dropped cannot be known, so the log ends here for good.
+            let ends = [(self.length, HEAD), (self.length + torn - FOOT as u64, FOOT)];
+            for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
+                let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
+            }
+        }
+        // A log without a commit ends behind its header: its first frame may have reached the disk.
+        self.publish_closed();
+        Some(self.length)
+    }
+
+    /// Cuts the zeros behind the last commit, and marks the log as closed on the board.
+    fn close(mut self: Box<Self>) {
+        if let Some(file) = self.file.as_ref().filter(|_| self.space > self.length) {
+            // Where that fails, readers pass over them.
+            let _ = file.set_len(self.length);
+        }
+        self.publish_closed();
+    }
+}

@@ -1,0 +1,169 @@
+//! Files in a folder: on a disk of this machine, of a network, or simulated.
+//!
+//! ```text
+//! fieldstone          the marker: id and schema (`create`)
+//! logs/WRITER.log     header and frames (`log_file`, `walker`); claims (`claims`)
+//! data/WRITER-N.data  payloads of large flushes (`data_log`)
+//! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
+//! ```
+//!
+//! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
+//! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
+//! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
+//!
+//! Lengths are no proof of anything: behind the last commit of a log there may be zeros, or a torn frame.
+
+mod boards;
+pub mod checkpoint;
+mod claims;
+mod create;
+mod data_log;
+mod folder;
+mod inspect;
+pub mod layout;
+mod linked;
+mod log_file;
+mod look;
+pub mod open_files;
+mod slot;
+mod walker;
+mod watch;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::{CommitRecord, Ends, HEADER_PREFIX, LogHeader};
+
+use self::data_log::DataLog;
+use self::layout::Layout;
+use self::linked::Existence;
+use self::log_file::LogFile;
+use self::open_files::OpenFiles;
+use self::walker::{Walker, read_header};
+use self::watch::FolderWatch;
+use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
+use crate::identity::StoreIdentity;
+
+/// A store's folder.
+#[derive(Debug)]
+pub struct FileMedium {
+    env: Env,
+    layout: Layout,
+    /// Whether the store was there when it was opened, or was made since.
+    existence: Arc<Existence>,
+    files: Arc<OpenFiles>,
+}
+
+impl FileMedium {
+    /// The store in a folder, which need not be there yet.
+    pub fn new(env: Env, folder: &Path) -> Result<FileMedium> {
+        let root = env.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
+        Ok(FileMedium::over(env, Layout::new(root), Arc::default()))
+    }
+
+    fn over(env: Env, layout: Layout, existence: Arc<Existence>) -> FileMedium {
+        let files = Arc::new(OpenFiles::new(env.disk.clone(), layout.clone()));
+        FileMedium { env, layout, existence, files }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        self.layout.root()
+    }
+
+    /// Walks a log up to an offset.
+    fn walk<T>(&self, log: Id, end: u64, walk: impl FnOnce(&Walker<'_>) -> Result<T>) -> Result<T> {
+        let path = self.layout.log(log);
+        let file = self.files.get_to(log, 0, end)?;
+        walk(&Walker { file: &*file, path: &path, end })
+    }
+}
+
+impl Medium for FileMedium {
+    fn forked(&self) -> Arc<dyn Medium> {
+        Arc::new(FileMedium::over(self.env.clone(), self.layout.clone(), self.existence.clone()))
+    }
+
+    fn name(&self) -> &OsStr {
+        self.layout.root().as_os_str()
+    }
+
+    fn shown(&self, writer: Id, number: u32) -> String {
+        self.layout.shown(writer, number)
+    }
+
+    fn marker(&self) -> Result<Option<Vec<u8>>> {
+        create::marker_bytes(&self.env, &self.layout)
+    }
+
+    fn note_exists(&self, id: Id) {
+        self.existence.note(id, self.env.disk.stat(&self.layout.logs()).is_ok());
+    }
+
+    fn create(&self, identity: StoreIdentity) -> Result<StoreIdentity> {
+        create::create_store(&self.env, &self.layout, identity, &self.existence)
+    }
+
+    fn claim(&self, levels: &[&Vec<u8>]) -> Result<std::result::Result<bool, Claimed>> {
+        claims::claim_levels(&self.env, &self.layout, levels.iter().copied())
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        Box::new(FolderWatch::new(self.env.clone(), self.files.clone()))
+    }
+
+    fn read(&self, writer: Id, number: u32, buffer: &mut [u8], at: Address) -> Result<()> {
+        self.files.read(writer, number, buffer, at)
+    }
+
+    fn read_vec(&self, writer: Id, number: u32, at: Address, length: u64) -> Result<Vec<u8>> {
+        self.files.read_vec(writer, number, at, length)
+    }
+
+    fn commit_before(
+        &self,
+        log: Id,
+        target: Address,
+        from: &Ends,
+        record: &CommitRecord,
+    ) -> Result<(Ends, CommitRecord)> {
+        self.walk(log, from.end(), |walker| match target < from.frame {
+            true => walker.frame(target).or_else(|_| walker.back_to(target, from.frame, record)),
+            false => Err(walker.named(from.frame, Error::corrupt("the chain of commits does not lead back"))),
+        })
+    }
+
+    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(Ends, CommitRecord)>> {
+        self.walk(log, until, |walker| {
+            let header = read_header(walker.file, walker.path, until).ok().flatten();
+            let mut at = header.map_or(HEADER_PREFIX as u64, |(_, length)| length);
+            let mut commits = Vec::new();
+            while at < until {
+                let Ok(ends) = walker.head(at) else { break };
+                at = ends.end();
+                commits.extend(walker.record(&ends).ok().map(|record| (ends, record)));
+            }
+            Ok(commits)
+        })
+    }
+
+    fn log(&self, header: LogHeader) -> Box<dyn LogWriter> {
+        Box::new(LogFile::new(&self.env, &self.layout, &header))
+    }
+
+    fn data_log(&self, writer: Id, number: u32) -> Result<Box<dyn DataWriter>> {
+        Ok(Box::new(DataLog::create(&self.env, &self.layout, writer, number)?))
+    }
+
+    fn inspect(&self) -> &dyn Inspect {
+        self
+    }
+
+    fn files(&self) -> Option<&FileMedium> {
+        Some(self)
+    }
+}

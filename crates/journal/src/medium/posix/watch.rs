@@ -1,0 +1,403 @@
+//! Keeping up with the logs of a folder: boards say which moved, a look at each log says whether they are right.
+//!
+//! The first look reads the folder of logs and the end of each log. A later one reads one board file per host
+//! and then the logs whose slots moved. Invariants:
+//! * a board is a hint, also by its silence: every log that is not closed is looked at by [`Look::All`], and
+//!   by any look a second after the last such one;
+//! * what this process wrote itself it knows without a board;
+//! * a log that is missing or shorter than its slot, or than it was, lost commits: that is found by each look
+//!   for as long as it lasts, so that reads can say so;
+//! * a log that cannot be read is passed over and named; it hides nothing else.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::board::Slot;
+use fieldstone_format::log::{self, CommitRecord, Ends};
+use fieldstone_format::{Id, unknown_version};
+
+use super::boards::Boards;
+use super::claims::ListedClaims;
+use super::create::read_marker;
+use super::folder::{Listing, list_if_changed};
+use super::log_file::slot_of;
+use super::look::{LogState, Looked, Looker, Store};
+use super::open_files::OpenFiles;
+use super::walker::read_header;
+use crate::medium::{Claims, Findings, Look, Loss, Problem, Tip, Watch, is_believed};
+
+/// How long boards are trusted, nanoseconds.
+const TRUST: u64 = 1_000_000_000;
+/// How long a log may look shorter than it is where another host's writes show late, nanoseconds.
+const LAG: u64 = 60_000_000_000;
+
+/// What is known of a folder of logs.
+#[derive(Debug)]
+pub struct FolderWatch {
+    env: Env,
+    files: Arc<OpenFiles>,
+    logs_folder: Listing,
+    /// Logs in the folder, and what stands there under a log's name and is none.
+    listed: Vec<Id>,
+    strange: Vec<Problem>,
+    claims: Arc<ListedClaims>,
+    boards: Boards,
+    /// What this process's writer wrote last, in each of its logs.
+    own: BTreeMap<Id, Slot>,
+    /// Whether anything differs from what the last look that ended well has shown.
+    moved: bool,
+    views: BTreeMap<Id, LogState>,
+    /// Logs without a commit so far, with their users.
+    empty: HashMap<Id, u32>,
+    /// Logs that do not show yet what their slot says, or have none: looked at each time.
+    unsettled: BTreeSet<Id>,
+    /// Logs that are not read, and why.
+    passed: BTreeMap<Id, Problem>,
+    /// Logs that lost commits, and since when that shows.
+    losses: BTreeMap<Id, (u64, Loss)>,
+    /// Ends of logs whose last write failed, by the word of the writer's next log, and the user who
+    /// owns that: no one ends another user's log.
+    sealed: HashMap<Id, (u64, u32)>,
+    /// Logs of a version that we do not know.
+    foreign: BTreeMap<Id, u32>,
+    /// What store this is, once that is known.
+    store: Option<Store>,
+    /// Whether other hosts' writes may show late, once that is known.
+    lags: Option<bool>,
+    /// When every log was looked at last.
+    looked: Option<u64>,
+    /// What was wrong at the last look.
+    findings: Findings,
+}
+
+impl FolderWatch {
+    /// A watch that has seen nothing yet.
+    pub fn new(env: Env, files: Arc<OpenFiles>) -> FolderWatch {
+        let claims = Arc::new(ListedClaims::new(env.disk.clone(), files.layout(), &[]));
+        FolderWatch {
+            env,
+            files,
+            logs_folder: Listing::default(),
+            listed: Vec::new(),
+            strange: Vec::new(),
+            claims,
+            boards: Boards::default(),
+            own: BTreeMap::new(),
+            moved: false,
+            views: BTreeMap::new(),
+            empty: HashMap::new(),
+            unsettled: BTreeSet::new(),
+            passed: BTreeMap::new(),
+            losses: BTreeMap::new(),
+            sealed: HashMap::new(),
+            foreign: BTreeMap::new(),
+            store: None,
+            lags: None,
+            looked: None,
+            findings: Findings::default(),
+        }
+    }
+
+    /// Takes the listing of the folder of logs.
+    fn list(&mut self) {
+        let names = &self.logs_folder.names;
+        self.listed = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
+        self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
+        self.claims = Arc::new(ListedClaims::new(self.env.disk.clone(), self.files.layout(), names));
+        // Of what is no longer there and never counted, nothing is said.
+        let listed: BTreeSet<Id> = self.listed.iter().copied().collect();
+        self.empty.retain(|writer, _| listed.contains(writer));
+        self.passed.retain(|writer, _| listed.contains(writer));
+        self.foreign.retain(|writer, _| listed.contains(writer));
+    }
+
+    /// Learns what store this is, from its marker: logs of another one do not count.
+    fn find_store(&mut self, has_logs: bool) -> Result<()> {
+        if self.store.is_none() && has_logs {
+            let layout = self.files.layout();
+            if let Ok(Some(Ok(marker))) = read_marker(&self.env, layout) {
+                let folder = layout.logs();
+                self.store = match self.env.disk.stat(&folder) {
+                    Ok(stat) => Some(Store { id: marker.id, folder_owner: stat.uid }),
+                    // Another host's folder shows late.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+                    Err(e) => return Err(Error::io("look at", &folder, e)),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// The last commit of a log that is known.
+    fn sequence(&self, writer: Id) -> u64 {
+        self.views.get(&writer).map_or(0, |view| view.tip.record.sequence)
+    }
+
+    /// What is said of a log by its user: this process itself, or the boards of the log's owner.
+    fn slot(&self, writer: Id) -> Option<&Slot> {
+        let owner = self.views.get(&writer).map(|view| view.tip.uid).or(self.empty.get(&writer).copied());
+        let board = owner.and_then(|owner| self.boards.slot(writer, owner));
+        let own = self.own.get(&writer);
+        own.into_iter().chain(board).max_by_key(|slot| slot.sequence)
+    }
+
+    /// Whether a log is to be looked at now.
+    fn is_due(&self, writer: Id, all: bool) -> bool {
+        let Some(view) = self.views.get(&writer) else {
+            // Of a log without a commit nothing is due until it has a slot.
+            return all || !self.empty.contains_key(&writer) || self.slot(writer).is_some();
+        };
+        match self.slot(writer) {
+            Some(slot) if slot.sequence > view.tip.record.sequence => true,
+            // Its writer is done with it: nothing comes any more.
+            Some(slot) if slot.closed && slot.hash == view.tip.ends.hash => false,
+            slot => all || slot.is_none() || view.tip.header_damage.is_some(),
+        }
+    }
+
+    fn is_unsettled(&self, writer: Id) -> bool {
+        let Some(view) = self.views.get(&writer) else {
+            return !self.empty.contains_key(&writer) || self.slot(writer).is_some();
+        };
+        self.slot(writer).is_none_or(|slot| slot.sequence > view.tip.record.sequence)
+            || view.tip.header_damage.is_some()
+    }
+
+    /// Looks at a log.
+    fn look_at(&mut self, writer: Id, now: u64, all: bool) -> Result<()> {
+        let slot = self.slot(writer).copied();
+        let view = self.views.get(&writer).cloned();
+        let looker = Looker {
+            env: &self.env,
+            files: &self.files,
+            store: self.store.as_ref(),
+            boards: &self.boards,
+            now: self.env.clock.now(),
+            monotonic: now,
+        };
+        let whole = all || slot.is_none();
+        let outcome = looker.look(writer, slot.as_ref(), view.as_ref(), whole, &mut self.sealed);
+        let problem = |file: String, why: &str, damage| Problem {
+            file,
+            why: why.to_owned(),
+            damage,
+            passed_over: !damage,
+        };
+        let file = self.files.layout().shown(writer, 0);
+        self.foreign.remove(&writer);
+        let mut passed = None;
+        let mut cut = None;
+        match outcome {
+            Ok(Looked::Same) => {}
+            Ok(Looked::Moved(now)) => {
+                self.moved |= view.is_none_or(|view| {
+                    view.tip.record.sequence < now.tip.record.sequence || view.tip.uid != now.tip.uid
+                });
+                self.views.insert(writer, *now);
+                self.empty.remove(&writer);
+            }
+            Ok(Looked::Empty(user)) => drop(self.empty.insert(writer, user)),
+            Ok(Looked::Foreign(version)) => drop(self.foreign.insert(writer, version)),
+            Ok(Looked::Cut(why)) => cut = Some(why),
+            Ok(Looked::Passed(why)) => passed = Some(problem(file.clone(), &why, false)),
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                passed = Some(problem(file.clone(), e.message(), true))
+            }
+            Err(e) => return Err(e),
+        }
+        let is_passed = passed.is_some();
+        match passed {
+            Some(problem) => drop(self.passed.insert(writer, problem)),
+            None => drop(self.passed.remove(&writer)),
+        }
+        self.note_loss(writer, file, cut.filter(|_| !is_passed), now);
+        Ok(())
+    }
+
+    /// Notes whether a log is shorter than is known of it.
+    fn note_loss(&mut self, writer: Id, file: String, cut: Option<String>, now: u64) {
+        let seen = self.sequence(writer);
+        let view = self.views.get(&writer);
+        // A log that no longer is there has no owner: whose board knows it is the one who lost it.
+        let theirs = self.boards.slots().filter(|(_, slot)| slot.writer == writer);
+        let of_boards = theirs.max_by_key(|(_, slot)| slot.sequence).map(|(owner, _)| owner);
+        let owner = view.map(|view| view.tip.uid).or(self.empty.get(&writer).copied()).or(of_boards);
+        let slot = self.slot(writer).or_else(|| self.boards.slot(writer, owner?));
+        let behind = slot.filter(|slot| slot.sequence > seen).map(|slot| {
+            format!("the log ends with commit {seen}, its board slot knows commit {}", slot.sequence)
+        });
+        let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage);
+        match cut.or(behind).zip(owner).filter(|_| !unreadable) {
+            Some((why, owner)) => {
+                let since = self.losses.get(&writer).map_or(now, |(since, _)| *since);
+                self.losses.insert(writer, (since, Loss { owner, file, why }));
+            }
+            None => drop(self.losses.remove(&writer)),
+        }
+    }
+
+    /// Reads a header that seemed damaged once more: another host's first page may show late.
+    fn read_header_again(&mut self, writer: Id) -> Result<()> {
+        let Some(view) = self.views.get(&writer).filter(|view| view.tip.header_damage.is_some()) else {
+            return Ok(());
+        };
+        let path = self.files.layout().log(writer);
+        let file = self.env.disk.open_plain(&path, false).map_err(|e| Error::io("open", &path, e));
+        let header = match file.and_then(|file| read_header(&*file, &path, view.len)) {
+            Ok(Some((header, _))) => header,
+            Ok(None) => return Ok(()),
+            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        for (sealed, length) in &header.sealed {
+            self.sealed.insert(*sealed, (*length, view.tip.uid));
+        }
+        let tip = Tip { header: Arc::new(header), header_damage: None, ..(*view.tip).clone() };
+        let view = view.with_tip(tip);
+        self.views.insert(writer, view);
+        self.moved = true;
+        Ok(())
+    }
+
+    /// Logs seen up to a commit that never was confirmed.
+    fn beyond_seal(&self) -> Vec<Id> {
+        let beyond = |writer: &Id, length: u64, uid: u32| {
+            self.views.get(writer).is_some_and(|view| view.tip.uid == uid && view.tip.ends.end() > length)
+        };
+        self.sealed.iter().filter(|(w, (length, uid))| beyond(w, *length, *uid)).map(|(w, _)| *w).collect()
+    }
+
+    /// What is wrong now.
+    fn find(&mut self, writers: &[Id], now: u64) -> Findings {
+        let mut problems: Vec<Problem> = self.boards.problems().chain(&self.strange).cloned().collect();
+        problems.extend(self.passed.values().cloned());
+        let mut foreign = self.boards.foreign().to_vec();
+        for (writer, version) in &self.foreign {
+            let file = self.files.layout().shown(*writer, 0);
+            let why = unknown_version("the log", version).message().to_owned();
+            problems.push(Problem { file: file.clone(), why, damage: true, passed_over: false });
+            foreign.push(format!("{file} of format version {version}"));
+        }
+        for writer in writers {
+            self.note_damage(*writer, &mut problems);
+        }
+        let lags = match self.lags {
+            _ if self.losses.is_empty() => false,
+            Some(lags) => lags,
+            None => *self.lags.insert(self.env.disk.lags(&self.files.layout().logs())),
+        };
+        // J-15: a file that only shows late is no loss.
+        let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
+        let losses: Vec<Loss> =
+            self.losses.values().filter(|(since, _)| certain(*since)).map(|(_, loss)| loss.clone()).collect();
+        Findings { problems, foreign, losses }
+    }
+
+    /// Reports what is damaged in the header of a log that is read nevertheless, and a log that lost commits.
+    fn note_damage(&self, writer: Id, problems: &mut Vec<Problem>) {
+        let view = self.views.get(&writer);
+        let file = || self.files.layout().shown(writer, 0);
+        let mut note = |why: &str, damage| {
+            problems.push(Problem { file: file(), why: why.to_owned(), damage, passed_over: false })
+        };
+        if let Some(why) = view.and_then(|view| view.tip.header_damage.as_deref()) {
+            // The header is written with the first commit: before its sync has returned, a power cut may
+            // keep the commit and not the header.
+            note(why, self.slot(writer).is_some() || self.sequence(writer) > 1);
+        }
+        if let Some((_, loss)) = self.losses.get(&writer) {
+            note(&loss.why, true);
+        }
+    }
+}
+
+impl Watch for FolderWatch {
+    fn look(&mut self, look: Look) -> Result<bool> {
+        let folder = self.files.layout().logs();
+        let logs_moved = list_if_changed(&self.env, &folder, &mut self.logs_folder)?;
+        if logs_moved {
+            self.list();
+        }
+        let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
+        let now = self.env.clock.monotonic();
+        // J-8: boards are believed for a second only, because a replaced one is silent.
+        let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
+        let own_due = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
+        if !(boards_moved || logs_moved || all || own_due || self.moved) && self.unsettled.is_empty() {
+            return Ok(false);
+        }
+        if all {
+            self.looked = Some(now);
+        }
+        // A log can be on a board before the folder's listing shows it (network file systems).
+        let mut writers: Vec<Id> = self.listed.clone();
+        writers.extend(self.boards.slots().map(|(_, slot)| slot.writer));
+        writers.extend(self.own.keys());
+        writers.extend(self.views.keys());
+        writers.sort_unstable();
+        writers.dedup();
+        self.find_store(!writers.is_empty())?;
+        for &writer in writers.iter().filter(|writer| self.is_due(**writer, all)).collect::<Vec<_>>() {
+            self.look_at(writer, now, all)?;
+            self.read_header_again(writer)?;
+        }
+        // A header read just now may end a log that was looked at before.
+        for writer in self.beyond_seal() {
+            self.views.remove(&writer);
+            self.moved = true;
+            self.look_at(writer, now, true)?;
+        }
+        self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
+        let findings = self.find(&writers, now);
+        self.moved |= findings != self.findings;
+        self.findings = findings;
+        Ok(std::mem::take(&mut self.moved))
+    }
+
+    /// Where the commit before it is known, nothing of the log needs to be read again.
+    fn wrote(&mut self, log: Id, ends: &Ends, record: &Arc<CommitRecord>) {
+        self.own.insert(log, slot_of(&self.env, log, ends, record));
+        if let Some(view) = self.views.get_mut(&log).filter(|view| view.tip.ends.end() == ends.frame) {
+            *view = view.followed_by(Arc::new(view.tip.followed_by(record, *ends)));
+            self.moved = true;
+        }
+    }
+
+    fn tips(&self) -> Vec<Arc<Tip>> {
+        self.views.values().map(|view| view.tip.clone()).collect()
+    }
+
+    fn findings(&self) -> Findings {
+        self.findings.clone()
+    }
+
+    /// Of logs, and of slots of logs that another host's cache does not show whole yet.
+    fn max_stamp(&self) -> u64 {
+        let now = self.env.clock.now();
+        let of_slot = |(owner, slot): (u32, &Slot)| {
+            let there = self
+                .views
+                .get(&slot.writer)
+                .map(|view| view.tip.uid)
+                .or(self.empty.get(&slot.writer).copied());
+            (there == Some(owner) || owner == self.env.identity.uid()).then_some(slot.stamp)
+        };
+        let logs = self.views.values().map(|view| view.tip.record.stamp);
+        let stamps = logs.chain(self.boards.slots().filter_map(of_slot));
+        stamps.filter(|stamp| is_believed(*stamp, now)).max().unwrap_or(0)
+    }
+
+    fn claims(&self) -> Arc<dyn Claims> {
+        self.claims.clone()
+    }
+
+    fn folder_owner(&self) -> Option<u32> {
+        self.store.as_ref().map(|store| store.folder_owner)
+    }
+
+    fn announced(&self, log: &Tip) -> Option<(u64, bool)> {
+        self.boards.slot(log.writer, log.uid).map(|slot| (slot.sequence, slot.closed))
+    }
+}

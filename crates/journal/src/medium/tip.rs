@@ -1,0 +1,134 @@
+//! The last commit of a log, and what a look at the logs found wrong.
+
+use std::sync::Arc;
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+
+/// How much a look looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// What hints say moved, and everything once a second.
+    Hints,
+    /// Every log that is not closed.
+    All,
+}
+
+/// The last commit of a log that counts.
+#[derive(Debug, Clone)]
+pub struct Tip {
+    /// The log's writer.
+    pub writer: Id,
+    /// The user whose log it is; what counts for promise 10.
+    pub uid: u32,
+    /// What the log says of its writer.
+    pub header: Arc<LogHeader>,
+    /// What is wrong with the header; it is then one that says nothing.
+    pub header_damage: Option<String>,
+    /// The commit.
+    pub record: Arc<CommitRecord>,
+    /// Where its frame lies.
+    pub ends: Ends,
+    /// When the log was changed last, nanoseconds since 1970, by the medium's clock.
+    pub changed: i64,
+}
+
+impl Tip {
+    /// Checks that this commit can count: its stamp is no clock's, or it does not follow `before`, the one that
+    /// was the last. Media call it before they show a commit.
+    pub fn check(&self, before: Option<&Tip>, now: i64) -> Result<()> {
+        let sequence = self.record.sequence;
+        if !is_possible(self.record.stamp, now) {
+            return Err(Error::corrupt(format!(
+                "commit {sequence} has a stamp that lies centuries ahead: none of its writer's commits count"
+            )));
+        }
+        match before.map(|tip| &*tip.record) {
+            Some(before) if sequence <= before.sequence || self.record.stamp <= before.stamp => {
+                Err(Error::corrupt(format!("commit {sequence} does not follow commit {}", before.sequence)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The log with one commit more.
+    pub fn followed_by(&self, record: &Arc<CommitRecord>, ends: Ends) -> Tip {
+        Tip {
+            record: record.clone(),
+            ends,
+            // As far ahead of this process's clock as before.
+            changed: self.changed.saturating_add(record.time.saturating_sub(self.record.time)),
+            ..self.clone()
+        }
+    }
+}
+
+/// What a look found wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What is passed over, damaged, or worth knowing.
+    pub problems: Vec<Problem>,
+    /// What is of a version of the format that is not known here.
+    pub foreign: Vec<String>,
+    /// Logs that lost commits.
+    pub losses: Vec<Loss>,
+}
+
+/// Something wrong that was found while looking at the logs; reads go on without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// File, relative to the store.
+    pub file: String,
+    /// What is wrong.
+    pub why: String,
+    /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
+    pub damage: bool,
+    /// Whether what the file holds is missing from reads: it is a log that this user may not read, or none of
+    /// this store's.
+    pub passed_over: bool,
+}
+
+/// A log that lost commits: it is missing, or shorter than what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The user whose log it is.
+    pub owner: u32,
+    /// File, relative to the store.
+    pub file: String,
+    /// What is missing.
+    pub why: String,
+}
+
+impl Loss {
+    /// The error of a read that the missing commits may concern.
+    pub fn error(&self) -> Error {
+        Code::LogShortened
+            .error(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
+            .with_hint(
+                "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
+                 or accept the loss by removing the files in boards, which say how much there was",
+            )
+    }
+}
+
+/// A century, nanoseconds.
+const CENTURY: u64 = 36_525 * 86_400 * 1_000_000_000;
+/// 2026-01-01, nanoseconds since 1970: no clock is believed to be older than this release.
+const RELEASE: u64 = 1_767_225_600_000_000_000;
+
+fn century_ahead(now: i64) -> u64 {
+    u64::try_from(now).unwrap_or(0).max(RELEASE).saturating_add(CENTURY)
+}
+
+/// Whether later commits follow a stamp. Clocks may be wrong, but a stamp a century ahead of this host's is
+/// no clock's: to follow it would use the numbers up (J-18).
+pub fn is_believed(stamp: u64, now: i64) -> bool {
+    stamp < century_ahead(now)
+}
+
+/// Whether commits with a stamp count at all. A century more than [`is_believed`]: honest commits that follow
+/// one that was just believed stay readable for everybody.
+fn is_possible(stamp: u64, now: i64) -> bool {
+    stamp < century_ahead(now).saturating_add(CENTURY)
+}

@@ -1,0 +1,155 @@
+//! This writer's log: what its next commit says of those before it.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_format::log::{CommitRecord, Ends, Envelope, HEAD, LogHeader, Prepared, Section};
+use fieldstone_format::run::RunRef;
+use fieldstone_format::{Id, crc};
+
+use super::live_runs::LiveRuns;
+use crate::identity::{StoreIdentity, random_id};
+use crate::medium::{Address, LogWriter, Medium};
+
+/// A commit that is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flushed {
+    /// The log.
+    pub writer: Id,
+    /// What the commit says.
+    pub record: Arc<CommitRecord>,
+    /// Where its frame lies.
+    pub ends: Ends,
+}
+
+/// A log being written. The medium makes it with its first commit.
+#[derive(Debug)]
+pub struct Log {
+    medium: Box<dyn LogWriter>,
+    header: Arc<LogHeader>,
+    sequence: u64,
+    /// Addresses of the last frame, of the last one with a decision, and of the last one with side records.
+    last_frame: Address,
+    last_decision: Address,
+    last_side: Address,
+    /// Transactions that commits of this log were prepared under.
+    prepared: Vec<Prepared>,
+    runs: LiveRuns,
+}
+
+impl Log {
+    /// A log with a new random name. `sealed`: earlier logs of this writer that failed, and where they end.
+    pub fn new(env: &Env, medium: &dyn Medium, identity: &StoreIdentity, sealed: &[(Id, u64)]) -> Log {
+        let who = &env.identity;
+        let header = LogHeader {
+            writer: random_id(env),
+            store: identity.id,
+            created: env.clock.now(),
+            uid: who.uid(),
+            process: who.process(),
+            host: who.host(),
+            user: who.user_name(who.uid()),
+            program: concat!("fieldstone ", env!("CARGO_PKG_VERSION")).to_owned(),
+            schema: identity.schema.clone(),
+            sealed: sealed.to_vec(),
+        };
+        Log {
+            medium: medium.log(header.clone()),
+            header: Arc::new(header),
+            sequence: 0,
+            last_frame: 0,
+            last_decision: 0,
+            last_side: 0,
+            prepared: Vec::new(),
+            runs: LiveRuns::default(),
+        }
+    }
+
+    /// The writer's id.
+    pub fn writer(&self) -> Id {
+        self.header.writer
+    }
+
+    /// Sequence of the next commit.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence + 1
+    }
+
+    /// Whether the log was found gone.
+    pub fn is_gone(&self) -> bool {
+        self.medium.is_gone()
+    }
+
+    /// A transaction has ended: what was prepared under it is not of interest any more.
+    pub fn settle(&mut self, transaction: Id) {
+        self.prepared.retain(|prepared| prepared.transaction != transaction);
+    }
+
+    /// The transactions prepared so far that are not among the ended ones.
+    pub fn prepared(&self, ended: impl Fn(Id) -> bool) -> Vec<Prepared> {
+        self.prepared.iter().filter(|p| !ended(p.transaction)).copied().collect()
+    }
+
+    /// Where the payload of the next frame will stand.
+    pub fn payload_offset(&self) -> Address {
+        self.medium.next() + HEAD as u64
+    }
+
+    /// Where the payload of the last frame stands.
+    pub fn last_payload(&self) -> Address {
+        self.last_frame + HEAD as u64
+    }
+
+    /// Appends a commit; it is durable when this returns. Unavailable where the log is gone from its place.
+    pub fn append(
+        &mut self,
+        mut record: CommitRecord,
+        payload: &[u8],
+        run: Option<(Vec<u8>, RunRef)>,
+        side: &[u8],
+    ) -> Result<Flushed> {
+        let frame = self.medium.next();
+        let mut merged = run.map(|run| self.runs.merge(&*self.medium, run)).transpose()?;
+        let mut at = self.payload_offset() + payload.len() as u64;
+        if let Some(merged) = &mut merged {
+            merged.place(at);
+            at += merged.bytes().len() as u64;
+        }
+        record.runs = self.runs.references(merged.as_ref());
+        record.side = Section { offset: at, length: side.len() as u64, crc: crc(side) };
+        record.previous = self.last_frame;
+        record.previous_decision = self.last_decision;
+        record.previous_side = self.last_side;
+        let merged_bytes = merged.as_ref().map_or(&[][..], |m| m.bytes());
+        let Envelope { head, record: encoded, foot, ends } =
+            Envelope::new(frame, &record, &[payload, merged_bytes, side]);
+        // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
+        self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
+        self.sequence = record.sequence;
+        self.last_frame = frame;
+        if record.decision.is_some() {
+            self.last_decision = frame;
+        }
+        if record.side_count > 0 {
+            self.last_side = frame;
+        }
+        self.prepared = record.prepared.clone();
+        if let Some(merged) = merged {
+            self.runs.apply(merged);
+        }
+        self.medium.announce(&ends, &record);
+        Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })
+    }
+
+    /// Ends the log at its last commit after a failure: what the header of the next log says of it.
+    pub fn seal(self) -> Option<(Id, Address)> {
+        let writer = self.writer();
+        self.medium.seal().map(|end| (writer, end))
+    }
+
+    /// Says that nothing more comes.
+    pub fn close(self) {
+        self.medium.close();
+    }
+}

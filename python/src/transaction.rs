@@ -1,0 +1,99 @@
+//! Transactions, as the class `Transaction` calls them.
+
+use fieldstone::Transaction;
+use pyo3::prelude::*;
+
+use crate::errors::Raise;
+use crate::sequence::Several;
+use crate::store::Store;
+
+/// A transaction of an open store. What becomes of it is decided by calls alone: Python drops objects when it
+/// likes.
+#[pyclass(frozen, name = "_Transaction", module = "fieldstone")]
+pub struct PyTransaction {
+    transaction: Transaction,
+    store: Py<Store>,
+}
+
+impl PyTransaction {
+    pub fn new(transaction: Transaction, store: Py<Store>) -> PyTransaction {
+        PyTransaction { transaction, store }
+    }
+
+    /// Invalid where the store is closed.
+    fn open(&self) -> PyResult<&Transaction> {
+        self.store.get().handle()?;
+        Ok(&self.transaction)
+    }
+}
+
+impl Drop for PyTransaction {
+    fn drop(&mut self) {
+        self.transaction.detach();
+    }
+}
+
+#[pymethods]
+impl PyTransaction {
+    /// The id; who asks for it may give it away.
+    #[getter]
+    fn id(&self) -> String {
+        self.transaction.id().to_string()
+    }
+
+    /// The id for a text that people read.
+    #[getter]
+    fn text(&self) -> String {
+        self.transaction.text()
+    }
+
+    #[getter]
+    fn joined(&self) -> bool {
+        self.transaction.is_joined()
+    }
+
+    /// "open", "joined", "committed" or "aborted".
+    #[getter]
+    fn state(&self) -> &'static str {
+        self.transaction.state()
+    }
+
+    /// The id for what is written; Invalid where it is decided.
+    fn writing(&self) -> PyResult<String> {
+        Ok(self.transaction.writing().or_raise()?.to_string())
+    }
+
+    /// The id for what is read; None where it is decided.
+    fn reading(&self) -> Option<String> {
+        self.transaction.reading().map(|id| id.to_string())
+    }
+
+    /// Another process may know the id from here on.
+    fn note_given(&self) {
+        self.transaction.note_given();
+    }
+
+    fn activate(&self, py: Python<'_>, kinds: Several<String>, on: bool) -> PyResult<()> {
+        let transaction = self.open()?;
+        let kinds: Vec<&str> = kinds.0.iter().map(String::as_str).collect();
+        let decided = py.detach(|| match on {
+            true => transaction.activate(&kinds),
+            false => transaction.deactivate(&kinds),
+        });
+        decided.or_raise()
+    }
+
+    fn decide(&self, py: Python<'_>, commit: bool) -> PyResult<()> {
+        let transaction = self.open()?;
+        py.detach(|| if commit { transaction.commit() } else { transaction.abort() }).or_raise()
+    }
+
+    /// Leaves a `with` block, in which all was well or not.
+    fn leave(&self, py: Python<'_>, good: bool) -> PyResult<()> {
+        if self.transaction.reading().is_none() {
+            return Ok(());
+        }
+        let transaction = self.open()?;
+        py.detach(|| transaction.leave(good)).or_raise()
+    }
+}
