@@ -43,7 +43,7 @@ pub const OWN: u64 = 1;
 pub const OWN_TRANSACTION: u64 = 2;
 
 /// What this handle has not flushed, as commits of the log that nobody has.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Unflushed {
     /// Outside of transactions first; none where there is nothing.
     pub commits: Vec<Commit>,
@@ -64,13 +64,16 @@ pub struct ConsistentView {
     pub all: PendingCursor,
     /// The same of the transaction.
     pub transaction: PendingCursor,
+    /// The very records that waited, where a read that asks for them later came too late before: others flush faster
+    /// than it follows the logs.
+    pub records: Option<Unflushed>,
     /// Whether nobody can give a newer feed.
     pub newest: bool,
 }
 
 impl ConsistentView {
     fn of(feed: Feed, all: PendingCursor, transaction: PendingCursor) -> ConsistentView {
-        ConsistentView { heads: feed.heads(), feed, all, transaction, newest: false }
+        ConsistentView { heads: feed.heads(), feed, all, transaction, records: None, newest: false }
     }
 
     /// Whether this handle has something that is not flushed.
@@ -100,6 +103,7 @@ impl Inner {
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.is_some() || view.has_own())
+                && view.records.is_none()
                 && let Some(outcome) = self.look_at_copy(view, session, read)?
             {
                 return Ok(outcome);
@@ -136,7 +140,7 @@ impl Inner {
                 return Ok(value);
             }
             let (_, newest) = self.newer(&view.feed)?;
-            view = ConsistentView { newest, ..self.consistent_view(visibility)? };
+            view = ConsistentView { newest, ..self.view_with(visibility, true)? };
         }
         Err(remade())
     }
@@ -192,6 +196,11 @@ impl Inner {
 
     /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
     pub fn consistent_view(&self, visibility: Visibility) -> Result<ConsistentView> {
+        self.view_with(visibility, false)
+    }
+
+    /// The same; `records`: it holds what is not flushed itself.
+    fn view_with(&self, visibility: Visibility, records: bool) -> Result<ConsistentView> {
         let none = PendingCursor::default();
         let Visibility::All(session) = visibility else {
             return Ok(ConsistentView::of(self.journal.feed()?, none, none));
@@ -202,11 +211,15 @@ impl Inner {
         }
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         for _ in 0..ROUNDS {
-            let (all, transaction) = (self.journal.pending_cursor(None), of_session());
+            let held = if records { self.unflushed_behind(none, none, session) } else { None };
+            let (all, transaction) = match &held {
+                Some(own) => (own.all, own.transaction),
+                None => (self.journal.pending_cursor(None), of_session()),
+            };
             let feed = self.journal.feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
             if self.journal.pending_cursor(None).continues(all) && of_session().continues(transaction) {
-                return Ok(ConsistentView::of(feed, all, transaction));
+                return Ok(ConsistentView { records: held, ..ConsistentView::of(feed, all, transaction) });
             }
         }
         Ok(ConsistentView::of(self.journal.feed()?, none, none))
@@ -214,6 +227,9 @@ impl Inner {
 
     /// All that this handle has not flushed; `None` where what a view saw of it is flushed or gone by now.
     pub fn unflushed(&self, view: &ConsistentView, session: Option<Id>) -> Option<Unflushed> {
+        if view.records.is_some() {
+            return view.records.clone();
+        }
         let own = self.unflushed_behind(PendingCursor::default(), PendingCursor::default(), session)?;
         (own.all.continues(view.all) && own.transaction.continues(view.transaction)).then_some(own)
     }

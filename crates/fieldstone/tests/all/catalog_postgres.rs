@@ -69,7 +69,10 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     // Writing needs no engine.
     both.catalog.annotate(columns("a", "max", 20_000), None).unwrap();
     both.flush();
+    both.catalog.join_applying();
     server.resume();
+    let error = both.catalog.runs(&Query::all()).unwrap_err();
+    assert!(error.message().starts_with("while an earlier flush was applied"), "{error}");
     let later = both.answers();
     assert!(later.len() > answers.len());
     assert_eq!(Both::at(folder.path()).answers(), later);

@@ -102,6 +102,9 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     assert_eq!(both.catalog.run(None, "a", transaction).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
+/// A call that asks the catalog.
+type Ask<'a> = &'a dyn Fn(&Query);
+
 #[test]
 fn a_query_looks_at_the_logs_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +115,7 @@ fn a_query_looks_at_the_logs_once() {
     let catalog = &both.catalog;
     catalog.count(&Query::all()).unwrap();
     let transaction = both.store.begin().unwrap();
-    let kinds: [(&str, &dyn Fn(&Query)); 11] = [
+    let kinds: [(&str, Ask<'_>); 11] = [
         ("attributes", &|query| drop(catalog.attributes(query).unwrap())),
         ("stream", &|query| catalog.stream(query).unwrap().for_each(|hit| drop(hit.unwrap()))),
         ("count", &|query| assert!(catalog.count(query).unwrap() > 0)),
@@ -291,5 +294,48 @@ fn what_was_lost_or_discarded_is_gone_from_every_overlay() {
         assert_eq!(steps(transaction), [0, 10, 11, 12, 13]);
         both.store.discard(transaction).unwrap();
         assert_eq!(steps(transaction), [10, 11, 12, 13]);
+    }
+}
+
+/// Who reads beside a thread that flushes again and again sees each attribute once, none of those that were there
+/// when he asked is missing, and he does not wait until the other one rests.
+#[test]
+fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = Both::at(folder.path());
+    both.prepare("a");
+    both.flush();
+    for copies in [false, true] {
+        if copies {
+            both.catalog.copy_overlays_at(0);
+        }
+        let (given, done) = (AtomicU32::new(0), AtomicU32::new(0));
+        let tag = if copies { "max" } else { "min" };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while done.load(Ordering::Relaxed) == 0 {
+                    let step = i64::from(given.load(Ordering::SeqCst));
+                    both.annotate("a", tag, step, [0, 0], 1.0);
+                    given.fetch_add(1, Ordering::SeqCst);
+                    both.flush();
+                }
+            });
+            for _ in 0..100 {
+                let before = given.load(Ordering::SeqCst);
+                let found = both.catalog.attributes(&all_of(vec![tag_is(tag)]));
+                // Whoever flushes ends also where this one fails.
+                let steps = found.map(|found| found.step);
+                let ends = steps.is_err();
+                done.fetch_add(u32::from(ends), Ordering::Relaxed);
+                let mut steps: Vec<i64> = steps.unwrap().into_iter().flatten().collect();
+                steps.sort_unstable();
+                let after = given.load(Ordering::SeqCst);
+                let all = steps.iter().copied().eq(0..steps.len() as i64);
+                let right = all && (before..=after + 1).contains(&(steps.len() as u32));
+                done.fetch_add(u32::from(!right), Ordering::Relaxed);
+                assert!(right, "{} of {before} to {after}: {steps:?}", steps.len());
+            }
+            done.store(1, Ordering::Relaxed);
+        });
     }
 }
