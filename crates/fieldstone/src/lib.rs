@@ -16,13 +16,9 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod container;
 mod cubes;
-pub mod export;
 pub mod finders;
-mod grib;
-pub mod helper;
-mod ingest;
+mod interop;
 mod open;
-pub mod outside;
 mod run;
 mod store;
 mod transaction;
@@ -44,11 +40,12 @@ pub use fieldstone_store::frontends::FilterStore;
 pub use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
-pub use grib::{GribOptions, GribSource, archive_grib, grib_keys};
-pub use ingest::{
+pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};
+pub use interop::ingest::{
     FdbSource, IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, fdb_schema, ingest,
     ingest_fdb, suggest_schema,
 };
+pub use interop::{export, helper, outside};
 pub use open::{Mode, OpenOptions, init, open, open_in};
 pub use run::{Array, NewRun, NewVariable, Run, TagRef, Target, WriteOptions};
 pub use store::Store;

@@ -12,10 +12,10 @@ use super::external;
 use super::grib::{Messages, Verdict};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
-use crate::grib::batch::FileSource;
-use crate::grib::keys::Reader;
-use crate::grib::{borrowed, merge};
-use crate::helper::{Content, FieldFrame, Heard, Name, Reply, Texts, failure};
+use crate::interop::grib::batch::FileSource;
+use crate::interop::grib::keys::Reader;
+use crate::interop::grib::{borrowed, merge};
+use crate::interop::helper::{Content, FieldFrame, Heard, Name, Reply, Texts, failure};
 
 /// Lines of a report for one file; beyond it they are counted.
 const MAX_SKIPPED: usize = 100;

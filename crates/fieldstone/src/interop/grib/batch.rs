@@ -14,7 +14,7 @@ use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::messages::{Found, Messages, Source};
 
 use super::keys::Reader;
-use crate::helper::Texts;
+use crate::interop::helper::Texts;
 
 const MANY: usize = 512;
 const LARGE: usize = 16 << 20;

@@ -27,7 +27,7 @@ use fieldstone_store::{Field, Fields};
 use serde_json::{Map, Value, json};
 
 use crate::Skipped;
-use crate::helper::{Helper, HelperOptions};
+use crate::interop::helper::{Helper, HelperOptions};
 
 /// Bytes read and written at a time.
 const PART: u64 = 1 << 20;

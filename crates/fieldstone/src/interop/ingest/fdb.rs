@@ -35,8 +35,10 @@ use serde_json::Map;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{IngestOptions, IngestReport, Progress, Skipped, Taken};
-use crate::grib::{borrowed, merge};
-use crate::helper::{Content, FieldFrame, Heard, Helper, HelperOptions, Name, Reply, Texts, failure};
+use crate::interop::grib::{borrowed, merge};
+use crate::interop::helper::{
+    Content, FieldFrame, Heard, Helper, HelperOptions, Name, Reply, Texts, failure,
+};
 
 /// Fields of one transaction between flushes: they are durable then and not yet visible.
 const BATCH: u64 = 100_000;

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::Result;
 use fieldstone_store::api::FieldStore;
 
-use crate::helper::{HelperOptions, Texts};
+use crate::interop::helper::{HelperOptions, Texts};
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 

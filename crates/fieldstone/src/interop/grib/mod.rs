@@ -31,7 +31,7 @@ use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
 
-use crate::helper::{HelperOptions, Texts};
+use crate::interop::helper::{HelperOptions, Texts};
 use batch::{Batches, FileSource, Keep, Part};
 use keys::Reader;
 

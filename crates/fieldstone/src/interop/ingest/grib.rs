@@ -15,9 +15,9 @@ use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::file::{End, Harvest, State};
-use crate::grib::batch::{Batches, FileSource};
-use crate::grib::{borrowed, explain, merge};
-use crate::helper::{Content, Texts};
+use crate::interop::grib::batch::{Batches, FileSource};
+use crate::interop::grib::{borrowed, explain, merge};
+use crate::interop::helper::{Content, Texts};
 
 /// How often progress is told, nanoseconds.
 const REPORTED: u64 = 100_000_000;

@@ -6,8 +6,8 @@ use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, Place, PlaceFile, ReadOptions};
 use serde_json::Value;
 
-use crate::grib::borrowed;
-use crate::helper::Texts;
+use crate::interop::grib::borrowed;
+use crate::interop::helper::Texts;
 
 /// The variable under which the header of a file is kept.
 pub const HEADER: &str = "@header";

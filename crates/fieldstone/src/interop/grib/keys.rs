@@ -17,7 +17,7 @@ use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::template::Template;
 use fieldstone_format::helper::{GribKey, Request};
 
-use crate::helper::{Heard, Helper, HelperOptions, Reply, Texts, failure};
+use crate::interop::helper::{Heard, Helper, HelperOptions, Reply, Texts, failure};
 
 /// Bytes of headers and keys that are kept.
 const MAX_KNOWN: usize = 64 << 20;
