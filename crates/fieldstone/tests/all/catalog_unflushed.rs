@@ -313,7 +313,7 @@ fn a_reader_beside_a_thread_that_flushes_sees_everything_once() {
         let tag = if copies { "max" } else { "min" };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while done.load(Ordering::Relaxed) == 0 && given.load(Ordering::Relaxed) < 4000 {
+                while done.load(Ordering::Relaxed) == 0 && given.load(Ordering::Relaxed) < 10_000 {
                     let step = i64::from(given.load(Ordering::SeqCst));
                     both.annotate("a", tag, step, [0, 0], 1.0);
                     given.fetch_add(1, Ordering::SeqCst);
