@@ -211,60 +211,61 @@ impl Inner {
         }
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         for _ in 0..ROUNDS {
-            let held = if records { self.unflushed_behind(none, none, session) } else { None };
-            let (all, transaction) = match &held {
-                Some(own) => (own.all, own.transaction),
-                None => (self.journal.pending_cursor(None), of_session()),
-            };
+            let (all, transaction) = (self.journal.pending_cursor(None), of_session());
+            let between = || self.unflushed_between((none, none), (all, transaction), session);
+            let held = if records { between() } else { None };
             let feed = self.journal.feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
-            if self.journal.pending_cursor(None).continues(all) && of_session().continues(transaction) {
+            if held.is_some() == records
+                && self.journal.pending_cursor(None).continues(all)
+                && of_session().continues(transaction)
+            {
                 return Ok(ConsistentView { records: held, ..ConsistentView::of(feed, all, transaction) });
             }
         }
         Ok(ConsistentView::of(self.journal.feed()?, none, none))
     }
 
-    /// All that this handle has not flushed; `None` where what a view saw of it is flushed or gone by now.
+    /// What a view saw that this handle has not flushed; `None` where some of it is flushed or gone by now.
     pub fn unflushed(&self, view: &ConsistentView, session: Option<Id>) -> Option<Unflushed> {
         if view.records.is_some() {
             return view.records.clone();
         }
-        let own = self.unflushed_behind(PendingCursor::default(), PendingCursor::default(), session)?;
-        (own.all.continues(view.all) && own.transaction.continues(view.transaction)).then_some(own)
+        let none = PendingCursor::default();
+        self.unflushed_between((none, none), (view.all, view.transaction), session)
     }
 
-    /// What this handle has not flushed and these cursors have not read; `None` where what they have read is
-    /// flushed or gone by now.
-    pub fn unflushed_behind(
+    /// What this handle has not flushed behind some cursors, up to others: what came later stands behind what may
+    /// have been flushed meanwhile. `None` where some of it is flushed or gone by now.
+    pub fn unflushed_between(
         &self,
-        all: PendingCursor,
-        transaction: PendingCursor,
+        from: (PendingCursor, PendingCursor),
+        to: (PendingCursor, PendingCursor),
         session: Option<Id>,
     ) -> Option<Unflushed> {
-        let mut own = Unflushed { commits: Vec::new(), all, transaction };
-        let pending = [(OWN, None, &mut own.all), (OWN_TRANSACTION, session, &mut own.transaction)];
-        for (sequence, session, cursor) in pending {
-            if sequence == OWN_TRANSACTION && session.is_none() {
+        let mut own = Unflushed { commits: Vec::new(), all: from.0, transaction: from.1 };
+        let all = (OWN, None, to.0, &mut own.all);
+        let transaction = (OWN_TRANSACTION, session, to.1, &mut own.transaction);
+        for (sequence, session, to, cursor) in [all, transaction] {
+            if to.records <= cursor.records {
                 continue;
             }
-            let PendingSide { end, continues, records } = self.journal.pending_behind(session, *cursor);
-            if !continues {
+            let PendingSide { end, continues, mut records } = self.journal.pending_behind(session, *cursor);
+            if !continues || !end.continues(to) {
                 return None;
             }
-            *cursor = end;
+            records.truncate(to.records - cursor.records);
+            *cursor = to;
             self.overlays().note(records.len());
-            if !records.is_empty() {
-                own.commits.push(Commit {
-                    writer: Id::NONE,
-                    owner: self.user(),
-                    sequence,
-                    stamp: u64::MAX,
-                    time: 0,
-                    transaction: None,
-                    side: records,
-                });
-            }
+            own.commits.push(Commit {
+                writer: Id::NONE,
+                owner: self.user(),
+                sequence,
+                stamp: u64::MAX,
+                time: 0,
+                transaction: None,
+                side: records,
+            });
         }
         Some(own)
     }

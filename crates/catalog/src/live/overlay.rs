@@ -229,7 +229,7 @@ impl Inner {
     ) -> Result<Option<T>> {
         let index = copy.connection.index()?;
         let laid = match copy.laid.take().filter(|laid| laid.continues_to(view)) {
-            Some(laid) => self.lay_more(index, laid, session)?,
+            Some(laid) => self.lay_more(index, laid, view, session)?,
             None => self.lay_anew(index, view, session)?,
         };
         let Some(laid) = laid else { return Ok(None) };
@@ -261,8 +261,15 @@ impl Inner {
     }
 
     /// Lays over what came since; `None` where something of what was laid is flushed or gone by now.
-    fn lay_more(&self, index: &mut Index, laid: LaidOver, session: Option<Id>) -> Result<Option<LaidOver>> {
-        let Some(own) = self.unflushed_behind(laid.all, laid.transaction, session) else { return Ok(None) };
+    fn lay_more(
+        &self,
+        index: &mut Index,
+        laid: LaidOver,
+        view: &ConsistentView,
+        session: Option<Id>,
+    ) -> Result<Option<LaidOver>> {
+        let (from, to) = ((laid.all, laid.transaction), (view.all, view.transaction));
+        let Some(own) = self.unflushed_between(from, to, session) else { return Ok(None) };
         let firsts = [laid.all.records, laid.transaction.records];
         let numbered = |commit: Commit| (firsts[usize::from(commit.sequence != OWN)], commit);
         let more: Vec<_> = own.commits.into_iter().map(numbered).collect();
