@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fieldstone::{ArchiveOptions, Code, FieldStoreExt as _, Mode, OpenOptions, ReadOptions, Result, Value};
+use fieldstone::{ArchiveOptions, Code, Mode, OpenOptions, ReadOptions, Result, Value};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
