@@ -69,7 +69,7 @@ impl Target {
 
     /// In boxes, one a row: `rank` numbers of `start` and of `count` each.
     pub fn within_each(mut self, rank: usize, start: Vec<i64>, count: Vec<i64>) -> Target {
-        self.box_rows = Some(if rank == 0 { 0 } else { start.len() / rank });
+        self.box_rows = Some(start.len().checked_div(rank).unwrap_or(0));
         self.boxes = Some(Boxes { rank, start, count });
         self
     }
