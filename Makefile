@@ -10,18 +10,25 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates python \
 	\( -name tests -o -name __pycache__ \) -prune -o -print)
 
-.PHONY: build demo test lint bench clean
+# Two builds at once take turns: the second looks at what is there when the first is done.
+IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-build: .venv/.built
+.PHONY: build test-tools demo test lint bench clean
 
-demo: build .venv/.test-tools
+build:
+	@$(IN_TURN) .venv/.built
+
+test-tools:
+	@$(IN_TURN) .venv/.test-tools
+
+demo: build test-tools
 	.venv/bin/python examples/demo.py
 
 test: lint build
 	cargo test --workspace --exclude fieldstone-python --locked --quiet
 	.venv/bin/python -m pytest
 
-lint: .venv/.test-tools
+lint: test-tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	.venv/bin/ruff check .
@@ -31,7 +38,7 @@ bench: build
 	bench/run.sh
 
 clean:
-	rm -rf target bench/floor/target .venv .venv-bench wheel-data demo-out
+	rm -rf target bench/floor/target .venv .venv-bench .build.lock wheel-data demo-out
 
 .venv/.tools:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.x")'
