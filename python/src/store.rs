@@ -212,7 +212,7 @@ impl Store {
     #[getter]
     fn unflushed(&self, py: Python<'_>) -> PyResult<u64> {
         let handle = self.handle()?;
-        Ok(py.waiting(|| handle.unflushed()))
+        Ok(py.detach(|| handle.unflushed()))
     }
 
     /// Takes `data` under `key`; it is visible to nobody before ``flush()``.
@@ -257,7 +257,7 @@ impl Store {
                 Value::Piece { data: bytes, dtype: *dtype, start, count, shape }
             }
         };
-        py.waiting(|| handle.archive(&pairs, value, &options)).or_raise()
+        py.detach(|| handle.archive(&pairs, value, &options)).or_raise()
     }
 
     /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
@@ -380,7 +380,7 @@ impl Store {
         let key = KeyText::new(key)?;
         let pairs = key.pairs()?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let field = py.waiting(|| handle.get(&pairs, &options)).or_raise()?;
+        let field = py.detach(|| handle.get(&pairs, &options)).or_raise()?;
         fields::value(py, &field, start, count)
     }
 

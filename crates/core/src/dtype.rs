@@ -111,6 +111,26 @@ impl DType {
         DType { kind, order, size, unit: None }
     }
 
+    /// The type as numpy names it where people read it: `float64`, `int32`; else its type string.
+    ///
+    /// ```
+    /// use fieldstone_core::dtype::DType;
+    /// assert_eq!((DType::F8.name(), DType::BOOL.name()), ("float64".into(), "bool".into()));
+    /// assert_eq!(DType::parse("<U4")?.name(), "<U4");
+    /// # Ok::<(), fieldstone_core::Error>(())
+    /// ```
+    pub fn name(self) -> String {
+        let name = match self.kind {
+            DTypeKind::Bool => return "bool".to_owned(),
+            DTypeKind::Int => "int",
+            DTypeKind::UInt => "uint",
+            DTypeKind::Float => "float",
+            DTypeKind::Complex => "complex",
+            _ => return self.to_string(),
+        };
+        format!("{name}{}", 8 * self.size)
+    }
+
     /// Reads a numpy type string (`<f8`) or a short name (`f8`, `float64`, `datetime64[ns]`).
     /// Without a sign, or with `=`, the byte order is this machine's. Types without a fixed meaning
     /// of their bytes (long double, void, structured, object) are refused by name.

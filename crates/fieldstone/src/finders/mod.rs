@@ -84,7 +84,7 @@ pub fn check_dtype(dtype: DType) -> Result<()> {
     match dtype.kind() {
         Bool | Int | UInt | Float => Ok(()),
         DateTime | TimeDelta | DTypeKind::Complex | DTypeKind::Bytes | DTypeKind::Unicode => Err(Code::Dtype
-            .error(format!("features are not found in elements of type {dtype}"))
+            .error(format!("features are not found in elements of {}", dtype.name()))
             .with_hint("finders work on bools, integers and floats")),
     }
 }

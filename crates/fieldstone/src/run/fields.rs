@@ -123,8 +123,10 @@ impl Run {
             return Ok(Cow::Owned(data));
         }
         Err(Error::invalid(format!(
-            "the array has dtype {}, variable {variable} of run {} {declared}",
-            array.dtype, self.name.name
+            "the array has dtype {}, variable {variable} of run {} {}",
+            array.dtype.name(),
+            self.name.name,
+            declared.name()
         ))
         .with_hint(format!("give array.astype('{declared}')")))
     }

@@ -66,18 +66,18 @@ impl Refresher {
     /// Looks at what moved and returns the newest snapshot.
     pub fn refresh(&mut self, look: Look) -> Result<Arc<Snapshot>> {
         self.moved |= self.watch.look(look)?;
-        Span::current().record("moved", self.moved);
-        if self.moved {
+        let moved = self.moved;
+        if moved {
             self.publish()?;
             self.moved = false;
         }
+        Span::current().record("logs", self.views.len()).record("moved", moved);
         Ok(self.current.clone())
     }
 
     /// Makes a snapshot of what the last look found.
     fn publish(&mut self) -> Result<()> {
         let tips = self.watch.tips();
-        Span::current().record("logs", tips.len());
         let mut views = HashMap::with_capacity(tips.len());
         for tip in &tips {
             let known = self.views.get(&tip.writer);
