@@ -105,5 +105,8 @@ fn a_file_that_cannot_be_taken_is_told_and_ends_with_2() {
     let skipped = report.json()["skipped"].clone();
     assert_eq!(skipped.as_array().unwrap().len(), 2, "{skipped}");
     assert_eq!((&skipped[0]["file"], &skipped[1]["file"]), (&json!("text.nc"), &json!("absent.nc")));
-    assert!(report.err().contains("\nerror: 2 of 2 files could not be taken\nhint: "), "{}", report.err());
+    let error: serde_json::Value = serde_json::from_str(report.err().trim().lines().last().unwrap()).unwrap();
+    assert_eq!(error["error"]["message"], "2 of 2 files could not be taken");
+    let text = run(&t, &python, &["ingest", "store", "text.nc"]).code(2);
+    assert!(text.err().contains("\nerror: 1 of 1 files could not be taken\nhint: "), "{}", text.err());
 }
