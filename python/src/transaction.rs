@@ -48,6 +48,7 @@ impl PyTransaction {
         self.transaction.text()
     }
 
+    /// Whether it was begun elsewhere.
     #[getter]
     fn joined(&self) -> bool {
         self.transaction.is_joined()
