@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use fieldstone::{DType, DTypeKind, ListEntry, Listing, Place, Scalar, Schema, Summary};
+use fieldstone::{DType, DTypeKind, FieldLocation, ListEntry, Listing, Scalar, Schema, Summary};
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyString, PyTuple};
@@ -168,7 +168,7 @@ pub struct Entry {
     /// Whether a newer version hides this one; listed only with ``masked=True``.
     #[pyo3(get)]
     masked: bool,
-    place: Option<Place>,
+    place: Option<FieldLocation>,
     time: i64,
     /// The user who wrote it.
     #[pyo3(get)]

@@ -53,8 +53,8 @@ const MOST: usize = 10_000;
 static LOST: AtomicBool = AtomicBool::new(false);
 
 struct Queue {
-    sender: Sender<Told>,
-    receiver: Mutex<Receiver<Told>>,
+    sender: Sender<PendingRecord>,
+    receiver: Mutex<Receiver<PendingRecord>>,
 }
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
@@ -66,7 +66,7 @@ thread_local! {
 }
 
 /// A record on its way.
-struct Told {
+struct PendingRecord {
     process: u32,
     logger: usize,
     level: u8,
@@ -177,7 +177,7 @@ fn keep(metadata: &Metadata<'_>, text: String) {
         LOST.store(true, Ordering::Relaxed);
         return;
     }
-    let told = Told { process: std::process::id(), logger, level: number(metadata.level()), text };
+    let told = PendingRecord { process: std::process::id(), logger, level: number(metadata.level()), text };
     let _ = queue.sender.send(told);
 }
 
@@ -231,7 +231,7 @@ fn tell(py: Python<'_>) -> PyResult<()> {
     }
     let (Some(queue), Some(loggers)) = (QUEUE.get(), loggers(py)?) else { return Ok(()) };
     // Another thread that is telling tells these, too.
-    let told: Vec<Told> = match queue.receiver.try_lock() {
+    let told: Vec<PendingRecord> = match queue.receiver.try_lock() {
         Ok(receiver) => receiver.try_iter().collect(),
         Err(_) => return Ok(()),
     };

@@ -29,8 +29,7 @@ pub fn entry(entry: &ListEntry) -> Value {
     if usize::from(entry.depth) < entry.key.levels.len() {
         return Value::Object(object);
     }
-    let place =
-        |p: &fieldstone::Place| json!({"file": p.file.to_string(), "offset": p.offset, "length": p.length});
+    let place = |p: &fieldstone::FieldLocation| json!({"file": p.file.to_string(), "offset": p.offset, "length": p.length});
     object.insert("nbytes".into(), entry.nbytes.into());
     object.insert("dtype".into(), entry.dtype.map(|d| d.to_string()).into());
     object.insert("shape".into(), entry.shape.as_ref().map(|s| s.to_vec()).into());

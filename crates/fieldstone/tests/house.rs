@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 mod decisions;
 #[path = "house/map.rs"]
 mod map;
+#[path = "house/words.rs"]
+mod words;
 
 /// The libraries, lowest first; each may use those that [`LAYERS`] gives it.
 const CORE: &str = "fieldstone-core";

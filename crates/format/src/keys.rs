@@ -119,12 +119,12 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
 /// Decodes keys, keeping what the last key had so that neighbours in a run share it.
 #[derive(Debug, Default, Clone)]
 pub struct KeyDecoder {
-    levels: [Option<Seen<Arc<Level>>>; LEVELS],
-    names: [Option<Seen<Names>>; LEVELS],
+    levels: [Option<LastDecoded<Arc<Level>>>; LEVELS],
+    names: [Option<LastDecoded<Names>>; LEVELS],
 }
 
 /// What was decoded last, and the bytes it was decoded from.
-type Seen<T> = (Box<[u8]>, T);
+type LastDecoded<T> = (Box<[u8]>, T);
 
 impl KeyDecoder {
     /// A decoder that has seen nothing.

@@ -7,7 +7,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, TimestampNanosecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, TimeUnit};
-use fieldstone::{DType, KeyValue, KeywordType, Place, Typed};
+use fieldstone::{DType, FieldLocation, KeyValue, KeywordType, Typed};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -36,7 +36,7 @@ pub enum Column {
     /// Extents.
     Shape(Vec<Option<Arc<[u64]>>>),
     /// Files and offsets.
-    Place(Vec<Option<Place>>),
+    FieldLocation(Vec<Option<FieldLocation>>),
     /// Whole numbers.
     Int(Vec<Option<i64>>),
     /// Lists of whole numbers: row i has `values[offsets[i]..offsets[i + 1]]`; an empty one is absent.
@@ -98,7 +98,7 @@ impl Column {
             Column::Keyword { form: Form::Whole, .. } => DataType::Int64,
             Column::Keyword { form: Form::Date, .. } => DataType::Date32,
             Column::Keyword { form: Form::Float, .. } | Column::Number(_) => DataType::Float64,
-            Column::Keyword { .. } | Column::Text { .. } | Column::Place(_) => DataType::Utf8,
+            Column::Keyword { .. } | Column::Text { .. } | Column::FieldLocation(_) => DataType::Utf8,
             Column::Count(_) => DataType::UInt64,
             Column::Flag(_) => DataType::Boolean,
             Column::Time(_) => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
@@ -119,7 +119,7 @@ impl Column {
             Column::Flag(values) => size_of_val(&values[..]),
             Column::Time(values) => size_of_val(&values[..]),
             Column::Shape(values) => size_of_val(&values[..]),
-            Column::Place(values) => size_of_val(&values[..]),
+            Column::FieldLocation(values) => size_of_val(&values[..]),
             Column::Int(values) => size_of_val(&values[..]),
             Column::Ints { offsets, values } => size_of_val(&offsets[..]) + size_of_val(&values[..]),
             Column::Value(values) => values.nbytes(),
@@ -152,10 +152,10 @@ impl Column {
                 }
                 Arc::new(lists.finish())
             }
-            Column::Place(values) => {
+            Column::FieldLocation(values) => {
                 let mut texts = StringBuilder::new();
                 for place in &values[start..end] {
-                    texts.append_option(place.as_ref().map(Place::to_string));
+                    texts.append_option(place.as_ref().map(FieldLocation::to_string));
                 }
                 Arc::new(texts.finish())
             }
@@ -244,7 +244,9 @@ impl Column {
                 Some(shape) => Ok(PyTuple::new(py, shape.iter())?.into_any()),
                 None => py.None().into_bound_py_any(py),
             },
-            Column::Place(values) => values[row].as_ref().map(Place::to_string).into_bound_py_any(py),
+            Column::FieldLocation(values) => {
+                values[row].as_ref().map(FieldLocation::to_string).into_bound_py_any(py)
+            }
             Column::Int(values) => values[row].into_bound_py_any(py),
             Column::Ints { offsets, values } => match offsets[row] as usize..offsets[row + 1] as usize {
                 none if none.is_empty() => py.None().into_bound_py_any(py),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone::{KeyValue, KeywordType, Level, ListEntry, Place, Scalar, Schema};
+use fieldstone::{FieldLocation, KeyValue, KeywordType, Level, ListEntry, Scalar, Schema};
 
 use super::{Column, Table};
 
@@ -24,7 +24,7 @@ pub struct FieldTable {
     shapes: Vec<Option<Arc<[u64]>>>,
     complete: Vec<bool>,
     masked: Vec<bool>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<FieldLocation>>,
     flushed: Vec<i64>,
     owners: Texts,
     min: Vec<Option<f64>>,
@@ -191,7 +191,7 @@ impl FieldTable {
             Column::Shape(self.shapes),
             Column::Flag(self.complete),
             Column::Flag(self.masked),
-            Column::Place(self.places),
+            Column::FieldLocation(self.places),
             Column::Time(self.flushed),
             Column::Text { codes: self.owners.codes, distinct: self.owners.distinct },
             Column::Number(self.min),

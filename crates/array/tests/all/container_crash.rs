@@ -147,7 +147,7 @@ fn open(world: &SimWorld) -> Result<Container> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum CrashState {
     Nothing,
     Old,
     New,
@@ -178,24 +178,24 @@ fn dump_of(bytes: &[u8]) -> String {
 }
 
 /// What stands under the path; panics where that is a container that nobody finished.
-fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> Found {
+fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashState {
     let found = match content(world, PATH) {
-        None if old.is_none() => return Found::Nothing,
+        None if old.is_none() => return CrashState::Nothing,
         None => panic!("{what}: the old container is gone"),
         Some(found) => found,
     };
     match open(world) {
-        Ok(_) if Some(&found[..]) == old => Found::Old,
+        Ok(_) if Some(&found[..]) == old => CrashState::Old,
         Ok(_) if found == new => {
             assert!(validate(&found).unwrap().ok, "{what}");
-            Found::New
+            CrashState::New
         }
         Ok(container) => {
             // Synced, and on the way to its index; or with what was left of the old one's.
             let found = dump(&container);
             match old {
-                Some(old) if found == dump_of(old) => Found::Old,
-                _ if found == dump_of(new) => Found::New,
+                Some(old) if found == dump_of(old) => CrashState::Old,
+                _ if found == dump_of(new) => CrashState::New,
                 _ => panic!("{what}: it looks finished and is neither the old nor the new container"),
             }
         }
@@ -216,7 +216,7 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> Found 
                     assert!(stages.iter().any(|stage| told.contains(stage)), "{what}: {told}");
                 }
             }
-            Found::Unfinished
+            CrashState::Unfinished
         }
     }
 }
@@ -332,7 +332,7 @@ fn a_power_cut_takes_nothing_that_was_synced_or_replaced() {
                 let after = world.power_cut(seed);
                 let what = format!("{job:?} by {size}, power cut {seed} at call {n}");
                 let found = judge(&after, old.as_deref(), &new, &what);
-                assert!(!done || !synced || found == Found::New, "{what}: {found:?}");
+                assert!(!done || !synced || found == CrashState::New, "{what}: {found:?}");
                 cuts += 1;
             }
             if done {
@@ -362,7 +362,7 @@ fn a_full_disk_is_an_error_and_the_old_container_stays() {
                 let error: Error = result.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{what}: {error}");
             }
-            assert_eq!(judge(&world, old.as_deref(), &new, &what), Found::Old, "{what}");
+            assert_eq!(judge(&world, old.as_deref(), &new, &what), CrashState::Old, "{what}");
         }
         assert!(failures > 3, "{job:?}: {failures}");
     }

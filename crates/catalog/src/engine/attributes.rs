@@ -42,7 +42,7 @@ impl Line {
 }
 
 /// A row of the database that a new one meets.
-struct Met {
+struct ExistingRow {
     member: Member,
     curve: i64,
     batch: i64,
@@ -215,7 +215,7 @@ impl Index {
         if !probes.is_empty() {
             self.db.scan(&probes, &mut |row| {
                 if let Some(&line) = spots.get(&(row.step, row.variable, row.region)) {
-                    met.push(Met {
+                    met.push(ExistingRow {
                         member: (row.step, row.variable),
                         curve: row.curve,
                         batch: row.batch,

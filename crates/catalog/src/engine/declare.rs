@@ -14,7 +14,7 @@ use fieldstone_format::log::SideRecord;
 
 use super::index::Index;
 use super::names::{Grave, one_int};
-use super::order::{Place, Source};
+use super::order::{OrderKey, Source};
 use super::owners::{User, put_first};
 use super::remove::{RUN, STEP, TAG, VARIABLE};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
@@ -82,8 +82,8 @@ impl Dirty {
 }
 
 /// A declaration as it is kept.
-pub(super) struct Kept {
-    place: Place,
+pub(super) struct StoredDeclaration {
+    place: OrderKey,
     user: User,
     pub content: Vec<u8>,
 }
@@ -213,7 +213,12 @@ impl Index {
     }
 
     /// Declarations of one name, oldest first: those that count, and those of users who do not own the run.
-    pub(super) fn declared_in(&mut self, kind: i64, run: RunId, item: i64) -> Result<(Vec<Kept>, Vec<Kept>)> {
+    pub(super) fn declared_in(
+        &mut self,
+        kind: i64,
+        run: RunId,
+        item: i64,
+    ) -> Result<(Vec<StoredDeclaration>, Vec<StoredDeclaration>)> {
         let mut kept = self.declared(kind, run, item)?;
         let mut others = Vec::new();
         if self.has_users() && kind != TAG {
@@ -226,14 +231,14 @@ impl Index {
     }
 
     /// Declarations of one name, oldest first.
-    fn declared(&mut self, kind: i64, run: RunId, item: i64) -> Result<Vec<Kept>> {
+    fn declared(&mut self, kind: i64, run: RunId, item: i64) -> Result<Vec<StoredDeclaration>> {
         let mut kept = Vec::new();
         let names = &self.names;
         let sql = "SELECT stamp, decider, own, log, sequence, record, place, content FROM decl \
                    WHERE kind = $1 AND run = $2 AND item = $3";
         self.db.query(sql, &[kind, run, item].map(Cell::Int), &mut |row| {
             let (place, user) = (names.place(&row[..7])?, names.user(row[3].int()?));
-            kept.push(Kept { place, user, content: row[7].bytes()?.to_vec() });
+            kept.push(StoredDeclaration { place, user, content: row[7].bytes()?.to_vec() });
             Ok(Flow::More)
         })?;
         kept.sort_by_key(|kept| kept.place);
@@ -281,13 +286,13 @@ impl Index {
         &mut self,
         (kind, run, item): (i64, i64, i64),
         what: &str,
-        kept: &[Kept],
-        others: &[Kept],
-        differ: impl Fn(&Kept, &Kept) -> Result<bool>,
+        kept: &[StoredDeclaration],
+        others: &[StoredDeclaration],
+        differ: impl Fn(&StoredDeclaration, &StoredDeclaration) -> Result<bool>,
     ) -> Result<()> {
         let key = [kind, run, item].map(Cell::Int);
         self.db.execute("DELETE FROM conflict WHERE kind = $1 AND run = $2 AND item = $3", &key)?;
-        let by = |place: &Place| format!("{} (commit {})", place.writer, place.sequence);
+        let by = |place: &OrderKey| format!("{} (commit {})", place.writer, place.sequence);
         let mut messages = Vec::new();
         for other in kept.iter().skip(1) {
             if differ(&kept[0], other)? {
@@ -318,12 +323,12 @@ impl Index {
         let (kept, others) = self.declared_in(RUN, run, 0)?;
         let what = if kept.len() > 1 || !others.is_empty() { self.run_text(run)? } else { String::new() };
         // Each process that makes sure that a run is there has a clock of its own.
-        let timeless = |kept: &Kept| {
+        let timeless = |kept: &StoredDeclaration| {
             let decl = run_decl(&kept.content)?.map(|decl| RunDecl { created: 0, ..decl });
             Ok::<_, fieldstone_core::Error>(decl.map(|decl| content(&Record::Runs(vec![decl]))))
         };
         self.note_conflicts((RUN, run, 0), &what, &kept, &others, |a, b| Ok(timeless(a)? != timeless(b)?))?;
-        let all: Vec<(Place, User)> =
+        let all: Vec<(OrderKey, User)> =
             kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
         let first = self.first_among(run, &all)?.map(|first| put_first(&first));
         let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
@@ -352,9 +357,11 @@ impl Index {
 
     fn recompute_step(&mut self, run: RunId, step: i64, used: bool) -> Result<()> {
         let (kept, others) = self.declared_in(STEP, run, step)?;
-        let time =
-            |kept: &Kept| Some(f64::from_bits(u64::from_le_bytes(kept.content.as_slice().try_into().ok()?)));
-        let timed: Vec<Kept> = kept.iter().filter(|kept| time(kept).is_some()).map(Kept::again).collect();
+        let time = |kept: &StoredDeclaration| {
+            Some(f64::from_bits(u64::from_le_bytes(kept.content.as_slice().try_into().ok()?)))
+        };
+        let timed: Vec<StoredDeclaration> =
+            kept.iter().filter(|kept| time(kept).is_some()).map(StoredDeclaration::again).collect();
         let what = match timed.len() {
             ..2 if others.is_empty() => String::new(),
             _ => format!("step {step} of {}", self.run_text(run)?),
@@ -438,7 +445,7 @@ impl Index {
             })?;
             what += &self.run_text(run)?;
         }
-        let differ = |a: &Kept, b: &Kept| Ok(a.content != b.content);
+        let differ = |a: &StoredDeclaration, b: &StoredDeclaration| Ok(a.content != b.content);
         self.note_conflicts((VARIABLE, run, variable), &what, &kept, &others, differ)?;
         if kept.is_empty() && !used && !self.variable_is_used(run, variable)? {
             let sql = "DELETE FROM variable WHERE run = $1 AND variable = $2";
@@ -510,9 +517,9 @@ impl Index {
     }
 }
 
-impl Kept {
-    fn again(&self) -> Kept {
-        Kept { place: self.place, user: self.user, content: self.content.clone() }
+impl StoredDeclaration {
+    fn again(&self) -> StoredDeclaration {
+        StoredDeclaration { place: self.place, user: self.user, content: self.content.clone() }
     }
 }
 

@@ -8,7 +8,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
 
-use super::order::Place;
+use super::order::OrderKey;
 use super::owners::{UNKNOWN, User};
 use super::{Cell, Database, Flow, RunId, TagId, VariableId};
 
@@ -29,7 +29,7 @@ pub(super) struct Log {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     /// Of row 0.
-    pub place: Place,
+    pub place: OrderKey,
     pub singles: bool,
     pub txn: i64,
     pub user: User,
@@ -37,8 +37,8 @@ pub(super) struct Batch {
 
 impl Batch {
     /// The place of a row.
-    pub fn place(&self, row: i64) -> Place {
-        Place { row: if self.singles { row } else { 0 }, ..self.place }
+    pub fn place(&self, row: i64) -> OrderKey {
+        OrderKey { row: if self.singles { row } else { 0 }, ..self.place }
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Txn {
 /// What was deleted as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grave {
-    pub place: Place,
+    pub place: OrderKey,
     pub txn: i64,
     pub user: User,
 }
@@ -398,8 +398,8 @@ fn writer_of(writers: &HashMap<i64, Id>, log: i64) -> Result<Id> {
 }
 
 /// From stamp, decider, own, log, sequence, call, row.
-pub(super) fn place_of(writers: &HashMap<i64, Id>, row: &[Cell<'_>]) -> Result<Place> {
-    Ok(Place {
+pub(super) fn place_of(writers: &HashMap<i64, Id>, row: &[Cell<'_>]) -> Result<OrderKey> {
+    Ok(OrderKey {
         stamp: row[0].int()? as u64,
         decider: writer_of(writers, row[1].int()?)?,
         own: row[2].int()? as u64,
@@ -412,7 +412,7 @@ pub(super) fn place_of(writers: &HashMap<i64, Id>, row: &[Cell<'_>]) -> Result<P
 
 impl Names {
     /// From stamp, decider, own, log, sequence, call, row.
-    pub fn place(&self, row: &[Cell<'_>]) -> Result<Place> {
+    pub fn place(&self, row: &[Cell<'_>]) -> Result<OrderKey> {
         place_of(&self.writers, row)
     }
 }

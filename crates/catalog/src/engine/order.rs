@@ -9,7 +9,7 @@ use super::owners::User;
 /// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
 /// one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct OrderKey {
     /// Of the commit, or of the decision that made it visible.
     pub stamp: u64,
     /// Who made that.
@@ -53,8 +53,8 @@ pub(super) struct Source {
 
 impl Source {
     /// The place of item `row` of the record; all rows of a call have row 0.
-    pub fn place(&self, call: i64, row: i64) -> Place {
-        Place {
+    pub fn place(&self, call: i64, row: i64) -> OrderKey {
+        OrderKey {
             stamp: self.order.0,
             decider: self.order.1,
             own: self.own,

@@ -21,7 +21,7 @@ use fieldstone_format::catalog::{Annotate, RunName};
 use super::declare::run_decl;
 use super::index::{Doing, Index};
 use super::names::one_int;
-use super::order::Place;
+use super::order::OrderKey;
 use super::remove::{RUN, TAG};
 use super::{Cell, Flow, Probe, RunId, TagId};
 
@@ -38,7 +38,7 @@ pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<u32> + Send + Sync>;
 pub(super) struct First {
     /// Whether it is not of the user who owns the folder of logs: what that one declared is his.
     guest: bool,
-    place: Place,
+    place: OrderKey,
     pub user: User,
 }
 
@@ -133,7 +133,7 @@ impl Index {
         self.owners.seeds.clear();
     }
 
-    fn first_of(&self, (place, user): (Place, User)) -> First {
+    fn first_of(&self, (place, user): (OrderKey, User)) -> First {
         First { guest: self.owners.folder != Some(user), place, user }
     }
 
@@ -206,7 +206,7 @@ impl Index {
 
     /// Empties contested tables, as [`Index::clear`] does, but for who declared runs first.
     pub fn clear_contested(&mut self) -> Result<()> {
-        let mut seeds: Vec<(RunName, (Place, User))> = Vec::new();
+        let mut seeds: Vec<(RunName, (OrderKey, User))> = Vec::new();
         if self.contest_of()?.is_none_or(|how| how != AFRESH) {
             let sql = "SELECT project, name, first FROM run WHERE first IS NOT NULL";
             self.db.query(sql, &[], &mut |row| {
@@ -303,7 +303,7 @@ impl Index {
     }
 
     /// A declaration of the run itself came.
-    pub(super) fn declared_by(&mut self, run: RunId, place: Place, user: User) -> Result<()> {
+    pub(super) fn declared_by(&mut self, run: RunId, place: OrderKey, user: User) -> Result<()> {
         let one = self.first_of((place, user));
         let first = self.owners.firsts.entry(run).or_insert(one);
         *first = (*first).min(one);
@@ -342,7 +342,7 @@ impl Index {
     }
 
     /// The least of these declarations of a run and those that were visible before.
-    pub(super) fn first_among(&mut self, run: RunId, kept: &[(Place, User)]) -> Result<Option<First>> {
+    pub(super) fn first_among(&mut self, run: RunId, kept: &[(OrderKey, User)]) -> Result<Option<First>> {
         let known = self.first(run)?;
         Ok(kept.iter().map(|one| self.first_of(*one)).chain(known).min())
     }
@@ -516,11 +516,11 @@ pub(super) fn put_first(First { place, user, .. }: &First) -> Vec<u8> {
     bytes
 }
 
-fn read_first(bytes: &[u8]) -> Result<(Place, User)> {
+fn read_first(bytes: &[u8]) -> Result<(OrderKey, User)> {
     let mut cursor = fieldstone_format::bytes::Cursor::new(bytes);
-    let mut read = || -> Result<(Place, User)> {
+    let mut read = || -> Result<(OrderKey, User)> {
         let user = cursor.i64()?;
-        let place = Place {
+        let place = OrderKey {
             stamp: cursor.u64()?,
             decider: cursor.id()?,
             own: cursor.u64()?,
@@ -539,7 +539,7 @@ fn read_first(bytes: &[u8]) -> Result<(Place, User)> {
 }
 
 /// The first declaration in a cell.
-pub(super) fn stored_first(cell: &Cell<'_>) -> Result<Option<(Place, User)>> {
+pub(super) fn stored_first(cell: &Cell<'_>) -> Result<Option<(OrderKey, User)>> {
     match cell {
         Cell::Null => Ok(None),
         cell => read_first(cell.bytes()?).map(Some),

@@ -10,7 +10,7 @@ use fieldstone_format::catalog::{AttributeId, Removal};
 
 use super::index::Index;
 use super::names::Grave;
-use super::order::{Place, Source};
+use super::order::{OrderKey, Source};
 use super::owners::User;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
 
@@ -113,7 +113,7 @@ impl Index {
     }
 
     /// Leaves a grave, and deletes declarations below it that are older.
-    fn dig(&mut self, source: Source, place: Place, (kind, run, item): (i64, i64, i64)) -> Result<()> {
+    fn dig(&mut self, source: Source, place: OrderKey, (kind, run, item): (i64, i64, i64)) -> Result<()> {
         let cells = [
             kind,
             run,
@@ -182,7 +182,7 @@ impl Index {
         tag: TagId,
         steps: std::ops::RangeInclusive<i64>,
         variable: Option<VariableId>,
-        (place, user): (Place, User),
+        (place, user): (OrderKey, User),
     ) -> Result<()> {
         let mut probes = vec![Probe::Key { run, tag, steps: steps.clone(), variable: None, curve: None }];
         if let Some(variable) = variable {

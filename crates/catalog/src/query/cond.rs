@@ -88,7 +88,7 @@ pub(super) struct VariableAt {
 
 /// Step and variable, each where there is one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Series<'a> {
     pub(super) step: Option<i64>,
     pub(super) time: Option<f64>,
     pub(super) variable: Option<&'a VariableAt>,
@@ -96,10 +96,10 @@ pub(super) struct Place<'a> {
 
 /// What is known of where a row lies.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownRow<'a> {
     pub(super) run: Option<&'a RunAt>,
     pub(super) tag: Option<&'a TagAt>,
-    pub(super) place: Option<Place<'a>>,
+    pub(super) place: Option<Series<'a>>,
 }
 
 /// A term, or what is left of it.
@@ -185,7 +185,7 @@ impl Cond {
     }
 
     /// What is left to decide where this is known.
-    pub(super) fn known(&self, known: &Known<'_>) -> Result<Cond> {
+    pub(super) fn known(&self, known: &KnownRow<'_>) -> Result<Cond> {
         Ok(match self {
             Cond::Const(is) => Cond::Const(*is),
             Cond::All(list) => join(list, known, true)?,
@@ -251,7 +251,7 @@ impl Cond {
 }
 
 /// All (`all`) or any of a list, what is known put in.
-fn join(list: &[Cond], known: &Known<'_>, all: bool) -> Result<Cond> {
+fn join(list: &[Cond], known: &KnownRow<'_>, all: bool) -> Result<Cond> {
     let mut left = Vec::with_capacity(list.len());
     for one in list {
         match one.known(known)? {
@@ -312,7 +312,7 @@ impl Leaf {
         }
     }
 
-    fn known(&self, known: &Known<'_>) -> Result<Cond> {
+    fn known(&self, known: &KnownRow<'_>) -> Result<Cond> {
         let run = known.run;
         let decl = run.and_then(|run| run.decl.as_deref());
         let (tag, place) = (known.tag, known.place);

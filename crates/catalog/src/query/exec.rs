@@ -21,7 +21,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Beside, Cond, Known, Leaf, Names, Place, RunAt, TagAt, VariableAt};
+use super::cond::{Beside, Cond, KnownRow, Leaf, Names, RunAt, Series, TagAt, VariableAt};
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
@@ -114,12 +114,12 @@ impl Unit {
             return Ok(spot.clone());
         }
         let at = self.variable(variable).cloned();
-        let place = Place {
+        let place = Series {
             step: (step != NO_STEP).then_some(step),
             time: self.times.as_ref().and_then(|times| times.get(&step).copied()),
             variable: at.as_deref(),
         };
-        let known = Known { run: Some(&self.run), tag: Some(&self.tag), place: Some(place) };
+        let known = KnownRow { run: Some(&self.run), tag: Some(&self.tag), place: Some(place) };
         let cond = self.cond.known(&known)?;
         let whole = shape_of(at.as_deref()).map(|shape| (vec![0; shape.len()], shape));
         let spot = Rc::new(Spot { cond, variable: at, whole });
@@ -134,7 +134,7 @@ impl Unit {
 
 /// A row that matches, or may.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct MatchedRow {
     pub(super) unit: usize,
     pub(super) step: i64,
     pub(super) variable: VariableId,
@@ -160,13 +160,13 @@ pub(super) struct Batch {
     expected: u64,
     /// Whether it holds probes whose rows were guessed from least and greatest value.
     guessed: bool,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<MatchedRow>,
     boxes: Vec<i64>,
 }
 
 impl Batch {
     /// Start and count of a row's box, or of its whole variable where that is known.
-    pub(super) fn bounds(&self, found: &Found) -> Option<(&[i64], &[i64])> {
+    pub(super) fn bounds(&self, found: &MatchedRow) -> Option<(&[i64], &[i64])> {
         (found.dims > 0).then(|| {
             let both = &self.boxes[found.at..found.at + 2 * found.dims];
             both.split_at(found.dims)
@@ -330,7 +330,7 @@ impl<'t> Exec<'t> {
         let mut take = |id: RunId, name: &RunName, decl| {
             let run =
                 RunAt { id, project: name.project.as_str().into(), name: name.name.as_str().into(), decl };
-            let left = cond.known(&Known { run: Some(&run), ..Known::default() })?;
+            let left = cond.known(&KnownRow { run: Some(&run), ..KnownRow::default() })?;
             if !left.is(false) {
                 found.push(Rc::new(run));
             }
@@ -389,7 +389,7 @@ impl<'t> Exec<'t> {
     ) -> Result<Flow> {
         let mut tags = Vec::new();
         for tag in self.tags()?.iter() {
-            let left = ask.cond.known(&Known { tag: Some(tag), ..Known::default() })?;
+            let left = ask.cond.known(&KnownRow { tag: Some(tag), ..KnownRow::default() })?;
             if !left.is(false) {
                 tags.push(tag.clone());
             }
@@ -458,7 +458,7 @@ impl<'t> Exec<'t> {
         tag: &Rc<TagAt>,
         span: Span,
     ) -> Result<Option<Rc<Unit>>> {
-        let cond = ask.cond.known(&Known { run: Some(run), tag: Some(tag), place: None })?;
+        let cond = ask.cond.known(&KnownRow { run: Some(run), tag: Some(tag), place: None })?;
         if span.n == 0 || cond.is(false) {
             return Ok(None);
         }
@@ -604,7 +604,7 @@ impl<'t> Exec<'t> {
                 boxes.extend_from_slice(count);
             }
             let rank = spot.variable.as_ref().map_or(0, |variable| variable.rank + 1);
-            found.push(Found {
+            found.push(MatchedRow {
                 unit: last,
                 step: row.step,
                 variable: row.variable,

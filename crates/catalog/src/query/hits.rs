@@ -10,7 +10,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::cond::Cond;
-use super::exec::{Ask, Batch, Exec, Found, Out, Stats, Unit};
+use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Stats, Unit};
 use super::plan::Plan;
 use super::region::boxes_of;
 use super::results::{Aggregate, By};
@@ -281,7 +281,7 @@ pub(super) fn hits(
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
                 return Ok(Flow::More);
             }
-            let held = Held { hit: row.hit.to_hit(), unit: unit.clone(), variable, bounds };
+            let held = KeptHit { hit: row.hit.to_hit(), unit: unit.clone(), variable, bounds };
             top.push(Ranked { kept: Some(Box::new(held)), ..ranked });
             if top.len() > most {
                 top.pop();
@@ -304,16 +304,16 @@ pub(super) fn hits(
 }
 
 /// A hit that is kept.
-struct Held {
+struct KeptHit {
     hit: Hit,
     unit: Rc<Unit>,
     variable: i64,
     bounds: Option<(Vec<i64>, Vec<i64>)>,
 }
 
-impl Held {
+impl KeptHit {
     fn lend(self, sink: &mut Sink<'_>) -> Result<Flow> {
-        let Held { hit, unit, variable, bounds } = self;
+        let KeptHit { hit, unit, variable, bounds } = self;
         let lent = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
         let region = hit.region.as_ref().map(lent);
         sink(RowRef {
@@ -385,7 +385,7 @@ struct Ranked {
     keys: Vec<Sort>,
     seen: u64,
     directions: Rc<[bool]>,
-    kept: Option<Box<Held>>,
+    kept: Option<Box<KeptHit>>,
 }
 
 impl Ord for Ranked {
@@ -414,7 +414,7 @@ enum Picked {
     /// Steps that were the first of their variable, in this unit.
     First(Option<(i64, i64)>, HashMap<i64, i64>),
     /// Hits of the last step so far, by variable, in this unit.
-    Last(Option<Rc<Unit>>, HashMap<i64, (i64, Vec<Held>)>),
+    Last(Option<Rc<Unit>>, HashMap<i64, (i64, Vec<KeptHit>)>),
 }
 
 impl Picked {
@@ -458,7 +458,7 @@ impl Emit<'_, '_> {
         if self.left == 0 {
             return Ok(Flow::Stop);
         }
-        let mut rows: Vec<(i64, u32, Vec<Held>)> = Vec::with_capacity(waiting.len());
+        let mut rows: Vec<(i64, u32, Vec<KeptHit>)> = Vec::with_capacity(waiting.len());
         for (variable, (step, held)) in waiting {
             let rank = held.first().and_then(|held| held.unit.variable(variable)).map_or(0, |at| at.rank + 1);
             rows.push((step, rank, held));
@@ -483,8 +483,8 @@ impl Out for Emit<'_, '_> {
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
         let mut steps: HashMap<i64, Vec<i64>> = HashMap::new();
-        let run_of = |batch: &Batch, found: &Found| batch.units.get(found.unit).map(|unit| unit.run.id);
-        let mut rows: Vec<Found> = Vec::with_capacity(found.len());
+        let run_of = |batch: &Batch, found: &MatchedRow| batch.units.get(found.unit).map(|unit| unit.run.id);
+        let mut rows: Vec<MatchedRow> = Vec::with_capacity(found.len());
         for row in found.by_ref() {
             if let Some(run) = run_of(batch, &row) {
                 let steps = steps.entry(run).or_default();
@@ -549,7 +549,7 @@ impl Out for Emit<'_, '_> {
                     *last = (row.step, Vec::new());
                 }
                 let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
-                last.1.push(Held {
+                last.1.push(KeptHit {
                     hit: lent.hit.to_hit(),
                     unit: unit.clone(),
                     variable: row.variable,

@@ -14,7 +14,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
-use super::cond::{Cond, Known, Leaf, Place, RunAt, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, RunAt, Series, TagAt, VariableAt};
 use super::exec::{Ask, Exec, Unit};
 use super::hits::hits;
 use super::plan::{Piece, Plan};
@@ -110,12 +110,12 @@ impl<'t, 'q> Listing<'t, 'q> {
         &mut self,
         with_steps: bool,
         with_variables: bool,
-        take: &mut dyn FnMut(&Rc<RunAt>, Place<'_>) -> Flow,
+        take: &mut dyn FnMut(&Rc<RunAt>, Series<'_>) -> Flow,
     ) -> Result<()> {
         let with_steps = with_steps || self.cond.has(&|leaf| matches!(leaf, Leaf::Step(_) | Leaf::Time(_)));
         let with_variables = with_variables || self.cond.has(&Leaf::of_variable);
         for run in self.exec.runs(&self.cond, None)? {
-            let left = self.cond.known(&Known { run: Some(&run), ..Known::default() })?;
+            let left = self.cond.known(&KnownRow { run: Some(&run), ..KnownRow::default() })?;
             self.places_of(&run, &left, with_steps, with_variables, take)?;
         }
         Ok(())
@@ -127,13 +127,13 @@ impl<'t, 'q> Listing<'t, 'q> {
         left: &Cond,
         with_steps: bool,
         with_variables: bool,
-        take: &mut dyn FnMut(&Rc<RunAt>, Place<'_>) -> Flow,
+        take: &mut dyn FnMut(&Rc<RunAt>, Series<'_>) -> Flow,
     ) -> Result<()> {
-        let mut at = |place: Place<'_>| -> Result<Flow> {
-            let known = Known { run: Some(run), place: Some(place), ..Known::default() };
+        let mut at = |place: Series<'_>| -> Result<Flow> {
+            let known = KnownRow { run: Some(run), place: Some(place), ..KnownRow::default() };
             Ok(if left.known(&known)?.is(true) { take(run, place) } else { Flow::More })
         };
-        let none = Place { step: None, time: None, variable: None };
+        let none = Series { step: None, time: None, variable: None };
         if !with_steps && !with_variables {
             at(none)?;
             return Ok(());
@@ -148,7 +148,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         }
         if !with_variables {
             for (step, time) in steps {
-                if at(Place { step: Some(step), time, variable: None })? == Flow::Stop {
+                if at(Series { step: Some(step), time, variable: None })? == Flow::Stop {
                     break;
                 }
             }
@@ -159,7 +159,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         variables.sort_by_key(|variable| variable.rank);
         for variable in variables {
             if !with_steps {
-                if at(Place { variable: Some(&variable), ..none })? == Flow::Stop {
+                if at(Series { variable: Some(&variable), ..none })? == Flow::Stop {
                     return Ok(());
                 }
                 continue;
@@ -169,7 +169,7 @@ impl<'t, 'q> Listing<'t, 'q> {
                 false => self.exec.tables.held(run.id, variable.id)?.into_iter().collect(),
             };
             for (step, time) in steps.iter().filter(|(step, _)| outside || held.contains(step)) {
-                let place = Place { step: Some(*step), time: *time, variable: Some(&variable) };
+                let place = Series { step: Some(*step), time: *time, variable: Some(&variable) };
                 if at(place)? == Flow::Stop {
                     return Ok(());
                 }
@@ -413,7 +413,7 @@ pub fn tags(tables: &mut dyn Tables, query: &Query) -> Result<Vec<TagInfo>> {
     let mut list = Listing::new(tables, query)?;
     let all = !list.cond.has(&|_| true) && query.pick.is_none();
     let found = match all {
-        true if list.cond.known(&Known::default())?.is(false) => Vec::new(),
+        true if list.cond.known(&KnownRow::default())?.is(false) => Vec::new(),
         true => list.exec.tags()?.to_vec(),
         false => list.touched(Kind::Tags)?.tags,
     };
@@ -432,8 +432,8 @@ pub fn tags(tables: &mut dyn Tables, query: &Query) -> Result<Vec<TagInfo>> {
 /// See [`run`](super::run).
 pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
     let mut list = Listing::new(tables, query)?;
-    type Seen = (RunId, i64, VariableId, Vec<i64>, Vec<i64>);
-    let mut seen: HashSet<Seen> = HashSet::new();
+    type BoxKey = (RunId, i64, VariableId, Vec<i64>, Vec<i64>);
+    let mut seen: HashSet<BoxKey> = HashSet::new();
     let mut rows = Vec::new();
     let wanted = query.limit.unwrap_or(u64::MAX);
     let hit_query = Query { limit: None, ..query.clone() };

@@ -13,7 +13,7 @@ use fieldstone_core::value::Value;
 
 use super::bounds::Steps;
 use super::cond::{Beside, Cond, Leaf, Row};
-use super::exec::{Ask, Batch, Exec, Found, Out};
+use super::exec::{Ask, Batch, Exec, MatchedRow, Out};
 use super::region::BoxTest;
 use super::{Relation, Where};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
@@ -21,7 +21,7 @@ use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
 /// Names a row within one state of the tables.
 type Own = (i64, i64);
 
-fn own(found: &Found) -> Own {
+fn own(found: &MatchedRow) -> Own {
     (found.batch, found.row)
 }
 
@@ -53,7 +53,7 @@ impl Mates {
     }
 
     /// Whether there is another attribute beside this row.
-    fn beside(&self, found: &Found, bounds: Option<(&[i64], &[i64])>) -> bool {
+    fn beside(&self, found: &MatchedRow, bounds: Option<(&[i64], &[i64])>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
             let mates =
@@ -104,13 +104,13 @@ impl Out for Mates {
 }
 
 /// A row that was kept, with what is beside it.
-struct Kept<'a> {
-    found: &'a Found,
+struct RelatedRow<'a> {
+    found: &'a MatchedRow,
     bounds: Option<(&'a [i64], &'a [i64])>,
     mates: &'a HashMap<usize, Mates>,
 }
 
-impl Row for Kept<'_> {
+impl Row for RelatedRow<'_> {
     fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
         Ok(self.bounds)
     }
@@ -130,23 +130,23 @@ impl Exec<'_> {
         let mut from = 0;
         while let Some(first) = batch.found.get(from) {
             let Some(unit) = batch.units.get(first.unit).cloned() else { break };
-            let same = |found: &Found| {
+            let same = |found: &MatchedRow| {
                 let of = batch.units.get(found.unit);
                 of.is_some_and(|of| Rc::ptr_eq(&of.run, &unit.run) || of.run.id == unit.run.id)
             };
             let rest = batch.found.get(from..).unwrap_or_default();
             let to = from + rest.iter().position(|found| !same(found)).unwrap_or(rest.len());
-            let open: Vec<&Found> =
+            let open: Vec<&MatchedRow> =
                 batch.found.get(from..to).unwrap_or_default().iter().filter(|found| found.open).collect();
             let mut mates = HashMap::new();
             for (index, one) in beside.iter().enumerate() {
-                let asked = |found: &&Found| {
+                let asked = |found: &&MatchedRow| {
                     let unit = batch.units.get(found.unit);
                     unit.is_some_and(|unit| {
                         unit.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index))
                     })
                 };
-                let asking: Vec<&Found> = open.iter().copied().filter(asked).collect();
+                let asking: Vec<&MatchedRow> = open.iter().copied().filter(asked).collect();
                 if !asking.is_empty() {
                     mates.insert(index, self.mates(&unit.run, one, &asking, batch)?);
                 }
@@ -154,7 +154,7 @@ impl Exec<'_> {
             for (found, keep) in batch.found.iter().zip(&mut keep).take(to).skip(from) {
                 let Some(unit) = batch.units.get(found.unit).filter(|_| found.open) else { continue };
                 let spot = unit.spot(found.step, found.variable)?;
-                let mut row = Kept { found, bounds: batch.bounds(found), mates: &mates };
+                let mut row = RelatedRow { found, bounds: batch.bounds(found), mates: &mates };
                 *keep = spot.cond.test(&mut row)? == Some(true);
             }
             from = to;
@@ -169,7 +169,7 @@ impl Exec<'_> {
         &mut self,
         run: &super::cond::RunAt,
         beside: &Beside,
-        asking: &[&Found],
+        asking: &[&MatchedRow],
         batch: &Batch,
     ) -> Result<Mates> {
         let mut cond = beside.cond.clone();
@@ -199,7 +199,7 @@ impl Exec<'_> {
 }
 
 /// The region that holds the boxes of all rows, where they have one rank.
-fn hull(asking: &[&Found], batch: &Batch) -> Option<BoxTest> {
+fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
     let mut sides: Option<Vec<(i64, i64)>> = None;
     for (start, count) in asking.iter().filter_map(|found| batch.bounds(found)) {
         let own = start.iter().zip(count).map(|(first, extent)| (*first, first.saturating_add(*extent)));

@@ -31,7 +31,7 @@ use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
 use crate::engine::{FieldRow, Index, OwnerOf};
-use roles::Place;
+use roles::CatalogLocation;
 
 /// Rows of fields that are given to the engine at once.
 const ROWS: usize = 4096;
@@ -175,8 +175,11 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
                 break;
             }
             for asked in &places {
-                let place =
-                    Place { run: asked.run.clone(), variable: asked.variable.clone(), step: asked.step };
+                let place = CatalogLocation {
+                    run: asked.run.clone(),
+                    variable: asked.variable.clone(),
+                    step: asked.step,
+                };
                 let standing = roles::standing(&self.schema, fields, &place, asked.array, transaction)?;
                 self.index().set_held(asked, &standing)?;
             }

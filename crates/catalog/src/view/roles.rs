@@ -17,7 +17,7 @@ use crate::engine::Standing;
 
 /// Where a field stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct CatalogLocation {
     /// The run.
     pub run: RunName,
     /// The variable.
@@ -27,10 +27,10 @@ pub struct Place {
 }
 
 /// Where the field of a key stands; `None` where its key names no run.
-pub fn place_of(schema: &Schema, key: &FieldKey) -> Option<Place> {
+pub fn place_of(schema: &Schema, key: &FieldKey) -> Option<CatalogLocation> {
     let (project, name) = schema.run_of(key)?;
     let variable = schema.variable_of(key);
-    Some(Place {
+    Some(CatalogLocation {
         run: RunName { project, name },
         variable: variable.map(|name| VariableName { name: name.into_owned(), version: 0 }),
         step: schema.step_of(key),
@@ -85,7 +85,7 @@ pub fn owner_level(schema: &Schema, run: &RunName) -> Vec<u8> {
 pub(super) fn standing(
     schema: &Schema,
     fields: &dyn Holds,
-    place: &Place,
+    place: &CatalogLocation,
     array: bool,
     transaction: Option<Id>,
 ) -> Result<Standing> {

@@ -32,26 +32,26 @@ pub(super) fn patience() -> Duration {
 const MOST: usize = 20_000;
 
 /// What a store, or a schema by its name, knows.
-pub struct Known {
+pub struct Vocabulary {
     pub schema: Schema,
     store: Option<fieldstone::Store>,
     /// When to stop, nanoseconds of the monotonic clock.
     until: u64,
 }
 
-enum Found {
+enum SchemaLookup {
     Here(KeyValue),
     HereIsAll,
     Anywhere(Vec<KeyValue>),
 }
 
-impl Known {
+impl Vocabulary {
     /// Opens a store, or takes a built-in schema. `None` where that takes too long or is neither.
-    pub fn of(url: &str) -> Option<Known> {
+    pub fn of(url: &str) -> Option<Vocabulary> {
         let until = Env::real().clock.monotonic().saturating_add(patience().as_nanos() as u64);
         if patience().is_zero() {
             // Not even a store that answers at once is asked.
-            return Some(Known { schema: Schema::builtin(url)?, store: None, until });
+            return Some(Vocabulary { schema: Schema::builtin(url)?, store: None, until });
         }
         let (tell, told) = channel();
         let path = url.to_owned();
@@ -62,7 +62,7 @@ impl Known {
         });
         let store = told.recv_timeout(patience()).ok().flatten();
         let schema = store.as_ref().map(|s| s.schema()).or_else(|| Schema::builtin(url))?;
-        Some(Known { schema, store, until })
+        Some(Vocabulary { schema, store, until })
     }
 
     /// The keywords of the fields, with the number of their values; none where time is over first.
@@ -92,15 +92,15 @@ impl Known {
         thread::spawn(move || {
             let axes = other.axes(&Request::new(), &ReadOptions::default()).unwrap_or_default();
             let values = axes.into_iter().find(|(keyword, _)| **keyword == *name).map(|(_, values)| values);
-            let _ = also.send(Found::Anywhere(values.unwrap_or_default()));
+            let _ = also.send(SchemaLookup::Anywhere(values.unwrap_or_default()));
         });
         let mut anywhere = None;
         loop {
             match told.recv_timeout(self.left()) {
-                Ok(Found::Here(value)) if found.len() < MOST => drop(found.insert(value)),
-                Ok(Found::Here(_)) => {}
-                Ok(Found::HereIsAll) => return found,
-                Ok(Found::Anywhere(values)) => {
+                Ok(SchemaLookup::Here(value)) if found.len() < MOST => drop(found.insert(value)),
+                Ok(SchemaLookup::Here(_)) => {}
+                Ok(SchemaLookup::HereIsAll) => return found,
+                Ok(SchemaLookup::Anywhere(values)) => {
                     anywhere = Some(values);
                     if !constrained {
                         break;
@@ -123,7 +123,7 @@ fn search(
     store: &dyn FieldStore,
     request: &Request,
     keyword: &str,
-    tell: &Sender<Found>,
+    tell: &Sender<SchemaLookup>,
 ) -> std::result::Result<(), ()> {
     let mut last = None;
     // The levels below the keyword's need not be looked at.
@@ -141,11 +141,11 @@ fn search(
         if value != last
             && let Some(value) = &value
         {
-            tell.send(Found::Here(value.clone())).map_err(drop)?;
+            tell.send(SchemaLookup::Here(value.clone())).map_err(drop)?;
         }
         last = value;
     }
-    tell.send(Found::HereIsAll).map_err(drop)
+    tell.send(SchemaLookup::HereIsAll).map_err(drop)
 }
 
 /// The deepest level, from 1, at which a keyword is declared.

@@ -67,7 +67,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     let Some((current, before)) = words.split_last() else { return Vec::new() };
     let mut command = crate::command();
     command.build();
-    let mut place = Place { command: &command, positional: Vec::new(), option: None, bare: false };
+    let mut place = CursorPosition { command: &command, positional: Vec::new(), option: None, bare: false };
     before.iter().for_each(|word| place.pass(word));
     let mut found = place.candidates(current);
     found.truncate(MOST);
@@ -75,7 +75,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
 }
 
 /// Where on the command line the cursor is.
-struct Place<'a> {
+struct CursorPosition<'a> {
     command: &'a Command,
     positional: Vec<&'a str>,
     /// The option that waits for its value.
@@ -84,7 +84,7 @@ struct Place<'a> {
     bare: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CursorPosition<'a> {
     fn pass(&mut self, word: &'a str) {
         if self.option.take().is_some() {
             return;

@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use fieldstone::{KeyValue, KeywordType, Quoted, Request};
 
 use super::Candidate;
-use super::live::Known;
+use super::live::Vocabulary;
 use crate::arguments::join;
 
 /// What the word `current` of a request may become, after the words before it.
 pub fn candidates(store: &str, before: &[&str], current: &str) -> Vec<Candidate> {
-    let Some(known) = Known::of(store) else { return Vec::new() };
+    let Some(known) = Vocabulary::of(store) else { return Vec::new() };
     let (head, tail) = split_behind(current, ',');
     let given = given(before, head);
     match tail.split_once('=') {
@@ -46,7 +46,7 @@ fn given(before: &[&str], head: &str) -> Request {
     all
 }
 
-fn keywords_of(known: &Known, given: &Request, start: &str) -> Vec<Candidate> {
+fn keywords_of(known: &Vocabulary, given: &Request, start: &str) -> Vec<Candidate> {
     let present = known.keywords();
     let mut names: Vec<(String, String)> = Vec::new();
     for (name, values) in &present {
@@ -63,7 +63,13 @@ fn keywords_of(known: &Known, given: &Request, start: &str) -> Vec<Candidate> {
     wanted.map(|(name, about)| Candidate::new(name, about)).collect()
 }
 
-fn values_of(known: &Known, given: &Request, keyword: &str, listed: &str, start: &str) -> Vec<Candidate> {
+fn values_of(
+    known: &Vocabulary,
+    given: &Request,
+    keyword: &str,
+    listed: &str,
+    start: &str,
+) -> Vec<Candidate> {
     let mut others = Request::new();
     for (name, values) in given.iter().filter(|(name, _)| *name != keyword) {
         others.set(name, values.clone());

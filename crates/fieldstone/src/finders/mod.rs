@@ -67,7 +67,7 @@ pub enum Finder {
 
 /// A feature of a piece.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct Feature {
     /// Its tag.
     pub tag: String,
     /// Its value.
@@ -97,7 +97,7 @@ pub fn find(
     start: &[u64],
     count: &[u64],
     finders: &[Finder],
-) -> Result<Vec<Found>> {
+) -> Result<Vec<Feature>> {
     check_dtype(dtype)?;
     if start.len() != count.len() || byte_count(count, dtype.size())? != data.len() {
         return Err(Code::BufferSize.error(format!(
@@ -110,7 +110,7 @@ pub fn find(
         return Ok(found);
     }
     let summary = summarize(dtype, data, None).ok_or_else(|| Error::internal("elements without an order"))?;
-    let of_piece = |tag: &str, value: f64| Found {
+    let of_piece = |tag: &str, value: f64| Feature {
         tag: tag.to_owned(),
         value,
         start: start.to_vec(),
@@ -135,7 +135,7 @@ pub fn find(
                 regions.sort_by(|a, b| b.elements.cmp(&a.elements).then_with(|| a.first.cmp(&b.first)));
                 let more = regions.len().saturating_sub(*limit as usize);
                 regions.truncate(*limit as usize);
-                found.extend(regions.into_iter().map(|region| Found {
+                found.extend(regions.into_iter().map(|region| Feature {
                     tag: tag.clone(),
                     value: if bounds.wants_least() { region.least } else { region.most },
                     start: region.first.iter().zip(start).map(|(first, start)| first + start).collect(),
@@ -160,7 +160,7 @@ pub fn annotations(
     run: &RunName,
     variable: &VariableName,
     step: Option<i64>,
-    found: &[Found],
+    found: &[Feature],
 ) -> Vec<AttributeBatch> {
     let mut batches: Vec<AttributeBatch> = Vec::new();
     for feature in found {

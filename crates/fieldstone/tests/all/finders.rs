@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone::catalog::value::{Test, Value};
-use fieldstone::finders::{Finder, Found, annotations, find};
+use fieldstone::finders::{Feature, Finder, annotations, find};
 use fieldstone::{DType, ErrorKind};
 use fieldstone_format::catalog::{Column, RunName, Values, VariableName};
 
@@ -272,7 +272,7 @@ fn the_largest_regions_are_kept_and_the_rest_counted() {
     assert_eq!((found[0].tag.as_str(), found[0].count.as_slice()), ("above_0", &[150][..]));
     assert_eq!(found[99].count, [51]);
     let more =
-        Found { tag: "above_0.more".into(), value: 50.0, start: vec![10], count: vec![data.len() as u64] };
+        Feature { tag: "above_0.more".into(), value: 50.0, start: vec![10], count: vec![data.len() as u64] };
     assert_eq!(found[100], more);
 }
 

@@ -41,7 +41,7 @@ impl Source for [u8] {
 
 /// A stretch of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum Stretch<'a> {
     /// A message whose sections add up.
     Message {
         /// Where it begins.
@@ -80,7 +80,7 @@ impl Messages {
         &mut self,
         source: &'a S,
         buffer: &'a mut Vec<u8>,
-    ) -> Result<Option<Found<'a>>> {
+    ) -> Result<Option<Stretch<'a>>> {
         let Some(offset) = find(source, self.position, buffer)? else {
             self.position = source.size();
             return Ok(None);
@@ -92,16 +92,16 @@ impl Messages {
         self.position = offset + 4;
         let len = match whole {
             Ok(len) => len,
-            Err(why) => return Ok(Some(Found::Damaged { offset, why })),
+            Err(why) => return Ok(Some(Stretch::Damaged { offset, why })),
         };
         let bytes = source.view(offset, len, buffer)?;
         Ok(Some(match bad_sections(bytes) {
             Some(at) => {
-                Found::Damaged { offset, why: format!("its sections do not add up at byte {at} of it") }
+                Stretch::Damaged { offset, why: format!("its sections do not add up at byte {at} of it") }
             }
             None => {
                 self.position = offset + len as u64;
-                Found::Message { offset, bytes }
+                Stretch::Message { offset, bytes }
             }
         }))
     }

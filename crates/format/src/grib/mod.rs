@@ -15,12 +15,12 @@
 //! header depends on its bytes only, never on sizes or numbers of templates.
 //!
 //! ```
-//! use fieldstone_format::grib::messages::{Found, Messages};
+//! use fieldstone_format::grib::messages::{Stretch, Messages};
 //!
 //! let bytes = b"a bulletin, then GRIB\0\0\0\x02 and no more";
 //! let (mut messages, mut buffer) = (Messages::new(), Vec::new());
 //! let found = messages.next(&bytes[..], &mut buffer)?;
-//! assert!(matches!(found, Some(Found::Damaged { offset: 17, .. })));
+//! assert!(matches!(found, Some(Stretch::Damaged { offset: 17, .. })));
 //! assert!(messages.next(&bytes[..], &mut buffer)?.is_none());
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```

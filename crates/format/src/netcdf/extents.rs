@@ -10,11 +10,11 @@
 //! empty; memory is a few words for each dimension with more than one index, however large the box.
 //!
 //! ```
-//! use fieldstone_format::netcdf::extents::{Place, Reach, extents};
+//! use fieldstone_format::netcdf::extents::{VariableExtent, Reach, extents};
 //! use fieldstone_format::netcdf::{Dim, NcType};
 //! # fn main() -> fieldstone_core::Result<()> {
 //! let dims = [Dim { name: "y", len: 3, is_record: false }, Dim { name: "x", len: 4, is_record: false }];
-//! let t = Place { name: "t", ty: NcType::Int, dims: &dims, begin: 100, record_stride: 0 };
+//! let t = VariableExtent { name: "t", ty: NcType::Int, dims: &dims, begin: 100, record_stride: 0 };
 //! let runs = extents(&t, &[1, 1], &[2, 2], &[], Reach::Existing)?;
 //! let runs: Vec<_> = runs.map(|run| (run.offset, run.elements, run.at)).collect();
 //! assert_eq!(runs, [(120, 2, 0), (136, 2, 2)]);
@@ -27,7 +27,7 @@ use super::{Dim, NcType};
 
 /// A variable's place in its file.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct VariableExtent<'a> {
     /// Its name, for errors.
     pub name: &'a str,
     /// Its type.
@@ -133,7 +133,7 @@ impl Iterator for Extents {
 /// reaches beyond a dimension, which is named with the index and its length; where an offset is not below 2^63
 /// `Invalid` too, but `Corrupt` for what a file is said to have already.
 pub fn extents(
-    place: &Place<'_>,
+    place: &VariableExtent<'_>,
     start: &[u64],
     count: &[u64],
     stride: &[u64],
@@ -192,7 +192,7 @@ impl Extents {
     }
 }
 
-fn check_lists(place: &Place<'_>, start: &[u64], count: &[u64], stride: &[u64]) -> Result<()> {
+fn check_lists(place: &VariableExtent<'_>, start: &[u64], count: &[u64], stride: &[u64]) -> Result<()> {
     let rank = place.dims.len();
     for (what, given) in [("start", start.len()), ("count", count.len()), ("stride", stride.len())] {
         if given != rank && !(what == "stride" && given == 0) {
@@ -213,7 +213,7 @@ fn check_lists(place: &Place<'_>, start: &[u64], count: &[u64], stride: &[u64]) 
 
 /// The last index in each dimension; `start` where the box is empty.
 fn check_box(
-    place: &Place<'_>,
+    place: &VariableExtent<'_>,
     start: &[u64],
     count: &[u64],
     stride: impl Fn(usize) -> u64,
@@ -242,7 +242,7 @@ fn check_box(
     Ok(last)
 }
 
-fn beyond(place: &Place<'_>) -> Error {
+fn beyond(place: &VariableExtent<'_>) -> Error {
     Code::ContainerLimit
         .error(format!("variable `{}`: the box ends at or beyond byte 2^63 of the file", place.name))
         .with_hint("no file can be that long: look at start, count and stride")

@@ -364,7 +364,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
     }
 
     fn dims(&mut self, header: &mut Header, count: u64) -> Tried<()> {
-        let (mut seen, mut record_dims) = (Seen::default(), 0);
+        let (mut seen, mut record_dims) = (SeenNames::default(), 0);
         for i in 0..count {
             let version = header.version;
             let used = self.entry(version, Object::Number(List::Dims, i), |scan| scan.dim().map(|_| ()))?;
@@ -395,7 +395,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
     }
 
     fn attrs(&mut self, header: &mut Header, count: u64) -> Tried<()> {
-        let mut seen = Seen::default();
+        let mut seen = SeenNames::default();
         for i in 0..count {
             let version = header.version;
             let used = self.entry(version, Object::Number(List::Attrs, i), |scan| scan.attr().map(|_| ()))?;
@@ -411,7 +411,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
 
     /// Offsets of the entries, where findings are kept.
     fn vars(&mut self, header: &mut Header, count: u64) -> Tried<Vec<u64>> {
-        let (mut seen, mut offsets) = (Seen::default(), Vec::new());
+        let (mut seen, mut offsets) = (SeenNames::default(), Vec::new());
         let mut ids = Vec::new();
         for i in 0..count {
             let version = header.version;
@@ -428,7 +428,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             ids.clear();
             check::dims_of(&mut self.notes, header, &var, &object.name_of(), &mut ids)?;
             header.vars.push(&name, var.ty, &ids);
-            let mut seen_attrs = Seen::default();
+            let mut seen_attrs = SeenNames::default();
             for attr in var.attrs() {
                 let name = attr_name(&mut self.notes, version, object, &attr)?;
                 seen_attrs.name(&mut self.notes, attr.offset, object, &name);
@@ -454,9 +454,9 @@ impl<'a> Object<'a> {
 
 /// Names met in one list, where findings are kept.
 #[derive(Default)]
-struct Seen(HashSet<String>);
+struct SeenNames(HashSet<String>);
 
-impl Seen {
+impl SeenNames {
     fn name(&mut self, notes: &mut Notes<'_>, offset: u64, object: Object<'_>, name: &str) {
         if notes.kept() && !self.0.insert(name.to_string()) {
             let rule = "names are unique among dimensions, among variables, among one object's attributes";

@@ -4,7 +4,7 @@
 
 use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::{Header, What};
-use fieldstone_format::grib::messages::{Found, Messages};
+use fieldstone_format::grib::messages::{Messages, Stretch};
 use fieldstone_format::grib::template::Template;
 use proptest::prelude::*;
 
@@ -71,8 +71,8 @@ fn scan(bytes: &[u8]) -> Scanned {
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     while let Some(next) = messages.next(bytes, &mut buffer).unwrap() {
         match next {
-            Found::Message { offset, bytes } => found.push((offset, bytes.len())),
-            Found::Damaged { offset, why } => damaged.push((offset, why)),
+            Stretch::Message { offset, bytes } => found.push((offset, bytes.len())),
+            Stretch::Damaged { offset, why } => damaged.push((offset, why)),
         }
     }
     assert_eq!(messages.position(), bytes.len() as u64);

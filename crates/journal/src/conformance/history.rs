@@ -291,7 +291,7 @@ fn field(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
 }
 
 /// Where an entry stands among all of its key: by its commit or decision, its own stamp, its log, its commit.
-type Place = (Order, u64, Id, u64);
+type EntryOrder = (Order, u64, Id, u64);
 
 /// What stands at the moment of a feed: of each key the newest entry that is visible, if it is a field.
 #[derive(Debug)]
@@ -308,7 +308,7 @@ impl Standing {
             let open = state.is_open_for(writer, entry.sequence);
             state.visible(kinds::FIELDS, writer, entry.sequence).or(prepared.filter(|_| open))
         };
-        let mut newest: BTreeMap<Vec<u8>, (Place, EntryChange)> = BTreeMap::new();
+        let mut newest: BTreeMap<Vec<u8>, (EntryOrder, EntryChange)> = BTreeMap::new();
         for (writer, _) in self.0.heads() {
             for entry in self.0.entries(writer, 0) {
                 let entry = entry?;

@@ -32,7 +32,7 @@ impl fmt::Display for PlaceFile {
 
 /// Where the first bytes of a field are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldLocation {
     /// The file.
     pub file: PlaceFile,
     /// Offset of the first byte.
@@ -41,7 +41,7 @@ pub struct Place {
     pub length: Option<u64>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FieldLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.offset)
     }
@@ -66,7 +66,7 @@ pub struct ListEntry {
     /// Whether every element is there.
     pub complete: bool,
     /// Where its newest piece is; nowhere for a created field without pieces.
-    pub place: Option<Place>,
+    pub place: Option<FieldLocation>,
     /// When it was flushed, nanoseconds since 1970, by the writer's clock.
     pub time: i64,
     /// The user who wrote it.

@@ -58,11 +58,11 @@ pub use fieldstone_format::entry::EntryId;
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use fields::FieldAccess;
-pub use listing::{ListEntry, Listing, Place, PlaceFile};
+pub use listing::{FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
 pub use transactions::Transactions;
-pub use values::{ExternalContent, ExternalSpec, FieldSpec, Pairs, Seen, Value};
+pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, Value};
 
 use crate::field::Field;
 

@@ -76,7 +76,7 @@ pub enum ExternalContent<'a> {
 
 /// What a file was when somebody looked at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileState {
     /// Bytes of the file.
     pub nbytes: u64,
     /// Its change time, nanoseconds since 1970.
@@ -98,5 +98,5 @@ pub struct ExternalSpec<'a> {
     /// What they hold.
     pub content: ExternalContent<'a>,
     /// What the file must still be; as it is now where absent.
-    pub seen: Option<Seen>,
+    pub seen: Option<FileState>,
 }

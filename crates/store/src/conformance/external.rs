@@ -240,7 +240,7 @@ pub fn wrong_external_places(harness: &dyn Harness) -> Result<()> {
     ] {
         names(&fails("a wrong place", ErrorKind::Invalid, take_parts(&store, KEY, &spec, None)), "s.nc");
     }
-    let seen = Some(Seen { nbytes: 100, mtime: 12 });
+    let seen = Some(FileState { nbytes: 100, mtime: 12 });
     let spec = ExternalSpec { seen, ..with(0, 1, 0, 100) };
     fails("a file changed since", ErrorKind::Conflict, take_parts(&store, KEY, &spec, None));
     let missing = path.with_file_name("missing.nc");

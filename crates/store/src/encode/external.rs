@@ -19,7 +19,7 @@ use fieldstone_format::location::file_url;
 use fieldstone_journal::writer::Encoded;
 
 use super::blocks::new_entry;
-use crate::api::{ExternalContent, ExternalSpec, Seen};
+use crate::api::{ExternalContent, ExternalSpec, FileState};
 use crate::read::Outside;
 
 /// Raw length of a block of bytes outside.
@@ -35,7 +35,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
     let path = disk.absolute(spec.path).map_err(named("look at"))?;
     let file = disk.open_read(&path).map_err(named("open"))?;
     let stat = file.stat().map_err(named("look at"))?;
-    let seen = Seen { nbytes: stat.len, mtime: stat.mtime };
+    let seen = FileState { nbytes: stat.len, mtime: stat.mtime };
     if spec.seen.is_some_and(|before| before != seen) {
         return Err(changed(spec));
     }
@@ -84,7 +84,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
     let outside = Outside::new(file, &external, length);
     let (blocks, sum) = read(&outside, &layout, spec.content)?;
     let after = outside.file().stat().map_err(named("look at"))?;
-    if (Seen { nbytes: after.len, mtime: after.mtime }) != seen {
+    if (FileState { nbytes: after.len, mtime: after.mtime }) != seen {
         return Err(changed(spec));
     }
     if let Some(array) = &mut entry.array {

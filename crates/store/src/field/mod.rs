@@ -21,9 +21,9 @@
 //!
 //! /// A field that somebody has in memory.
 //! #[derive(Debug)]
-//! struct Held(Vec<u8>);
+//! struct InMemory(Vec<u8>);
 //!
-//! impl FieldSource for Held {
+//! impl FieldSource for InMemory {
 //!     fn id(&self) -> FieldId<'_> {
 //!         let entry = EntryId { writer: Id::NONE, sequence: 1, ordinal: 0 };
 //!         FieldId { store: "held".as_ref(), key: &[], entry }
@@ -65,7 +65,7 @@
 //!     }
 //! }
 //!
-//! let field = Field::new(Arc::new(Held(b"hello".to_vec())));
+//! let field = Field::new(Arc::new(InMemory(b"hello".to_vec())));
 //! assert_eq!(field.read()?, b"hello");
 //! assert!(field.read_range(3, &mut [0; 3]).is_err(), "it ends before");
 //! # Ok::<(), Error>(())

@@ -11,7 +11,7 @@ use fieldstone_format::keys::{KeyDecoder, level_ends};
 use super::field::summary_of;
 use super::scan::Scan;
 use super::versions::{Part, Versions};
-use crate::api::{ListEntry, ListOptions, Place, PlaceFile};
+use crate::api::{FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::snapshot::Snapshot;
 
 /// Lists what a request selects.
@@ -124,13 +124,15 @@ fn chunks_of(versions: &Versions) -> Option<Arc<[u64]>> {
 }
 
 /// Where the first bytes of a part are.
-pub fn place_of(part: &Part) -> Option<Place> {
+pub fn place_of(part: &Part) -> Option<FieldLocation> {
     match &part.entry.location {
         Location::None | Location::Removed { .. } => None,
-        Location::Inline { data, .. } => {
-            Some(Place { file: PlaceFile::Own(part.writer, 0), offset: 0, length: Some(data.len() as u64) })
-        }
-        Location::Blocks { file, offset, blocks, .. } => Some(Place {
+        Location::Inline { data, .. } => Some(FieldLocation {
+            file: PlaceFile::Own(part.writer, 0),
+            offset: 0,
+            length: Some(data.len() as u64),
+        }),
+        Location::Blocks { file, offset, blocks, .. } => Some(FieldLocation {
             file: PlaceFile::Own(part.writer, *file),
             offset: *offset,
             length: match blocks {
@@ -138,7 +140,7 @@ pub fn place_of(part: &Part) -> Option<Place> {
                 Blocks::Table { offset: table, .. } => table.checked_sub(*offset),
             },
         }),
-        Location::External(external) => Some(Place {
+        Location::External(external) => Some(FieldLocation {
             file: PlaceFile::Outside(external.url.as_str().into()),
             offset: external.offset,
             length: Some(part.entry.length),

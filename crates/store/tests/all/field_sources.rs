@@ -19,7 +19,7 @@ use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outlin
 
 /// Bytes, or an array of which the first elements were written, in memory.
 #[derive(Debug)]
-struct Held {
+struct InMemory {
     key: Vec<u8>,
     shape: Option<[u64; 2]>,
     bytes: Vec<u8>,
@@ -27,17 +27,17 @@ struct Held {
     reads: AtomicUsize,
 }
 
-impl Held {
-    fn new(store: &Store, step: u64, shape: Option<[u64; 2]>, bytes: Vec<u8>, rows: u64) -> Arc<Held> {
+impl InMemory {
+    fn new(store: &Store, step: u64, shape: Option<[u64; 2]>, bytes: Vec<u8>, rows: u64) -> Arc<InMemory> {
         let step = step.to_string();
         let key = store.schema().resolve(&[("run", "held"), ("variable", "t"), ("step", &step)]).unwrap();
         let written = IndexBox::unbounded(vec![0, 0], vec![rows, 4]).unwrap();
         let (key, written) = (encode_key(&key).bytes, vec![written]);
-        Arc::new(Held { key, shape, bytes, written, reads: AtomicUsize::new(0) })
+        Arc::new(InMemory { key, shape, bytes, written, reads: AtomicUsize::new(0) })
     }
 }
 
-impl FieldSource for Held {
+impl FieldSource for InMemory {
     fn id(&self) -> FieldId<'_> {
         let entry = EntryId { writer: Id([3; 16]), sequence: 1, ordinal: 0 };
         FieldId { store: "held".as_ref(), key: &self.key, entry }
@@ -102,9 +102,9 @@ impl FieldSource for Held {
 
 /// Fields of anybody as those of one retrieve.
 #[derive(Debug)]
-struct Found(Vec<Field>);
+struct FoundFields(Vec<Field>);
 
-impl FieldsSource for Found {
+impl FieldsSource for FoundFields {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -134,7 +134,7 @@ fn region(start: [u64; 2], count: [u64; 2]) -> IndexBox {
 fn what_is_asked_of_a_source_is_right() {
     let store = open(&SimWorld::new(1), "a");
     let bytes = pattern(100, 1);
-    let held = Held::new(&store, 0, None, bytes.clone(), 0);
+    let held = InMemory::new(&store, 0, None, bytes.clone(), 0);
     let field = Field::new(held.clone());
     assert_eq!(field.key().unwrap().to_string(), "{run=held}{variable=t}{step=0}");
     assert_eq!((field.nbytes().unwrap(), field.dtype().unwrap(), field.time()), (100, None, 7));
@@ -150,7 +150,7 @@ fn what_is_asked_of_a_source_is_right() {
     ] {
         assert!(refused.message().contains("step=0"), "{refused}");
     }
-    let array = Held::new(&store, 1, Some([6, 4]), pattern(96, 2), 5);
+    let array = InMemory::new(&store, 1, Some([6, 4]), pattern(96, 2), 5);
     let field = Field::new(array.clone());
     error(field.read_range(0, &mut [0; 4]), Invalid);
     error(field.read_box(Some(&region([0, 0], [7, 1]))), Invalid);
@@ -189,11 +189,11 @@ fn fields_of_any_source_mix() {
         if step % 7 == 3 {
             let held = pattern(1_000 + step as usize, 100 + step);
             expected.extend(&held);
-            mixed.push(Field::new(Held::new(&store, step, None, held, 0)));
+            mixed.push(Field::new(InMemory::new(&store, step, None, held, 0)));
         }
     }
     let count = mixed.len();
-    let mixed = Fields::new(Arc::new(Found(mixed)));
+    let mixed = Fields::new(Arc::new(FoundFields(mixed)));
     let both = own.clone().concat(mixed.clone());
     assert_eq!(
         (both.len(), both.missing_count(), both.missing(5)),
@@ -210,7 +210,7 @@ fn fields_of_any_source_mix() {
     assert!(rest == expected[25_000..]);
     error(mixed.get(count), Invalid);
     // A field of another store is none that this one removes.
-    let foreign = Field::new(Held::new(&store, 1, None, Vec::new(), 0));
+    let foreign = Field::new(InMemory::new(&store, 1, None, Vec::new(), 0));
     error(store.remove_fields(&[foreign], &RemoveOptions::default()), Invalid);
     assert_eq!(own.get(3).unwrap().id().store, ROOT);
 }
@@ -231,7 +231,7 @@ fn neighbours_are_read_together_and_each_is_checked() {
     world.clear_trace();
     fields.read_into(&mut out).unwrap();
     assert_eq!(calls(&world, OpKind::Read, "/store/").len(), 1);
-    let places: Vec<Place> = store
+    let places: Vec<FieldLocation> = store
         .list(&all, &ListOptions::default())
         .unwrap()
         .map(|entry| entry.unwrap().place.unwrap())

@@ -2,7 +2,7 @@
 
 use fieldstone_core::env::comm::TeamFile;
 use fieldstone_core::{Code, Result};
-use fieldstone_format::netcdf::extents::{Extents, Place, Reach, extents};
+use fieldstone_format::netcdf::extents::{Extents, Reach, VariableExtent, extents};
 use fieldstone_format::netcdf::fill::{default_fill, fill_of};
 use fieldstone_format::netcdf::values::{Conversion, Misfit};
 use fieldstone_format::netcdf::{Dim, NcType, Version};
@@ -197,7 +197,8 @@ pub(super) fn extents_of(
         .map(|dim| Dim { name: &dim.name, len: len(dim.len, dim.is_record), is_record: dim.is_record })
         .collect();
     let VarInfo { name, begin, record_stride, .. } = var;
-    let place = Place { name, ty: var.ty, dims: &dims, begin: *begin, record_stride: *record_stride };
+    let place =
+        VariableExtent { name, ty: var.ty, dims: &dims, begin: *begin, record_stride: *record_stride };
     extents(&place, &selection.start, &selection.count, &selection.stride, reach)
 }
 

@@ -12,7 +12,7 @@ use fieldstone_format::catalog::{RunDecl, RunName, TagDecl, VariableDecl, Variab
 
 use super::brute;
 use super::rng::Rng;
-use super::world::{Attr, Held, NOBODY, Step, Variable, World};
+use super::world::{Attr, HeldFields, NOBODY, Step, Variable, World};
 
 /// EMPRESS's names, without their common prefix.
 pub const NAMES: [&str; 82] = [
@@ -300,7 +300,7 @@ pub fn world() -> World {
     }
     for variable in world.variables.clone() {
         for step in world.steps.iter().filter(|step| step.run == variable.run && rng.chance(60)) {
-            world.held.push(Held {
+            world.held.push(HeldFields {
                 run: step.run,
                 step: step.step,
                 variable: variable.decl.variable.clone(),

@@ -431,7 +431,7 @@ fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order
 // ---- what must hold
 
 /// (stamp, decider, own stamp, writer, sequence, call, row).
-type Place = (u64, Id, u64, Id, u64, usize, usize);
+type AttributeOrder = (u64, Id, u64, Id, u64, usize, usize);
 
 struct Attribute {
     run: RunName,
@@ -440,7 +440,7 @@ struct Attribute {
     variable: Option<VariableName>,
     region: Option<(Vec<i64>, Vec<i64>)>,
     value: Value,
-    place: Place,
+    place: AttributeOrder,
     id: AttributeId,
     user: u32,
 }
@@ -448,7 +448,7 @@ struct Attribute {
 /// What the plain model says there is, as lines.
 pub fn expected(history: &History) -> BTreeSet<String> {
     let mut attributes: Vec<Attribute> = Vec::new();
-    let mut removals: Vec<(Removal, Place, u32)> = Vec::new();
+    let mut removals: Vec<(Removal, AttributeOrder, u32)> = Vec::new();
     let mut gone: BTreeSet<(AttributeId, u32)> = BTreeSet::new();
     // Names of what is declared, what it says, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -510,9 +510,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     let owner = |run: &RunName| history.owner(run);
     // What `by` deletes takes what `of` wrote, if they are one or the run is his.
     let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
-    let removed = |run: Option<&RunName>, user: u32, place: &Place, covers: &dyn Fn(&Removal) -> bool| {
-        removals.iter().any(|(removal, at, by)| at > place && covers(removal) && takes(run, *by, user))
-    };
+    let removed =
+        |run: Option<&RunName>, user: u32, place: &AttributeOrder, covers: &dyn Fn(&Removal) -> bool| {
+            removals.iter().any(|(removal, at, by)| at > place && covers(removal) && takes(run, *by, user))
+        };
     runs.retain(|(run, user, at)| {
         !removed(Some(&run.run), *user, at, &|r| *r == Removal::Run(run.run.clone()))
     });

@@ -13,7 +13,7 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     assert!(index.begin_apply(Wait::Yes).unwrap());
     let commit = Commit { writer: WRITER, owner: 0, sequence: 1, stamp: 1, time: 0, transaction: None, side };
     index.apply_commit(&commit).unwrap();
-    let field = |held: &super::world::Held| FieldRow {
+    let field = |held: &super::world::HeldFields| FieldRow {
         user: 0,
         run: world.runs[held.run].run.clone(),
         variable: Some(held.variable.clone()),

@@ -41,7 +41,7 @@ pub struct Variable {
 
 /// A field that is held.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct HeldFields {
     pub run: usize,
     pub step: i64,
     pub variable: VariableName,
@@ -53,7 +53,7 @@ pub struct World {
     pub runs: Vec<RunDecl>,
     pub steps: Vec<Step>,
     pub variables: Vec<Variable>,
-    pub held: Vec<Held>,
+    pub held: Vec<HeldFields>,
     pub tags: Vec<TagDecl>,
     pub attrs: Vec<Attr>,
 }
@@ -319,7 +319,7 @@ pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
     for Variable { run, decl } in world.variables.clone() {
         for step in world.steps.iter().filter(|s| s.run == run) {
             if rng.chance(50) {
-                world.held.push(Held { run, step: step.step, variable: decl.variable.clone() });
+                world.held.push(HeldFields { run, step: step.step, variable: decl.variable.clone() });
             }
         }
     }

@@ -65,27 +65,27 @@ struct Counting {
 
 /// The teams of one communicator, on this rank.
 #[derive(Debug, Default)]
-pub struct Teams(Mutex<Known>);
+pub struct Teams(Mutex<TeamState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct TeamState {
     next: u64,
-    left: BTreeMap<u64, Weak<OnceLock<Told>>>,
+    left: BTreeMap<u64, Weak<OnceLock<RankError>>>,
     /// The files that each has open, in the same order on all ranks.
     files: BTreeMap<u64, Vec<Arc<dyn CommFile>>>,
 }
 
 /// A rank, and its error packed.
-type Told = (usize, Vec<u8>);
+type RankError = (usize, Vec<u8>);
 
 impl Teams {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, TeamState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The team of this number goes on no more. Its files are closed: all ranks are here, as they never will be
     /// again.
-    fn end(&self, number: u64, told: &Told) {
+    fn end(&self, number: u64, told: &RankError) {
         let (left, files) = {
             let mut known = self.known();
             (known.left.remove(&number), known.files.remove(&number))
@@ -107,7 +107,7 @@ pub struct Team {
     /// Its number among the communicator's; agreed upon in the first step that succeeds.
     number: Arc<OnceLock<u64>>,
     /// The rank that left, and why: from then on nobody waits for anybody.
-    left: Arc<OnceLock<Told>>,
+    left: Arc<OnceLock<RankError>>,
     /// Whether the last step failed, and all ranks were in it.
     failed_together: Arc<AtomicBool>,
 }
@@ -264,7 +264,7 @@ impl Team {
         Ok(())
     }
 
-    fn end(&self, number: u64, told: &Told) {
+    fn end(&self, number: u64, told: &RankError) {
         self.teams.end(number, told);
         if number == self.number() {
             let _ = self.left.set(told.clone());
@@ -274,7 +274,7 @@ impl Team {
     /// Ranks are in different steps, one of them failed where `told` says so. They can go on where some only failed
     /// before they were in the others' step, and that may be repeated. Else what each waits for will not come, and
     /// all the teams that they are in end. The error says who is where.
-    fn out_of_step(&self, step: &str, told: Option<&Told>) -> Result<Error> {
+    fn out_of_step(&self, step: &str, told: Option<&RankError>) -> Result<Error> {
         let own = [&self.number().to_le_bytes()[..], step.as_bytes()].concat();
         let all = self.comm.allgather(&own)?;
         let places: Vec<(u64, &str)> = all.iter().map(|place| place_of(place)).collect();

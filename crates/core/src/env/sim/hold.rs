@@ -7,23 +7,23 @@ use super::{Op, OpKind, SimWorld, World};
 /// Which calls are held up, and how many of them wait now.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<HeldCalls>>,
     moved: Condvar,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldCalls {
     kind: OpKind,
     part: String,
     waiting: usize,
 }
 
 impl Holds {
-    fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<HeldCalls>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find<'a>(held: &'a mut [Held], op: &Op) -> Option<&'a mut Held> {
+    fn find<'a>(held: &'a mut [HeldCalls], op: &Op) -> Option<&'a mut HeldCalls> {
         let path = op.path.to_string_lossy();
         held.iter_mut().find(|held| held.kind == op.kind && path.contains(&held.part))
     }
@@ -69,7 +69,7 @@ impl Drop for Hold {
 impl SimWorld {
     /// Holds up calls of a kind on paths that contain `part`, until what this returns is dropped.
     pub fn hold(&self, kind: OpKind, part: &str) -> Hold {
-        self.0.holds.lock().push(Held { kind, part: part.to_owned(), waiting: 0 });
+        self.0.holds.lock().push(HeldCalls { kind, part: part.to_owned(), waiting: 0 });
         Hold { world: self.0.clone(), kind, part: part.to_owned() }
     }
 }

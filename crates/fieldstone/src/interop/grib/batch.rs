@@ -11,7 +11,7 @@ use std::path::Path;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
-use fieldstone_format::grib::messages::{Found, Messages, Source};
+use fieldstone_format::grib::messages::{Messages, Source, Stretch};
 
 use super::keys::Reader;
 use crate::interop::helper::Texts;
@@ -152,11 +152,11 @@ impl<'a, S: Keep + ?Sized> Batches<'a, S> {
                 self.end = true;
                 return Ok(0);
             }
-            Some(Found::Damaged { offset, why }) => {
+            Some(Stretch::Damaged { offset, why }) => {
                 parts.push(Part { what: what(offset), place: (offset, 0, 0), field: Err(why) });
                 return Ok(0);
             }
-            Some(Found::Message { offset, bytes }) => match fields(bytes) {
+            Some(Stretch::Message { offset, bytes }) => match fields(bytes) {
                 Ok(fields) if fields.len() < 2 => (offset, bytes.len(), None),
                 Ok(fields) => {
                     let owned: Vec<Vec<u8>> = fields.into_iter().map(Cow::into_owned).collect();

@@ -27,7 +27,7 @@ const MAX_ASKED_BYTES: usize = 8 << 20;
 
 /// What is known of a pattern, or of one header.
 #[derive(Clone)]
-enum Known {
+enum CachedKeys {
     Key(Arc<Template>),
     /// Its numbers mean more than what is read: each header is known by itself.
     Each,
@@ -37,19 +37,19 @@ enum Known {
 struct Cache {
     /// Whose eccodes said so.
     python: Option<PathBuf>,
-    known: HashMap<Box<[u8]>, Known>,
+    known: HashMap<Box<[u8]>, CachedKeys>,
     bytes: usize,
 }
 
 impl Cache {
-    fn insert(&mut self, id: Box<[u8]>, known: Known) {
+    fn insert(&mut self, id: Box<[u8]>, known: CachedKeys) {
         if self.bytes > MAX_KNOWN {
             self.known.clear();
             self.bytes = 0;
         }
         let size = match &known {
-            Known::Key(template) => template.size(),
-            Known::Each => 0,
+            CachedKeys::Key(template) => template.size(),
+            CachedKeys::Each => 0,
         };
         self.bytes += id.len() + size + 64;
         self.known.insert(id, known);
@@ -145,14 +145,14 @@ impl<'a> Reader<'a> {
             let header = headers[place];
             let mut known = cache.known.get(&pattern);
             let (id, probe) = match known {
-                Some(Known::Each) => {
+                Some(CachedKeys::Each) => {
                     let id = header.whole();
                     known = cache.known.get(&id);
                     (id, false)
                 }
                 _ => (pattern, header.is_read()),
             };
-            if let Some(Known::Key(template)) = known {
+            if let Some(CachedKeys::Key(template)) = known {
                 found[place] = Some(Ok(template.key(header)));
             } else if asked.insert(id) {
                 order.push((place, probe));
@@ -184,18 +184,18 @@ impl<'a> Reader<'a> {
                 let probed = answers.next().and_then(std::result::Result::ok).map(|answer| answer.key);
                 let template = own.as_ref().ok().and_then(|key| Template::new(header, key));
                 match template.filter(|template| probed.is_some_and(|key| same(template.key(&probe), key))) {
-                    Some(template) => cache.insert(header.pattern(), Known::Key(Arc::new(template))),
+                    Some(template) => cache.insert(header.pattern(), CachedKeys::Key(Arc::new(template))),
                     None => {
-                        cache.insert(header.pattern(), Known::Each);
+                        cache.insert(header.pattern(), CachedKeys::Each);
                         if let Ok(key) = &own {
-                            cache.insert(header.whole(), Known::Key(Arc::new(Template::fixed(key))));
+                            cache.insert(header.whole(), CachedKeys::Key(Arc::new(Template::fixed(key))));
                         }
                     }
                 }
             } else if let Ok(key) = &own {
                 // Of a header of which nothing is read the pattern is all of it.
                 let id = if header.is_read() { header.whole() } else { header.pattern() };
-                cache.insert(id, Known::Key(Arc::new(Template::fixed(key))));
+                cache.insert(id, CachedKeys::Key(Arc::new(Template::fixed(key))));
             }
             found[*place] = Some(own);
         }

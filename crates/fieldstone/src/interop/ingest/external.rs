@@ -4,12 +4,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_store::api::Seen;
+use fieldstone_store::api::FileState;
 
 use super::{looks_like_grib, read_head};
 
 /// What the file is now. Invalid where its values cannot stay in it.
-pub fn look(path: &Path) -> Result<Seen> {
+pub fn look(path: &Path) -> Result<FileState> {
     let head = read_head(path).map_err(|e| Error::io("read", path, e))?;
     if head.starts_with(b"FSU") {
         return Err(Code::ContainerUnfinished
@@ -30,7 +30,7 @@ pub fn look(path: &Path) -> Result<Seen> {
 }
 
 /// Conflict where the file is not what it was.
-pub fn check(path: &Path, seen: Seen) -> Result<()> {
+pub fn check(path: &Path, seen: FileState) -> Result<()> {
     if state(path)? == seen {
         return Ok(());
     }
@@ -39,8 +39,8 @@ pub fn check(path: &Path, seen: Seen) -> Result<()> {
         .with_hint("take it again when nobody writes to it any more"))
 }
 
-fn state(path: &Path) -> Result<Seen> {
+fn state(path: &Path) -> Result<FileState> {
     let facts = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
     let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
-    Ok(Seen { nbytes: facts.len(), mtime })
+    Ok(FileState { nbytes: facts.len(), mtime })
 }

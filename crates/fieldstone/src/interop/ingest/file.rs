@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
-use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, Seen, Value};
+use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
 
 use super::external;
 use super::grib::{Messages, Verdict};
@@ -45,7 +45,7 @@ pub(super) struct Harvest<'r> {
     /// The further keywords of a netCDF file, once it has its place.
     base: Texts,
     /// The file and what it was, where values stay in it.
-    outside: Option<(PathBuf, Seen)>,
+    outside: Option<(PathBuf, FileState)>,
     pub(super) skips: Skips<'r>,
 }
 

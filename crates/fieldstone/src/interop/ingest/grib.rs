@@ -50,7 +50,7 @@ impl State<'_> {
                     }
                 };
                 let schema = self.store.schema();
-                let place = Place { file, at: part.place };
+                let place = MessageOrigin { file, at: part.place };
                 let mut ask = |message: &[u8]| self.helper.apart(&Header::new(message));
                 let verdict = merge(&schema, field.key, &self.options.key)
                     .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
@@ -93,7 +93,7 @@ pub struct Messages<'a> {
 
 /// Where a message came from.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct MessageOrigin {
     /// Number of the file.
     file: usize,
     /// Where its message begins, how long that is, and which of its fields it is.
@@ -108,7 +108,7 @@ struct Holder {
     /// Digest of the message.
     message: u128,
     /// Where it came from; `None` where what tells it apart is known from the beginning.
-    place: Option<Place>,
+    place: Option<MessageOrigin>,
     /// Digests of what tells it apart, keyword and value together, once that was asked.
     apart: Option<Box<[u64]>>,
 }
@@ -131,7 +131,7 @@ impl<'a> Messages<'a> {
         &mut self,
         mut key: Texts,
         message: &[u8],
-        place: Option<Place>,
+        place: Option<MessageOrigin>,
         ask: &mut Ask<'_>,
     ) -> Result<Verdict> {
         let digest = xxh3_128(message);
@@ -212,7 +212,7 @@ impl<'a> Messages<'a> {
 }
 
 /// A message of this ingest once more; none where its file has changed since.
-fn reread(files: &[PathBuf], place: Place, digest: u128) -> Option<Vec<u8>> {
+fn reread(files: &[PathBuf], place: MessageOrigin, digest: u128) -> Option<Vec<u8>> {
     let (at, len, field) = place.at;
     let source = FileSource::open(files.get(place.file)?).ok()?;
     let end = at.checked_add(len).filter(|end| *end <= source.size())?;

@@ -3,7 +3,7 @@
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Code, ErrorKind, Result};
-use fieldstone_store::api::{FieldStore, ListEntry, ListOptions, Place, PlaceFile, ReadOptions};
+use fieldstone_store::api::{FieldLocation, FieldStore, ListEntry, ListOptions, PlaceFile, ReadOptions};
 use serde_json::Value;
 
 use crate::interop::grib::borrowed;
@@ -34,9 +34,9 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
     }
     check(store, &base)?;
     match held(store, &base, sha256, copy)? {
-        Held::Good(fields) => return Ok(Offer::Held(fields)),
-        Held::Stale => return Ok(Offer::New(base)),
-        Held::Not => {}
+        StoredFile::Good(fields) => return Ok(Offer::Held(fields)),
+        StoredFile::Stale => return Ok(Offer::New(base)),
+        StoredFile::Not => {}
     }
     if own_fields(store, &base)?.next().transpose()?.is_none() {
         return Ok(Offer::New(base));
@@ -46,8 +46,8 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
     }
     check(store, &base)?;
     match held(store, &base, sha256, copy)? {
-        Held::Good(fields) => Ok(Offer::Held(fields)),
-        Held::Stale | Held::Not => Ok(Offer::New(base)),
+        StoredFile::Good(fields) => Ok(Offer::Held(fields)),
+        StoredFile::Stale | StoredFile::Not => Ok(Offer::New(base)),
     }
 }
 
@@ -69,7 +69,7 @@ fn check(store: &dyn FieldStore, base: &Texts) -> Result<()> {
 }
 
 /// Whether the store has a file.
-enum Held {
+enum StoredFile {
     /// It does, in so many fields.
     Good(u64),
     /// It does, and its values must be taken again.
@@ -79,39 +79,39 @@ enum Held {
 }
 
 /// Whether this very file stands under `base`.
-fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Result<Held> {
+fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Result<StoredFile> {
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
     let field = match store.get(&pairs, &ReadOptions::default()) {
         Ok(field) if field.key()? == store.schema().resolve(&pairs)? => field,
-        Ok(_) => return Ok(Held::Not),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(Held::Not),
+        Ok(_) => return Ok(StoredFile::Not),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(StoredFile::Not),
         Err(e) => return Err(e),
     };
     // A damaged header tells nothing: the file is taken again beside what is left of it.
-    let Ok(text) = field.read() else { return Ok(Held::Not) };
+    let Ok(text) = field.read() else { return Ok(StoredFile::Not) };
     let header: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
     if header["source"]["sha256"] != *sha256 {
-        return Ok(Held::Not);
+        return Ok(StoredFile::Not);
     }
     let (mut fields, mut looked_at) = (0, Vec::new());
     for entry in own_fields(store, base)? {
         let entry = entry?;
         fields += 1;
-        let Some(Place { file: PlaceFile::Outside(url), .. }) = &entry.place else { continue };
+        let Some(FieldLocation { file: PlaceFile::Outside(url), .. }) = &entry.place else { continue };
         if copy {
-            return Ok(Held::Stale);
+            return Ok(StoredFile::Stale);
         }
         // One field tells of its file whether that is what it was.
         if looked_at.contains(url) {
             continue;
         }
         if !is_sound(store, &entry)? {
-            return Ok(Held::Stale);
+            return Ok(StoredFile::Stale);
         }
         looked_at.push(url.clone());
     }
-    Ok(Held::Good(fields))
+    Ok(StoredFile::Good(fields))
 }
 
 /// Whether the first element of a field can be read.

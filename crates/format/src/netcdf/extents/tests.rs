@@ -12,8 +12,8 @@ impl Seeded {
     }
 }
 
-fn place<'a>(dims: &'a [Dim<'a>], ty: NcType, record_stride: u64) -> Place<'a> {
-    Place { name: "v", ty, dims, begin: 1000, record_stride }
+fn place<'a>(dims: &'a [Dim<'a>], ty: NcType, record_stride: u64) -> VariableExtent<'a> {
+    VariableExtent { name: "v", ty, dims, begin: 1000, record_stride }
 }
 
 fn dims(lens: &[u64], is_record: bool) -> Vec<Dim<'static>> {
@@ -24,7 +24,7 @@ fn dims(lens: &[u64], is_record: bool) -> Vec<Dim<'static>> {
 }
 
 /// Offset of every element of a box, by the definition of the format.
-fn offsets(place: &Place<'_>, start: &[u64], count: &[u64], stride: &[u64]) -> Vec<u64> {
+fn offsets(place: &VariableExtent<'_>, start: &[u64], count: &[u64], stride: &[u64]) -> Vec<u64> {
     let size = place.ty.size() as u64;
     let (mut found, mut index) = (Vec::new(), vec![0; count.len()]);
     if count.contains(&0) {
