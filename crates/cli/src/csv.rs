@@ -32,7 +32,7 @@ pub struct Cell {
 pub type TakeRow<'a> = dyn FnMut(u64, &[Cell]) -> Result<()> + 'a;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CsvState {
     /// At the begin of a cell.
     Begin,
     Bare,
@@ -44,7 +44,7 @@ enum State {
 /// A reader that is given bytes in parts.
 #[derive(Debug)]
 pub struct Csv {
-    state: State,
+    state: CsvState,
     cell: Vec<u8>,
     row: Vec<Cell>,
     /// `,`, `;` or a tab: the one of the first line, known with its end or its first sign.
@@ -64,7 +64,7 @@ impl Csv {
     /// At the begin of a text. What stands between cells is the first `,`, `;` or tab outside of quotes.
     pub fn new() -> Csv {
         Csv {
-            state: State::Begin,
+            state: CsvState::Begin,
             cell: Vec::new(),
             row: Vec::new(),
             comma: None,
@@ -94,7 +94,7 @@ impl Csv {
     fn next(&mut self, byte: u8, take: &mut TakeRow<'_>) -> Result<()> {
         let is_comma = match self.comma {
             Some(comma) => byte == comma,
-            None if matches!(byte, b',' | b';' | b'\t') && self.state != State::Quoted => {
+            None if matches!(byte, b',' | b';' | b'\t') && self.state != CsvState::Quoted => {
                 self.comma = Some(byte);
                 true
             }
@@ -102,23 +102,23 @@ impl Csv {
         };
         let line_end = byte == b'\n';
         match (self.state, byte) {
-            (State::Quoted, b'"') => self.state = State::Quote,
-            (State::Quoted, _) => self.cell.push(byte),
-            (State::Quote, b'"') => {
+            (CsvState::Quoted, b'"') => self.state = CsvState::Quote,
+            (CsvState::Quoted, _) => self.cell.push(byte),
+            (CsvState::Quote, b'"') => {
                 self.cell.push(b'"');
-                self.state = State::Quoted;
+                self.state = CsvState::Quoted;
             }
-            (State::Begin, b'"') => self.state = State::Quoted,
+            (CsvState::Begin, b'"') => self.state = CsvState::Quoted,
             _ if is_comma => self.end_cell()?,
             (_, b'\n') => self.end_row(take)?,
             (_, b'\r') => {}
-            (State::Quote, _) => {
+            (CsvState::Quote, _) => {
                 return Err(Error::invalid(format!("line {}: text goes on behind a quote", self.line))
                     .with_hint("a quote within quotes is written twice"));
             }
             _ => {
                 self.cell.push(byte);
-                self.state = State::Bare;
+                self.state = CsvState::Bare;
             }
         }
         if self.cell.len() > CELL_MAX {
@@ -127,7 +127,7 @@ impl Csv {
         }
         if line_end {
             self.line += 1;
-            if self.state != State::Quoted {
+            if self.state != CsvState::Quoted {
                 self.begin = self.line;
             }
         }
@@ -136,7 +136,7 @@ impl Csv {
 
     /// Gives the last row, where no line end did.
     pub fn finish(&mut self, take: &mut TakeRow<'_>) -> Result<()> {
-        if self.state == State::Quoted {
+        if self.state == CsvState::Quoted {
             return Err(Error::invalid(format!("line {}: a quote does not end", self.begin))
                 .with_hint("a quote within quotes is written twice"));
         }
@@ -146,14 +146,14 @@ impl Csv {
     fn end_cell(&mut self) -> Result<()> {
         let text = String::from_utf8(std::mem::take(&mut self.cell))
             .map_err(|_| Error::invalid(format!("line {}: the text is not UTF-8", self.line)))?;
-        self.row.push(Cell { text, quoted: self.state == State::Quote });
-        self.state = State::Begin;
+        self.row.push(Cell { text, quoted: self.state == CsvState::Quote });
+        self.state = CsvState::Begin;
         Ok(())
     }
 
     fn end_row(&mut self, take: &mut TakeRow<'_>) -> Result<()> {
-        let blank = self.row.is_empty() && self.cell.is_empty() && self.state != State::Quote;
-        self.state = if blank { State::Begin } else { self.state };
+        let blank = self.row.is_empty() && self.cell.is_empty() && self.state != CsvState::Quote;
+        self.state = if blank { CsvState::Begin } else { self.state };
         if blank {
             return Ok(());
         }

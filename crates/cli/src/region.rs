@@ -10,14 +10,14 @@ const SLAB_BYTES: u64 = 32 << 20;
 
 /// What one dimension keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum RegionPart {
     Range(Option<u64>, Option<u64>),
     Index(u64),
 }
 
 /// A part of an array whose shape is not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Region(Vec<Part>);
+pub struct Region(Vec<RegionPart>);
 
 impl Region {
     /// Reads `0:5,:,3`.
@@ -37,8 +37,8 @@ impl Region {
                 Some((_, end)) if end.contains(':') => {
                     Err(wrong("it has more than one colon; dimensions are told by position"))
                 }
-                Some((start, end)) => Ok(Part::Range(optional(start.trim())?, optional(end.trim())?)),
-                None => Ok(Part::Index(number(text)?)),
+                Some((start, end)) => Ok(RegionPart::Range(optional(start.trim())?, optional(end.trim())?)),
+                None => Ok(RegionPart::Index(number(text)?)),
             }
         };
         text.split(',').map(str::trim).enumerate().map(part).collect::<Result<_>>().map(Region)
@@ -53,9 +53,9 @@ impl Region {
         }
         let (mut start, mut count, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for (d, &extent) in shape.iter().enumerate() {
-            let (first, end, keep) = match self.0.get(d).copied().unwrap_or(Part::Range(None, None)) {
-                Part::Range(first, end) => (first.unwrap_or(0), end.unwrap_or(extent), true),
-                Part::Index(i) => (i, i.saturating_add(1), false),
+            let (first, end, keep) = match self.0.get(d).copied().unwrap_or(RegionPart::Range(None, None)) {
+                RegionPart::Range(first, end) => (first.unwrap_or(0), end.unwrap_or(extent), true),
+                RegionPart::Index(i) => (i, i.saturating_add(1), false),
             };
             let Some(length) = end.checked_sub(first) else {
                 return Err(

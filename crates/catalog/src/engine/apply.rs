@@ -13,7 +13,7 @@ use fieldstone_journal::snapshot::Order;
 
 use super::index::{Doing, Index};
 use super::names::Txn;
-use super::order::{Decided, Source};
+use super::order::{Decided, EntrySource};
 use super::owners::User;
 use super::{Cell, Flow, Wait};
 
@@ -72,7 +72,7 @@ impl Index {
                 }
                 _ => i as i64,
             };
-            let mut source = Source {
+            let mut source = EntrySource {
                 log,
                 writer: commit.writer,
                 sequence: commit.sequence,
@@ -95,7 +95,7 @@ impl Index {
         Ok(())
     }
 
-    fn apply_record(&mut self, source: Source, record: &Record) -> Result<()> {
+    fn apply_record(&mut self, source: EntrySource, record: &Record) -> Result<()> {
         match record {
             Record::Runs(runs) => self.declare_runs(source, runs),
             Record::Steps(run, steps) => self.declare_steps(source, run, steps),
@@ -109,7 +109,7 @@ impl Index {
     /// A record of a transaction: applied if it is visible, kept if that may change.
     fn apply_prepared(
         &mut self,
-        mut source: Source,
+        mut source: EntrySource,
         record: &Record,
         side: &SideRecord,
         decision: Option<&TransactionState>,
@@ -256,7 +256,7 @@ impl Index {
             Ok(Flow::Stop)
         })?;
         let Some(side) = side else { return Ok(()) };
-        let source = Source {
+        let source = EntrySource {
             log: kept.log,
             writer: self.names.writer(kept.log)?,
             sequence: kept.sequence as u64,

@@ -11,7 +11,7 @@ use fieldstone_format::catalog::{AttributeBatch, Values};
 
 use super::index::Index;
 use super::names::{Batch, Grave};
-use super::order::Source;
+use super::order::EntrySource;
 use super::owners::User;
 use super::remove::{RUN, STEP, TAG, VARIABLE};
 use super::stored::{Stored, encode_region};
@@ -59,7 +59,7 @@ impl Index {
     /// Applies one record of attributes.
     pub(super) fn apply_attributes(
         &mut self,
-        source: Source,
+        source: EntrySource,
         bit: u32,
         batch: &AttributeBatch,
     ) -> Result<()> {
@@ -183,7 +183,7 @@ impl Index {
     }
 
     /// Rows of this record that were deleted one by one.
-    fn buried(&mut self, source: Source, run: RunId) -> Result<HashSet<i64>> {
+    fn buried(&mut self, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
         let mut found = Vec::new();
         let cells = [Cell::Int(source.log), Cell::Int(source.sequence as i64), Cell::Int(source.record)];
         let sql = "SELECT row, uid FROM grave_id WHERE log = $1 AND sequence = $2 AND record = $3";
@@ -371,7 +371,7 @@ impl Index {
     fn write_batch(
         &mut self,
         number: i64,
-        source: Source,
+        source: EntrySource,
         call: i64,
         bit: u32,
         singles: bool,

@@ -14,7 +14,7 @@ use fieldstone_format::log::SideRecord;
 
 use super::index::Index;
 use super::names::{Grave, one_int};
-use super::order::{OrderKey, Source};
+use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
 use super::remove::{RUN, STEP, TAG, VARIABLE};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
@@ -127,7 +127,7 @@ pub(super) fn shape_text(shape: &[u64]) -> String {
 }
 
 impl Index {
-    pub(super) fn declare_runs(&mut self, source: Source, runs: &[RunDecl]) -> Result<()> {
+    pub(super) fn declare_runs(&mut self, source: EntrySource, runs: &[RunDecl]) -> Result<()> {
         for (i, decl) in runs.iter().enumerate() {
             let run = self.names.run(&mut *self.db, &decl.run)?;
             self.declared_by(run, source.place(source.record, i as i64), source.user)?;
@@ -136,7 +136,12 @@ impl Index {
         Ok(())
     }
 
-    pub(super) fn declare_steps(&mut self, source: Source, run: &RunName, steps: &[StepDecl]) -> Result<()> {
+    pub(super) fn declare_steps(
+        &mut self,
+        source: EntrySource,
+        run: &RunName,
+        steps: &[StepDecl],
+    ) -> Result<()> {
         let run = self.names.run(&mut *self.db, run)?;
         for (i, step) in steps.iter().enumerate() {
             let time = step.time.map(|time| time.to_bits().to_le_bytes().to_vec()).unwrap_or_default();
@@ -147,7 +152,7 @@ impl Index {
 
     pub(super) fn declare_variables(
         &mut self,
-        source: Source,
+        source: EntrySource,
         name: &RunName,
         variables: &[VariableDecl],
     ) -> Result<()> {
@@ -162,7 +167,7 @@ impl Index {
         Ok(())
     }
 
-    pub(super) fn declare_tags(&mut self, source: Source, tags: &[TagDecl]) -> Result<()> {
+    pub(super) fn declare_tags(&mut self, source: EntrySource, tags: &[TagDecl]) -> Result<()> {
         for (i, decl) in tags.iter().enumerate() {
             let tag = self.names.tag(&mut *self.db, decl)?;
             self.declare(source, i, (TAG, 0, tag), &[])?;
@@ -172,7 +177,7 @@ impl Index {
 
     fn declare(
         &mut self,
-        source: Source,
+        source: EntrySource,
         i: usize,
         (kind, run, item): (i64, i64, i64),
         content: &[u8],

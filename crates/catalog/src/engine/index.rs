@@ -27,7 +27,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::feed::TransactionState;
 
-use super::names::Names;
+use super::names::NameTable;
 use super::summary::Sums;
 use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
@@ -50,7 +50,7 @@ pub struct Index {
     pub(super) db: Box<dyn Database>,
     store: Id,
     pub(super) doing: Doing,
-    pub(super) names: Names,
+    pub(super) names: NameTable,
     pub(super) sums: Sums,
     pub(super) decisions: HashMap<Id, TransactionState>,
     pub(super) dirty: super::declare::Dirty,
@@ -67,7 +67,7 @@ impl Index {
             db,
             store,
             doing: Doing::Nothing,
-            names: Names::default(),
+            names: NameTable::default(),
             sums: Sums::default(),
             decisions: HashMap::new(),
             dirty: Default::default(),
@@ -252,7 +252,7 @@ impl Index {
     }
 
     fn forget(&mut self) {
-        self.names = Names::default();
+        self.names = NameTable::default();
         self.sums = Sums::default();
         self.dirty = Default::default();
         self.owners.forget();

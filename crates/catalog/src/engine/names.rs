@@ -64,7 +64,7 @@ pub(super) struct Grave {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     /// The generation that is in memory; 0 for nothing.
     generation: i64,
     logs: HashMap<Id, Log>,
@@ -103,7 +103,7 @@ pub(super) fn one_int(db: &mut dyn Database, sql: &str, cells: &[Cell<'_>]) -> R
     Ok(found)
 }
 
-impl Names {
+impl NameTable {
     /// Forgets what another process has changed since.
     pub fn refresh(&mut self, db: &mut dyn Database) -> Result<()> {
         self.new_runs.clear();
@@ -115,8 +115,8 @@ impl Names {
         if self.generation == now + 1 {
             return Ok(());
         }
-        *self = Names { generation: now + 1, ..Names::default() };
-        let Names { logs, writers, users, txns, sole, .. } = self;
+        *self = NameTable { generation: now + 1, ..NameTable::default() };
+        let NameTable { logs, writers, users, txns, sole, .. } = self;
         db.query("SELECT value FROM meta WHERE name = 'sole'", &[], &mut |row| {
             let numbers = row[0].text()?.split_once(' ');
             *sole = numbers.and_then(|(user, runs)| Some((user.parse().ok()?, runs.parse().ok()?)));
@@ -410,7 +410,7 @@ pub(super) fn place_of(writers: &HashMap<i64, Id>, row: &[Cell<'_>]) -> Result<O
     })
 }
 
-impl Names {
+impl NameTable {
     /// From stamp, decider, own, log, sequence, call, row.
     pub fn place(&self, row: &[Cell<'_>]) -> Result<OrderKey> {
         place_of(&self.writers, row)

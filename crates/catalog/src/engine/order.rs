@@ -28,7 +28,7 @@ pub(super) struct OrderKey {
 
 /// Where a record comes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct EntrySource {
     /// The log, as the engine numbers it.
     pub log: i64,
     /// The log.
@@ -51,7 +51,7 @@ pub(super) struct Source {
     pub decider: i64,
 }
 
-impl Source {
+impl EntrySource {
     /// The place of item `row` of the record; all rows of a call have row 0.
     pub fn place(&self, call: i64, row: i64) -> OrderKey {
         OrderKey {

@@ -10,7 +10,7 @@ use fieldstone_format::catalog::{AttributeId, Removal};
 
 use super::index::Index;
 use super::names::Grave;
-use super::order::{OrderKey, Source};
+use super::order::{EntrySource, OrderKey};
 use super::owners::User;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
 
@@ -57,7 +57,7 @@ impl Doomed {
 
 impl Index {
     /// Applies one record of deletions.
-    pub(super) fn apply_removals(&mut self, source: Source, removals: &[Removal]) -> Result<()> {
+    pub(super) fn apply_removals(&mut self, source: EntrySource, removals: &[Removal]) -> Result<()> {
         // What a transaction has deleted comes back only by replay.
         self.names.tangle(&mut *self.db, source.txn)?;
         for (i, removal) in removals.iter().enumerate() {
@@ -113,7 +113,12 @@ impl Index {
     }
 
     /// Leaves a grave, and deletes declarations below it that are older.
-    fn dig(&mut self, source: Source, place: OrderKey, (kind, run, item): (i64, i64, i64)) -> Result<()> {
+    fn dig(
+        &mut self,
+        source: EntrySource,
+        place: OrderKey,
+        (kind, run, item): (i64, i64, i64),
+    ) -> Result<()> {
         let cells = [
             kind,
             run,
@@ -211,7 +216,7 @@ impl Index {
     }
 
     /// Deletes attributes one by one.
-    fn remove_ids(&mut self, source: Source, ids: &[AttributeId]) -> Result<()> {
+    fn remove_ids(&mut self, source: EntrySource, ids: &[AttributeId]) -> Result<()> {
         let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
         for id in ids {
             // Without a log: an attribute of the commit that deletes it.

@@ -5,7 +5,7 @@ use fieldstone_core::value::{Measure, Size, Test};
 use super::{Expr, NameTest, Term};
 
 /// A part of an expression.
-enum Part<'a> {
+enum ExprPart<'a> {
     Expr(&'a Expr),
     Name(&'a NameTest),
 }
@@ -13,20 +13,22 @@ enum Part<'a> {
 impl Expr {
     /// Its size, with the tests and values of its terms.
     pub fn size(&self) -> Size {
-        Measure::of(Part::Expr(self), |part, levels, measure| match part {
-            Part::Expr(Expr::All(list) | Expr::Any(list)) => {
-                measure.inside(list.iter().map(Part::Expr), levels + 1);
+        Measure::of(ExprPart::Expr(self), |part, levels, measure| match part {
+            ExprPart::Expr(Expr::All(list) | Expr::Any(list)) => {
+                measure.inside(list.iter().map(ExprPart::Expr), levels + 1);
             }
-            Part::Expr(Expr::Not(inner) | Expr::Related(_, inner)) => {
-                measure.inside([Part::Expr(inner)], levels + 1);
+            ExprPart::Expr(Expr::Not(inner) | Expr::Related(_, inner)) => {
+                measure.inside([ExprPart::Expr(inner)], levels + 1);
             }
-            Part::Expr(Expr::Term(term)) => match asked(term) {
-                Asked::Name(name) => measure.inside([Part::Name(name)], levels),
+            ExprPart::Expr(Expr::Term(term)) => match asked(term) {
+                Asked::Name(name) => measure.inside([ExprPart::Name(name)], levels),
                 Asked::Test(test) => measure.add(test.size(), levels),
                 Asked::Several(parts) => measure.add(Size { parts, levels: 0 }, levels),
             },
-            Part::Name(NameTest::Any(names)) => measure.inside(names.iter().map(Part::Name), levels + 1),
-            Part::Name(NameTest::Is(_) | NameTest::Glob(_)) => {}
+            ExprPart::Name(NameTest::Any(names)) => {
+                measure.inside(names.iter().map(ExprPart::Name), levels + 1)
+            }
+            ExprPart::Name(NameTest::Is(_) | NameTest::Glob(_)) => {}
         })
     }
 

@@ -58,7 +58,7 @@ pub struct Arguments {
 }
 
 /// What is written of a field: all of it, or a box of an array.
-struct Piece {
+struct OutputPiece {
     field: Field,
     array: Option<(DType, IndexBox, Vec<u64>)>,
 }
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
                 to.write_all(head)?;
             }
             for field in fields.iter() {
-                let piece = Piece::new(field?, region.as_ref())?;
+                let piece = OutputPiece::new(field?, region.as_ref())?;
                 written += piece.write(to)?;
             }
             Ok(())
@@ -190,8 +190,8 @@ fn report(fields: &Fields, nbytes: u64, path: &Path) -> Value {
     })
 }
 
-impl Piece {
-    fn new(field: Field, region: Option<&Region>) -> Result<Piece> {
+impl OutputPiece {
+    fn new(field: Field, region: Option<&Region>) -> Result<OutputPiece> {
         let array = match (field.dtype()?, field.shape()?, region) {
             (Some(dtype), Some(shape), region) => {
                 let region = region.cloned().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Piece {
                 return Err(in_field(&field, opaque));
             }
         };
-        Ok(Piece { field, array })
+        Ok(OutputPiece { field, array })
     }
 
     /// Writes its bytes part by part, and returns how many.
@@ -255,7 +255,7 @@ fn resize(buffer: &mut Vec<u8>, bytes: u64) -> Result<()> {
 fn npy_head(fields: &Fields, region: Option<&Region>) -> Result<Vec<u8>> {
     let mut first: Option<(DType, Vec<u64>)> = None;
     for field in fields.iter() {
-        let piece = Piece::new(field?, region)?;
+        let piece = OutputPiece::new(field?, region)?;
         let Some((dtype, _, shape)) = piece.array else {
             return Err(in_field(
                 &piece.field,

@@ -1,6 +1,6 @@
 //! Copying and filling boxes between C-order buffers.
 //!
-//! Both first reduce the work to a [`Plan`]: a run of bytes that is contiguous on both sides, repeated
+//! Both first reduce the work to a [`CopyPlan`]: a run of bytes that is contiguous on both sides, repeated
 //! along as few axes as possible. Dimensions of extent 1 vanish and dimensions that follow one another
 //! without a gap on both sides are joined, so that a whole copy is one `memcpy` whatever its rank.
 
@@ -23,7 +23,7 @@ pub fn copy_box(
     if region.is_empty() {
         return Ok(());
     }
-    let plan = Plan::new(src_box, dst_box, region, item_size);
+    let plan = CopyPlan::new(src_box, dst_box, region, item_size);
     match plan.run {
         1 => plan.each_row(|row| row.copy_items::<1>(src, dst)),
         2 => plan.each_row(|row| row.copy_items::<2>(src, dst)),
@@ -47,7 +47,7 @@ pub fn fill_box(dst: &mut [u8], dst_box: &IndexBox, region: &IndexBox, item: &[u
     if region.is_empty() {
         return Ok(());
     }
-    let plan = Plan::new(dst_box, dst_box, region, item.len());
+    let plan = CopyPlan::new(dst_box, dst_box, region, item.len());
     plan.each_row(|row| {
         for i in 0..row.length {
             let to = row.dst + i * row.dst_step;
@@ -89,7 +89,7 @@ fn check(what: &str, length: usize, covers: &IndexBox, region: &IndexBox, item_s
 
 /// A repetition of the run: how often, and how far apart in bytes on each side.
 #[derive(Debug, Clone, Copy)]
-struct Axis {
+struct CopyAxis {
     length: usize,
     src_step: usize,
     dst_step: usize,
@@ -114,31 +114,31 @@ impl Row {
     }
 }
 
-struct Plan {
+struct CopyPlan {
     src: usize,
     dst: usize,
     run: usize,
     /// Fastest first.
-    axes: Vec<Axis>,
+    axes: Vec<CopyAxis>,
 }
 
-impl Plan {
+impl CopyPlan {
     /// For checked arguments: both boxes fit memory and contain the region, which is not empty. So every
     /// number here is at most the length of a buffer.
-    fn new(src_box: &IndexBox, dst_box: &IndexBox, region: &IndexBox, item_size: usize) -> Plan {
-        let mut plan = Plan { src: 0, dst: 0, run: item_size, axes: Vec::new() };
+    fn new(src_box: &IndexBox, dst_box: &IndexBox, region: &IndexBox, item_size: usize) -> CopyPlan {
+        let mut plan = CopyPlan { src: 0, dst: 0, run: item_size, axes: Vec::new() };
         let (mut src_step, mut dst_step) = (item_size, item_size);
         for d in (0..region.rank()).rev() {
             plan.src += (region.start()[d] - src_box.start()[d]) as usize * src_step;
             plan.dst += (region.start()[d] - dst_box.start()[d]) as usize * dst_step;
-            plan.repeat(Axis { length: region.count()[d] as usize, src_step, dst_step });
+            plan.repeat(CopyAxis { length: region.count()[d] as usize, src_step, dst_step });
             src_step *= src_box.count()[d] as usize;
             dst_step *= dst_box.count()[d] as usize;
         }
         plan
     }
 
-    fn repeat(&mut self, axis: Axis) {
+    fn repeat(&mut self, axis: CopyAxis) {
         if axis.length == 1 {
             return;
         }
@@ -155,13 +155,13 @@ impl Plan {
     }
 
     fn each_row(&self, mut copy: impl FnMut(Row)) {
-        let one = Axis { length: 1, src_step: 0, dst_step: 0 };
+        let one = CopyAxis { length: 1, src_step: 0, dst_step: 0 };
         let inner = self.axes.first().copied().unwrap_or(one);
         let outer = self.axes.get(1..).unwrap_or(&[]);
         let mut at = vec![0_usize; outer.len()];
         let (mut src, mut dst) = (self.src, self.dst);
         loop {
-            let Axis { length, src_step, dst_step } = inner;
+            let CopyAxis { length, src_step, dst_step } = inner;
             copy(Row { src, dst, length, src_step, dst_step });
             let mut d = 0;
             loop {

@@ -128,7 +128,7 @@ impl ChunkGrid {
             let span = (end - 1) / self.chunk[d] - low + 1;
             // All of these are at most `total`, which fits u64.
             first += low * stride;
-            found.axes.push(Axis { at: 0, span, stride });
+            found.axes.push(GridAxis { at: 0, span, stride });
             found.left *= span;
             stride *= self.counts[d];
         }
@@ -139,7 +139,7 @@ impl ChunkGrid {
 
 /// One dimension of [`Overlapping`], the fastest first.
 #[derive(Debug, Clone)]
-struct Axis {
+struct GridAxis {
     at: u64,
     span: u64,
     stride: u64,
@@ -148,7 +148,7 @@ struct Axis {
 /// Iterator of [`ChunkGrid::overlapping`].
 #[derive(Debug, Clone)]
 pub struct Overlapping {
-    axes: Vec<Axis>,
+    axes: Vec<GridAxis>,
     index: Option<u64>,
     left: u64,
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::range::Run;
+use super::range::ValueRun;
 use crate::key::{KeyValue, LEVELS};
 
 /// Lists up to this long are searched without a hash.
@@ -20,17 +20,17 @@ pub struct OneOf {
 #[derive(Debug, Clone)]
 enum List {
     /// A range; nothing is stored per value.
-    Run(Run),
+    ValueRun(ValueRun),
     /// Each value with its place among the request's values.
     Each { values: Vec<(KeyValue, usize)>, index: HashMap<KeyValue, usize> },
 }
 
 impl OneOf {
-    pub(super) fn run(run: Run) -> OneOf {
+    pub(super) fn run(run: ValueRun) -> OneOf {
         let ends = [run.get(0), run.len().checked_sub(1).and_then(|last| run.get(last))];
         let min = ends.iter().flatten().min().cloned();
         let max = ends.iter().flatten().max().cloned();
-        OneOf { values: List::Run(run), min, max }
+        OneOf { values: List::ValueRun(run), min, max }
     }
 
     /// Values with their places; the first of equal values counts.
@@ -59,7 +59,7 @@ impl OneOf {
     /// Every value with its place among the request's values.
     pub(super) fn entries(&self) -> Box<dyn Iterator<Item = (KeyValue, usize)> + '_> {
         match &self.values {
-            List::Run(run) => Box::new(run.iter().zip(0..)),
+            List::ValueRun(run) => Box::new(run.iter().zip(0..)),
             List::Each { values, .. } => Box::new(values.iter().cloned()),
         }
     }
@@ -67,7 +67,7 @@ impl OneOf {
     /// The place of a value among the request's values for its keyword.
     pub fn position(&self, value: &KeyValue) -> Option<usize> {
         match &self.values {
-            List::Run(run) => usize::try_from(run.position(value)?).ok(),
+            List::ValueRun(run) => usize::try_from(run.position(value)?).ok(),
             List::Each { values, index } if index.is_empty() => {
                 values.iter().find(|(v, _)| v == value).map(|(_, place)| *place)
             }
@@ -78,7 +78,7 @@ impl OneOf {
     /// The i-th distinct value, in request order.
     pub fn get(&self, i: usize) -> Option<KeyValue> {
         match &self.values {
-            List::Run(run) => run.get(u64::try_from(i).ok()?),
+            List::ValueRun(run) => run.get(u64::try_from(i).ok()?),
             List::Each { values, .. } => values.get(i).map(|(v, _)| v.clone()),
         }
     }
@@ -86,7 +86,7 @@ impl OneOf {
     /// How many distinct values there are.
     pub fn len(&self) -> usize {
         match &self.values {
-            List::Run(run) => usize::try_from(run.len()).unwrap_or(usize::MAX),
+            List::ValueRun(run) => usize::try_from(run.len()).unwrap_or(usize::MAX),
             List::Each { values, .. } => values.len(),
         }
     }

@@ -69,15 +69,15 @@ pub(crate) fn hint(text: &str) -> String {
 }
 
 /// Names as they are written, and in lower case.
-struct Names {
+struct ParamNames {
     exact: HashMap<&'static str, i64>,
     lower: HashMap<String, i64>,
 }
 
-impl Names {
+impl ParamNames {
     /// The first of equal names counts.
-    fn new(names: impl Iterator<Item = (&'static str, i64)>) -> Names {
-        let mut found = Names { exact: HashMap::new(), lower: HashMap::new() };
+    fn new(names: impl Iterator<Item = (&'static str, i64)>) -> ParamNames {
+        let mut found = ParamNames { exact: HashMap::new(), lower: HashMap::new() };
         for (name, number) in names {
             found.exact.entry(name).or_insert(number);
             found.lower.entry(name.to_lowercase()).or_insert(number);
@@ -86,12 +86,12 @@ impl Names {
     }
 }
 
-fn find(names: &Names, text: &str) -> Option<i64> {
+fn find(names: &ParamNames, text: &str) -> Option<i64> {
     names.exact.get(text).or_else(|| names.lower.get(&text.to_lowercase())).copied()
 }
 
-fn names() -> &'static Names {
-    static NAMES: OnceLock<Names> = OnceLock::new();
+fn names() -> &'static ParamNames {
+    static NAMES: OnceLock<ParamNames> = OnceLock::new();
     NAMES.get_or_init(|| {
         let mut all: Vec<(usize, &str, i64)> = Vec::new();
         for line in TABLE.lines() {
@@ -100,13 +100,13 @@ fn names() -> &'static Names {
             all.extend(cells.enumerate().map(|(place, name)| (place, name, number)));
         }
         all.sort_by_key(|(place, ..)| *place);
-        Names::new(all.into_iter().map(|(_, name, number)| (name, number)))
+        ParamNames::new(all.into_iter().map(|(_, name, number)| (name, number)))
     })
 }
 
 struct Context {
     keys: [&'static str; 4],
-    names: Names,
+    names: ParamNames,
 }
 
 fn contexts() -> &'static [Context] {
@@ -124,7 +124,7 @@ fn contexts() -> &'static [Context] {
                 let (name, number) = cell.rsplit_once('=')?;
                 Some((name, number.parse::<i64>().ok()?))
             };
-            lines.push(Context { keys: [a, b, c, d], names: Names::new(cells.filter_map(pair)) });
+            lines.push(Context { keys: [a, b, c, d], names: ParamNames::new(cells.filter_map(pair)) });
         }
         lines
     })

@@ -15,7 +15,7 @@ pub(crate) const MAX_LISTED: u64 = 1_000_000;
 
 /// The values of one range.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct ValueRun {
     kind: KeywordType,
     scale: u32,
     from: i128,
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     count: u64,
 }
 
-impl Run {
+impl ValueRun {
     /// The range `from/to/to/by/by` of a keyword; both ends belong to it where `by` reaches them.
     pub(crate) fn new(
         kind: KeywordType,
@@ -31,7 +31,7 @@ impl Run {
         from: &str,
         to: &str,
         by: Option<&str>,
-    ) -> Result<Run> {
+    ) -> Result<ValueRun> {
         if !has_ranges(kind) {
             return Err(Code::RequestSyntax
                 .error(format!(
@@ -81,7 +81,7 @@ impl Run {
         }
         let count = last.checked_sub(first).and_then(|d| u64::try_from(d / by).ok()?.checked_add(1));
         match count {
-            Some(count) if count <= MAX_VALUES => Ok(Run { kind, scale, from: first, by, count }),
+            Some(count) if count <= MAX_VALUES => Ok(ValueRun { kind, scale, from: first, by, count }),
             _ => Err(too_many(keyword, MAX_VALUES)),
         }
     }

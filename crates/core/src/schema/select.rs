@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::candidates::{Keys, lacking};
 use super::matcher::{Constraint, OneOf, ShapeMatcher};
-use super::range::{MAX_LISTED, Run, too_many};
+use super::range::{MAX_LISTED, ValueRun, too_many};
 use super::rule::Rule;
 use super::types::KeywordType;
 use super::{Inner, Schema};
@@ -383,7 +383,7 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
 /// The distinct values of a list under one type, and the user's text of each.
 fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Option<Vec<String>>)> {
     if let [Item::Range { from, to, by }] = items {
-        return Ok((OneOf::run(Run::new(kind, keyword, from, to, by.as_deref())?), None));
+        return Ok((OneOf::run(ValueRun::new(kind, keyword, from, to, by.as_deref())?), None));
     }
     if let Some(grid) = whole_grid(kind, items) {
         return Ok((OneOf::each([(kind.canonical(keyword, &grid)?, 0)]), Some(vec![grid])));
@@ -392,7 +392,7 @@ fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Op
     let mut count = items.len() as u64;
     for item in items {
         if let Item::Range { from, to, by } = item {
-            let run = Run::new(kind, keyword, from, to, by.as_deref())?;
+            let run = ValueRun::new(kind, keyword, from, to, by.as_deref())?;
             count = count.saturating_add(run.len());
             runs.push(run);
         }
@@ -405,7 +405,9 @@ fn expand(kind: KeywordType, keyword: &str, items: &[Item]) -> Result<(OneOf, Op
     for item in items {
         match item {
             Item::One(text) => all.push((kind.canonical(keyword, text)?, Some(text))),
-            Item::Range { .. } => all.extend(runs.next().into_iter().flat_map(Run::iter).map(|v| (v, None))),
+            Item::Range { .. } => {
+                all.extend(runs.next().into_iter().flat_map(ValueRun::iter).map(|v| (v, None)))
+            }
         }
     }
     let mut seen = HashSet::with_capacity(all.len());

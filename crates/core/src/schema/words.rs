@@ -88,23 +88,23 @@ impl Vocabulary {
     }
 }
 
-struct Table {
+struct WordTable {
     words: Vec<&'static str>,
     /// Word or further name to word.
     names: HashMap<&'static str, &'static str>,
 }
 
-fn tables() -> &'static HashMap<Vocabulary, Table> {
-    static TABLES: OnceLock<HashMap<Vocabulary, Table>> = OnceLock::new();
+fn tables() -> &'static HashMap<Vocabulary, WordTable> {
+    static TABLES: OnceLock<HashMap<Vocabulary, WordTable>> = OnceLock::new();
     TABLES.get_or_init(|| {
-        let mut tables: HashMap<Vocabulary, Table> = HashMap::new();
+        let mut tables: HashMap<Vocabulary, WordTable> = HashMap::new();
         for line in TABLE.lines() {
             let mut cells = line.split('\t');
             let (Some(name), Some(word)) = (cells.next(), cells.next()) else { continue };
             let Some((_, vocabulary)) = Vocabulary::ALL.iter().find(|(n, _)| *n == name) else { continue };
             let table = tables
                 .entry(*vocabulary)
-                .or_insert_with(|| Table { words: Vec::new(), names: HashMap::new() });
+                .or_insert_with(|| WordTable { words: Vec::new(), names: HashMap::new() });
             table.words.push(word);
             for name in std::iter::once(word).chain(cells) {
                 table.names.entry(name).or_insert(word);

@@ -1,7 +1,7 @@
 //! Reading a name back.
 
 use super::grid::ObjectGrid;
-use super::text::{Hole, Part, Template, Words};
+use super::text::{Hole, Template, TemplatePart, Words};
 use crate::geometry::IndexBox;
 use crate::{Error, Result};
 
@@ -107,13 +107,13 @@ impl Reading {
 }
 
 /// The ways in which a name can be read.
-struct Reader<'a> {
-    parts: &'a [Part],
+struct NameReader<'a> {
+    parts: &'a [TemplatePart],
     found: Vec<Reading>,
     attempts: u32,
 }
 
-impl Reader<'_> {
+impl NameReader<'_> {
     fn read(&mut self, at: usize, rest: &str, mut so_far: Reading) {
         if self.attempts == 0 || self.found.len() > 1 {
             return;
@@ -127,12 +127,12 @@ impl Reader<'_> {
             return;
         };
         match part {
-            Part::Literal(text) => {
+            TemplatePart::Literal(text) => {
                 if let Some(rest) = rest.strip_prefix(text.as_str()) {
                     self.read(at + 1, rest, so_far);
                 }
             }
-            Part::Hole(hole, width) if !hole.is_text() => {
+            TemplatePart::Hole(hole, width) if !hole.is_text() => {
                 let sign = usize::from(hole.may_be_negative() && rest.starts_with('-'));
                 let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
                 let (number, rest) = rest.split_at(sign + digits);
@@ -142,7 +142,7 @@ impl Reader<'_> {
                     self.read(at + 1, rest, so_far);
                 }
             }
-            Part::Hole(hole, _) => {
+            TemplatePart::Hole(hole, _) => {
                 let known = so_far.text(*hole).and_then(|known| known.clone());
                 if let Some(known) = known {
                     if let Some(rest) = rest.strip_prefix(known.as_str()) {
@@ -153,7 +153,7 @@ impl Reader<'_> {
                 for (end, c) in rest.char_indices() {
                     let end = end + c.len_utf8();
                     let next = match parts.get(at + 1) {
-                        Some(Part::Literal(next)) => rest[end..].starts_with(next.as_str()),
+                        Some(TemplatePart::Literal(next)) => rest[end..].starts_with(next.as_str()),
                         _ => end == rest.len(),
                     };
                     let whole = rest[..end].split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -185,12 +185,12 @@ impl Template {
             (Hole::Run, known.run),
             (Hole::Variable, known.variable),
         ] {
-            let named = self.parts.iter().any(|part| matches!(part, Part::Hole(h, _) if *h == hole));
+            let named = self.parts.iter().any(|part| matches!(part, TemplatePart::Hole(h, _) if *h == hole));
             if let Some(place) = start.text(hole).filter(|_| named && !text.is_empty()) {
                 *place = Some(text.to_owned());
             }
         }
-        let mut reader = Reader { parts: &self.parts, found: Vec::new(), attempts: ATTEMPTS };
+        let mut reader = NameReader { parts: &self.parts, found: Vec::new(), attempts: ATTEMPTS };
         reader.read(0, name, start);
         let exhausted = reader.attempts == 0;
         match (reader.found.pop(), reader.found.is_empty()) {

@@ -38,7 +38,7 @@ impl Hole {
 
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     Literal(String),
     /// A hole, and the digits that a number has at least.
     Hole(Hole, usize),
@@ -68,7 +68,7 @@ pub struct Words<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TemplatePart>,
 }
 
 impl fmt::Display for Template {
@@ -83,7 +83,7 @@ impl Template {
         let wrong = |at: usize, why: String| {
             Error::invalid(format!("template {text:?}, at character {}: {why}", text[..at].chars().count()))
         };
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<TemplatePart> = Vec::new();
         let mut literal = String::new();
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
@@ -105,11 +105,11 @@ impl Template {
                         );
                     };
                     if !literal.is_empty() {
-                        parts.push(Part::Literal(std::mem::take(&mut literal)));
+                        parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
                     }
                     let hole = hole(&text[at + 1..at + length], dims)
                         .map_err(|(why, hint)| wrong(at + 1, why).with_hint(hint))?;
-                    parts.push(Part::Hole(hole.0, hole.1));
+                    parts.push(TemplatePart::Hole(hole.0, hole.1));
                     at += length + 1;
                 }
                 _ => {
@@ -119,7 +119,7 @@ impl Template {
             }
         }
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TemplatePart::Literal(literal));
         }
         if parts.is_empty() {
             return Err(
@@ -128,8 +128,8 @@ impl Template {
         }
         for pair in parts.windows(2) {
             let why = match pair {
-                [Part::Hole(..), Part::Hole(..)] => "two holes follow one another",
-                [Part::Hole(hole, _), Part::Literal(next)]
+                [TemplatePart::Hole(..), TemplatePart::Hole(..)] => "two holes follow one another",
+                [TemplatePart::Hole(hole, _), TemplatePart::Literal(next)]
                     if !hole.is_text() && next.starts_with(|c: char| c.is_ascii_digit()) =>
                 {
                     "a digit follows a number"
@@ -147,19 +147,19 @@ impl Template {
     /// Dimensions that the template names.
     pub fn dimensions(&self) -> impl Iterator<Item = usize> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Hole(Hole::Origin(d) | Hole::Number(d), _) => Some(*d),
+            TemplatePart::Hole(Hole::Origin(d) | Hole::Number(d), _) => Some(*d),
             _ => None,
         })
     }
 
     /// Whether it names the place of the piece among all.
     pub fn has_piece(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Hole(Hole::Piece, _)))
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Hole(Hole::Piece, _)))
     }
 
     /// Whether names differ from step to step.
     pub fn has_step(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Hole(Hole::Step, _)))
+        self.parts.iter().any(|part| matches!(part, TemplatePart::Hole(Hole::Step, _)))
     }
 
     /// The name of the object that holds the piece with these numbers.
@@ -167,11 +167,11 @@ impl Template {
         let mut name = String::with_capacity(self.text.len() + 16);
         for part in &self.parts {
             let (hole, width) = match part {
-                Part::Literal(text) => {
+                TemplatePart::Literal(text) => {
                     name.push_str(text);
                     continue;
                 }
-                Part::Hole(hole, width) => (*hole, *width),
+                TemplatePart::Hole(hole, width) => (*hole, *width),
             };
             let mut along = |d: usize, origin: bool| -> Result<()> {
                 let number = numbers.get(d).copied();

@@ -14,11 +14,11 @@
 /// ```
 #[derive(Debug, Clone)]
 pub struct Glob {
-    parts: Vec<Part>,
+    parts: Vec<GlobPart>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Part {
+enum GlobPart {
     Is(char),
     Any,
     Many,
@@ -33,12 +33,12 @@ impl Glob {
         let mut at = 0;
         while at < chars.len() {
             let (part, used) = match chars[at] {
-                '*' => (Part::Many, 1),
-                '?' => (Part::Any, 1),
-                '[' => set(&chars[at..]).unwrap_or((Part::Is('['), 1)),
-                c => (Part::Is(c), 1),
+                '*' => (GlobPart::Many, 1),
+                '?' => (GlobPart::Any, 1),
+                '[' => set(&chars[at..]).unwrap_or((GlobPart::Is('['), 1)),
+                c => (GlobPart::Is(c), 1),
             };
-            if part != Part::Many || parts.last() != Some(&Part::Many) {
+            if part != GlobPart::Many || parts.last() != Some(&GlobPart::Many) {
                 parts.push(part);
             }
             at += used;
@@ -65,7 +65,7 @@ impl Glob {
 
     /// What every text that matches begins with.
     pub fn prefix(&self) -> String {
-        self.parts.iter().map_while(|part| if let Part::Is(c) = part { Some(*c) } else { None }).collect()
+        self.parts.iter().map_while(|part| if let GlobPart::Is(c) = part { Some(*c) } else { None }).collect()
     }
 
     /// Whether the pattern covers the whole text.
@@ -74,7 +74,7 @@ impl Glob {
         let (mut part, mut rest) = (0, text.chars());
         let mut star: Option<(usize, std::str::Chars<'_>)> = None;
         loop {
-            if self.parts.get(part) == Some(&Part::Many) {
+            if self.parts.get(part) == Some(&GlobPart::Many) {
                 part += 1;
                 star = Some((part, rest.clone()));
                 continue;
@@ -99,18 +99,18 @@ impl Glob {
     }
 }
 
-impl Part {
+impl GlobPart {
     fn takes(&self, c: char) -> bool {
         match self {
-            Part::Is(one) => *one == c,
-            Part::Any | Part::Many => true,
-            Part::Set { not, ranges } => ranges.iter().any(|(a, b)| (*a..=*b).contains(&c)) != *not,
+            GlobPart::Is(one) => *one == c,
+            GlobPart::Any | GlobPart::Many => true,
+            GlobPart::Set { not, ranges } => ranges.iter().any(|(a, b)| (*a..=*b).contains(&c)) != *not,
         }
     }
 }
 
 /// The set that begins at `chars[0]`, a `[`, and how many characters it takes.
-fn set(chars: &[char]) -> Option<(Part, usize)> {
+fn set(chars: &[char]) -> Option<(GlobPart, usize)> {
     let not = chars.get(1) == Some(&'!');
     let first = 1 + usize::from(not);
     let end = first + 1 + chars.get(first + 1..)?.iter().position(|c| *c == ']')?;
@@ -128,7 +128,7 @@ fn set(chars: &[char]) -> Option<(Part, usize)> {
             }
         }
     }
-    Some((Part::Set { not, ranges }, end + 1))
+    Some((GlobPart::Set { not, ranges }, end + 1))
 }
 
 #[cfg(test)]
@@ -136,10 +136,12 @@ mod tests {
     use super::*;
 
     /// All ways, without thought for cost.
-    fn slow(parts: &[Part], text: &[char]) -> bool {
+    fn slow(parts: &[GlobPart], text: &[char]) -> bool {
         match (parts.first(), text.first()) {
             (None, None) => true,
-            (Some(Part::Many), _) => slow(&parts[1..], text) || (!text.is_empty() && slow(parts, &text[1..])),
+            (Some(GlobPart::Many), _) => {
+                slow(&parts[1..], text) || (!text.is_empty() && slow(parts, &text[1..]))
+            }
             (Some(part), Some(c)) => part.takes(*c) && slow(&parts[1..], &text[1..]),
             _ => false,
         }

@@ -83,7 +83,7 @@ impl<P> Measure<P> {
 }
 
 /// A part of a test.
-enum Part<'a> {
+enum TestPart<'a> {
     Test(&'a Test),
     Value(&'a Value),
 }
@@ -91,29 +91,31 @@ enum Part<'a> {
 impl Test {
     /// Its size, with its values.
     pub fn size(&self) -> Size {
-        Measure::of(Part::Test(self), |part, levels, measure| match part {
-            Part::Test(Test::All(tests) | Test::Any(tests)) => {
-                measure.inside(tests.iter().map(Part::Test), levels + 1);
+        Measure::of(TestPart::Test(self), |part, levels, measure| match part {
+            TestPart::Test(Test::All(tests) | Test::Any(tests)) => {
+                measure.inside(tests.iter().map(TestPart::Test), levels + 1);
             }
-            Part::Test(Test::Not(test)) => measure.inside([Part::Test(test)], levels + 1),
-            Part::Test(Test::IsIn(values)) => measure.inside(values.iter().map(Part::Value), levels),
-            Part::Test(Test::Between(a, b)) => measure.inside([Part::Value(a), Part::Value(b)], levels),
-            Part::Test(
+            TestPart::Test(Test::Not(test)) => measure.inside([TestPart::Test(test)], levels + 1),
+            TestPart::Test(Test::IsIn(values)) => measure.inside(values.iter().map(TestPart::Value), levels),
+            TestPart::Test(Test::Between(a, b)) => {
+                measure.inside([TestPart::Value(a), TestPart::Value(b)], levels)
+            }
+            TestPart::Test(
                 Test::Above(value)
                 | Test::AtLeast(value)
                 | Test::Below(value)
                 | Test::AtMost(value)
                 | Test::Equal(value)
                 | Test::Contains(value),
-            ) => measure.inside([Part::Value(value)], levels),
-            Part::Test(Test::Exists | Test::Glob(_)) => {}
-            Part::Value(Value::List(items) | Value::Array(items)) => {
-                measure.inside(items.iter().map(Part::Value), levels + 1);
+            ) => measure.inside([TestPart::Value(value)], levels),
+            TestPart::Test(Test::Exists | Test::Glob(_)) => {}
+            TestPart::Value(Value::List(items) | Value::Array(items)) => {
+                measure.inside(items.iter().map(TestPart::Value), levels + 1);
             }
-            Part::Value(Value::Map(pairs)) => {
-                measure.inside(pairs.iter().map(|(_, value)| Part::Value(value)), levels + 1);
+            TestPart::Value(Value::Map(pairs)) => {
+                measure.inside(pairs.iter().map(|(_, value)| TestPart::Value(value)), levels + 1);
             }
-            Part::Value(_) => {}
+            TestPart::Value(_) => {}
         })
     }
 }

@@ -24,7 +24,7 @@ pub struct Region {
 
 /// Elements of a row that pass, one after another.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct RowRun {
     first: usize,
     end: usize,
     least: f64,
@@ -71,7 +71,7 @@ pub fn label<T: Element<N>, const N: usize>(
     for d in (0..outer.len().saturating_sub(1)).rev() {
         strides[d] = strides[d + 1] * outer[d + 1];
     }
-    let (mut runs, mut sets) = (Vec::<Run>::new(), Sets(Vec::new()));
+    let (mut runs, mut sets) = (Vec::<RowRun>::new(), Sets(Vec::new()));
     // Runs of row r are runs[rows[r]..rows[r + 1]].
     let mut rows = vec![0];
     let mut place = vec![0; outer.len()];
@@ -105,14 +105,14 @@ fn find_runs<T: Element<N>, const N: usize>(
     swap: bool,
     from: T,
     to: T,
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<RowRun>,
 ) {
     let passes = |bytes: &[u8; N]| {
         let element = load::<T, N>(*bytes, swap);
         (element >= from) & (element <= to)
     };
     // Most stretches hold nothing: they are passed over without a branch per element.
-    let mut open: Option<Run> = None;
+    let mut open: Option<RowRun> = None;
     for (part, elements) in row.chunks(64).enumerate() {
         if open.is_none() && !elements.iter().fold(false, |any, bytes| any | passes(bytes)) {
             continue;
@@ -124,7 +124,7 @@ fn find_runs<T: Element<N>, const N: usize>(
                 continue;
             }
             let value = load::<T, N>(*bytes, swap).float();
-            let run = open.get_or_insert(Run { first: at, end: at, least: value, most: value });
+            let run = open.get_or_insert(RowRun { first: at, end: at, least: value, most: value });
             run.end = at + 1;
             run.least = run.least.min(value);
             run.most = run.most.max(value);
@@ -134,7 +134,7 @@ fn find_runs<T: Element<N>, const N: usize>(
 }
 
 /// Joins the runs of two neighbouring rows that share a place; both lists are in order.
-fn join_rows(runs: &[Run], sets: &mut Sets, a: std::ops::Range<usize>, b: std::ops::Range<usize>) {
+fn join_rows(runs: &[RowRun], sets: &mut Sets, a: std::ops::Range<usize>, b: std::ops::Range<usize>) {
     let (mut i, mut j) = (a.start, b.start);
     while i < a.end && j < b.end {
         let (x, y) = (&runs[i], &runs[j]);
@@ -150,7 +150,7 @@ fn join_rows(runs: &[Run], sets: &mut Sets, a: std::ops::Range<usize>, b: std::o
 }
 
 fn collect(
-    runs: &[Run],
+    runs: &[RowRun],
     sets: &mut Sets,
     rows: &[usize],
     extents: &[usize],

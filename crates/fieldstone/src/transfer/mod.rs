@@ -104,7 +104,7 @@ pub fn copy(
     to: &dyn FieldStore,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
-    let plan = Plan::new(from, requests, to, options)?;
+    let plan = TransferPlan::new(from, requests, to, options)?;
     plan.copy(to, options)
 }
 
@@ -125,7 +125,7 @@ pub fn move_fields(
             ))
             .with_hint("move into a store of its own"));
     }
-    let plan = Plan::new(from, requests, to, options)?;
+    let plan = TransferPlan::new(from, requests, to, options)?;
     // Who may not remove is told before anything is copied.
     let removal = from.begin()?;
     let outcome = plan.remove(from, removal).and_then(|()| plan.copy(to, options));
@@ -154,7 +154,7 @@ pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<crate::Store> {
 }
 
 /// The fields of a transfer, each with a place in the target.
-struct Plan {
+struct TransferPlan {
     fields: Fields,
     /// Digests of the source's keys by those of the target's.
     places: HashMap<u128, u128>,
@@ -162,14 +162,14 @@ struct Plan {
     again: Vec<usize>,
 }
 
-impl Plan {
+impl TransferPlan {
     /// Finds the fields, and checks that each has a place of its own in the target.
     fn new(
         from: &dyn FieldStore,
         requests: &[Request],
         to: &dyn FieldStore,
         options: &TransferOptions<'_>,
-    ) -> Result<Plan> {
+    ) -> Result<TransferPlan> {
         // Lenient, since what is not complete is carried over as it is.
         let lenient = RetrieveOptions { strict: false, transaction: None };
         let mut all: Option<Fields> = None;
@@ -213,7 +213,7 @@ impl Plan {
                 None => {}
             }
         }
-        Ok(Plan { fields, places, again })
+        Ok(TransferPlan { fields, places, again })
     }
 
     /// The fields, each once.

@@ -10,20 +10,6 @@ const EMPTY: &[&str] = &["Place", "Known", "Held", "Found", "Seen", "Kept", "Tol
 const SHARED_MAX: usize = 4;
 /// The arguments of each verb of the program.
 const VERBS: &str = "Arguments";
-/// Names that more types share, and how many do. Numbers only fall.
-const SHARED: &[(&str, usize)] = &[
-    ("Axis", 6),
-    ("Kind", 5),
-    ("Names", 6),
-    ("Part", 10),
-    ("Piece", 7),
-    ("Plan", 6),
-    ("Reader", 6),
-    ("Run", 5),
-    ("Source", 6),
-    ("State", 7),
-    ("Table", 6),
-];
 
 /// The types that a file defines; not those of traits and their implementations.
 fn types(text: &str) -> Vec<&str> {
@@ -43,26 +29,11 @@ fn types(text: &str) -> Vec<&str> {
     found
 }
 
-fn complaints(counts: &BTreeMap<&str, usize>, listed: &[(&str, usize)]) -> Vec<String> {
-    let allowed = |name: &str| listed.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
-    let mut complaints = Vec::new();
-    for (name, &n) in counts {
-        if EMPTY.contains(name) {
-            complaints.push(format!("{n} types are called {name}: say what they are"));
-        }
-        match allowed(name) {
-            Some(most) if n > most => complaints.push(format!("{n} types are called {name}, {most} were")),
-            None if n > SHARED_MAX => complaints.push(format!("{n} types are called {name}")),
-            _ => {}
-        }
+fn complaint(name: &str, n: usize) -> Option<String> {
+    if EMPTY.contains(&name) {
+        return Some(format!("{n} types are called {name}: say what they are"));
     }
-    for &(name, most) in listed {
-        let n = counts.get(name).copied().unwrap_or(0);
-        if n < most {
-            complaints.push(format!("{n} types are called {name} by now: lower its number, {most}, here"));
-        }
-    }
-    complaints
+    (n > SHARED_MAX).then(|| format!("{n} types are called {name}"))
 }
 
 #[test]
@@ -74,20 +45,14 @@ fn names_of_types_are_shared_by_few() {
         *counts.entry(name).or_default() += 1;
     }
     assert!(counts.len() > 500, "the check finds {} names", counts.len());
-    none(complaints(&counts, SHARED));
+    none(counts.iter().filter_map(|(name, n)| complaint(name, *n)).collect());
 }
 
 #[test]
 fn checks_of_names_can_fail() {
     let text = "pub struct A;\n    enum B {\npub(super) trait C: D {\ntype Item = u8;\n// struct E\nstruct F<'a>(u8);";
     assert_eq!(types(text), ["A", "B", "C", "F"]);
-    let counts = |n: usize, name: &'static str| BTreeMap::from([(name, n)]);
-    assert_eq!(complaints(&counts(5, "Part"), &[]), ["5 types are called Part"]);
-    assert!(complaints(&counts(4, "Part"), &[]).is_empty());
-    assert_eq!(complaints(&counts(1, "Place"), &[]), ["1 types are called Place: say what they are"]);
-    assert_eq!(complaints(&counts(7, "Part"), &[("Part", 6)]), ["7 types are called Part, 6 were"]);
-    assert_eq!(
-        complaints(&counts(5, "Part"), &[("Part", 6)]),
-        ["5 types are called Part by now: lower its number, 6, here"]
-    );
+    assert_eq!(complaint("Part", 5).as_deref(), Some("5 types are called Part"));
+    assert_eq!(complaint("Part", 4), None);
+    assert_eq!(complaint("Place", 1).as_deref(), Some("1 types are called Place: say what they are"));
 }

@@ -12,7 +12,7 @@ use fieldstone_core::{Code, Error};
 
 /// A whole run in memory.
 #[derive(Debug)]
-struct Source<'a> {
+struct MergeSource<'a> {
     data: &'a [u8],
     meta: RunMeta,
     next_block: usize,
@@ -21,7 +21,7 @@ struct Source<'a> {
     commits: Vec<u64>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> MergeSource<'a> {
     fn advance(&mut self) -> Result<bool> {
         loop {
             if let Some(cursor) = &mut self.cursor
@@ -62,7 +62,7 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
             .ok_or_else(|| Error::corrupt("an index run is shorter than its meta parts"))?;
         let meta = RunMeta::decode(meta, run.meta_crc, between)?;
         commits.extend(&meta.commits);
-        sources.push(Source { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
+        sources.push(MergeSource { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
     }
     commits.sort_by_key(|c| c.sequence);
     commits.dedup_by_key(|c| c.sequence);

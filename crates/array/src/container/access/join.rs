@@ -29,7 +29,7 @@ const PIECES: usize = 1 << 17;
 
 /// Elements of one request, and where they stand in the round's buffer.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct JoinedPiece {
     request: usize,
     /// Place of the first one among the elements of the request.
     at: u64,
@@ -70,7 +70,7 @@ struct Rounds {
     budget: usize,
     gap: u64,
     spans: Vec<Span>,
-    pieces: Vec<Piece>,
+    pieces: Vec<JoinedPiece>,
     bytes: usize,
     overlaps: bool,
 }
@@ -144,7 +144,7 @@ impl Rounds {
         span.len = span.len.max((end - span.offset) as usize);
         self.bytes = span.buffer_at + span.len;
         let buffer_at = span.buffer_at + (run.offset - span.offset) as usize;
-        self.pieces.push(Piece { request, at: run.at, elements: run.elements, span: index, buffer_at });
+        self.pieces.push(JoinedPiece { request, at: run.at, elements: run.elements, span: index, buffer_at });
     }
 
     /// Makes room for the round's bytes.
@@ -299,7 +299,7 @@ fn check_file_end<M>(
         return Ok(());
     }
     let Span { offset, buffer_at, .. } = rounds.spans[span];
-    let cut_off = |piece: &&Piece| {
+    let cut_off = |piece: &&JoinedPiece| {
         let size = requests[piece.request].external();
         piece.span == span && offset + (piece.buffer_at - buffer_at) as u64 + piece.elements * size > end
     };

@@ -41,7 +41,7 @@ impl Memory for &mut [u8] {
 }
 
 /// Elements at `offset` in the file, the first of which is the `at`-th of the request.
-struct Piece<M> {
+struct StreamPiece<M> {
     offset: u64,
     at: u64,
     memory: M,
@@ -65,7 +65,7 @@ impl<M: Memory> Pieces<M> {
         Pieces { run: extents.next(), extents, memory, most, external, internal }
     }
 
-    fn next(&mut self) -> Option<Piece<M>> {
+    fn next(&mut self) -> Option<StreamPiece<M>> {
         let run = self.run?;
         let take = run.elements.min(self.most);
         let (memory, rest) = std::mem::take(&mut self.memory).cut(take as usize * self.internal);
@@ -74,7 +74,7 @@ impl<M: Memory> Pieces<M> {
             0 => self.extents.next(),
             elements => Some(Run { offset: run.offset + take * self.external, elements, at: run.at + take }),
         };
-        Some(Piece { offset: run.offset, at: run.at, memory })
+        Some(StreamPiece { offset: run.offset, at: run.at, memory })
     }
 }
 
@@ -82,7 +82,7 @@ impl<M: Memory> Pieces<M> {
 fn each<M: Memory + Send>(
     pieces: Pieces<M>,
     workers: usize,
-    job: impl Fn(&mut Vec<u8>, Piece<M>) -> Result<Option<Misfit>> + Sync,
+    job: impl Fn(&mut Vec<u8>, StreamPiece<M>) -> Result<Option<Misfit>> + Sync,
 ) -> Result<Option<Misfit>> {
     let pieces = Mutex::new(pieces);
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -18,7 +18,7 @@ use super::difference::{Conflict, Conflicts, check_records, difference};
 use super::emit;
 use super::names::Kind;
 use super::options::EnddefOptions;
-use super::packing::{Reader, put_bytes, put_object, put_u32};
+use super::packing::{MessageReader, put_bytes, put_object, put_u32};
 use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
 use crate::container::define::{Definitions, lookup::hash_of};
@@ -205,7 +205,7 @@ fn pack_placement(
 /// Takes in what rank 0 sent.
 fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, bool)> {
     let (head, rest) = PlacementHead::split_from(received)?;
-    let mut from = Reader(rest);
+    let mut from = MessageReader(rest);
     let mut ids = [Vec::new(), Vec::new()];
     for ids in &mut ids {
         for _ in 0..from.u32()? {
@@ -261,7 +261,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
     let mut readers = Vec::with_capacity(parts.len());
     let mut has_paths = false;
     for part in parts {
-        let mut from = Reader(part);
+        let mut from = MessageReader(part);
         has_paths |= from.u8()? == 1;
         readers.push(from);
     }
@@ -274,7 +274,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         let mut objects: Vec<(usize, u32, &str, &[u8])> = Vec::new();
         for (rank, from) in readers.iter_mut().enumerate() {
             for i in 0..from.u32()? {
-                let mut object = Reader(from.bytes()?);
+                let mut object = MessageReader(from.bytes()?);
                 objects.push((rank, i, object.text()?, object.0));
             }
         }
@@ -324,7 +324,7 @@ fn define<'a>(
     rest: &'a [u8],
     dims: &mut HashMap<&'a str, u32>,
 ) -> Result<u32> {
-    let mut from = Reader(rest);
+    let mut from = MessageReader(rest);
     Ok(match kind {
         Kind::Dim => {
             let is_record = from.u8()? == 1;

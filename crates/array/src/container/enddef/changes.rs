@@ -10,7 +10,7 @@ use std::fmt;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Result};
 
-use super::packing::{Reader, put_attrs, put_bytes, put_u32};
+use super::packing::{MessageReader, put_attrs, put_bytes, put_u32};
 use crate::container::define::{Change, Definitions};
 
 /// Makes the base the same on all ranks. Collective.
@@ -64,7 +64,7 @@ fn pack(changes: &[Change]) -> Vec<u8> {
 
 fn unpack(lists: &[Vec<u8>]) -> Result<Vec<Vec<Change>>> {
     let list = |bytes: &Vec<u8>| {
-        let (mut from, mut list) = (Reader(bytes), Vec::new());
+        let (mut from, mut list) = (MessageReader(bytes), Vec::new());
         while !from.is_empty() {
             list.push(match from.u8()? {
                 0 => Change::DimName(from.u32()?, from.text()?.to_owned()),

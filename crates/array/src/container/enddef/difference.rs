@@ -6,7 +6,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::NcType;
 
 use super::names::Kind;
-use super::packing::{Reader, put_bytes, put_u32};
+use super::packing::{MessageReader, put_bytes, put_u32};
 
 /// How many conflicts a message names.
 const REPORTED: usize = 20;
@@ -53,7 +53,7 @@ impl Conflicts {
         }
     }
 
-    pub fn unpack(&mut self, from: &mut Reader<'_>) -> Result<()> {
+    pub fn unpack(&mut self, from: &mut MessageReader<'_>) -> Result<()> {
         self.count += from.u64()?;
         for _ in 0..from.u32()? {
             let kind = from.kind()?;
@@ -166,7 +166,7 @@ enum AspectValue<'a> {
 type Aspect<'a> = (String, AspectValue<'a>);
 
 fn aspects_of<'a>(kind: Kind, bytes: &'a [u8]) -> Result<Vec<Aspect<'a>>> {
-    let mut from = Reader(bytes);
+    let mut from = MessageReader(bytes);
     let mut aspects: Vec<Aspect<'a>> = Vec::new();
     match kind {
         Kind::Dim => {

@@ -65,7 +65,7 @@ const HEAD: usize = Head::LEN * 8;
 
 /// What an owner holds: the objects of all ranks whose hashes fall in its range.
 #[derive(Debug)]
-pub(super) struct Table<'a> {
+pub(super) struct SharedNames<'a> {
     /// Hashes, by kind, in the order of ranks and of each rank's definitions.
     pub hashes: [Cow<'a, [u64]>; 3],
     /// Local number on its rank of each; empty where that is its position (one rank).
@@ -78,7 +78,7 @@ pub(super) struct Table<'a> {
     pub suspects: Vec<(Kind, Vec<u32>)>,
 }
 
-impl Table<'_> {
+impl SharedNames<'_> {
     /// Rank and local number of the object at `position`.
     pub fn whose(&self, kind: Kind, position: u32) -> (usize, u32) {
         let starts = &self.starts[kind as usize];
@@ -119,13 +119,13 @@ pub(super) fn exchange<'a>(
     skip: [usize; 3],
     preamble: Preamble,
     watch: &mut Watch<'_>,
-) -> Result<(Table<'a>, Vec<Preamble>)> {
+) -> Result<(SharedNames<'a>, Vec<Preamble>)> {
     let mut table;
     let preambles;
     if team.size() == 1 {
         let starts = own.map(|hashes| vec![0, hashes.len()]);
         let (hashes, locals) = (own.map(Cow::Borrowed), Default::default());
-        table = Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() };
+        table = SharedNames { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() };
         preambles = vec![preamble];
     } else {
         let parts = pack(own, skip, preamble, team.size());
@@ -185,7 +185,7 @@ fn pack(own: [&[u64]; 3], skip: [usize; 3], preamble: Preamble, ranks: usize) ->
     parts
 }
 
-fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Preamble>)> {
+fn unpack(parts: Vec<Vec<u8>>) -> Result<(SharedNames<'static>, Vec<Preamble>)> {
     let broken = || Error::internal("a rank sent names in a form that this one does not know");
     let mut preambles = Vec::with_capacity(parts.len());
     let mut counts = Vec::with_capacity(parts.len());
@@ -215,7 +215,7 @@ fn unpack(parts: Vec<Vec<u8>>) -> Result<(Table<'static>, Vec<Preamble>)> {
         }
     }
     let hashes = hashes.map(Cow::Owned);
-    Ok((Table { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, preambles))
+    Ok((SharedNames { hashes, locals, starts, words: Vec::new(), suspects: Vec::new() }, preambles))
 }
 
 pub(super) fn word(bytes: &[u8]) -> u64 {
@@ -227,7 +227,7 @@ pub(super) fn half(bytes: &[u8]) -> u32 {
 }
 
 /// The words of dimensions and variables, in the order of their positions.
-fn words(table: &Table<'_>) -> Vec<u64> {
+fn words(table: &SharedNames<'_>) -> Vec<u64> {
     let [dims, _, vars] = &table.hashes;
     let mut words = Vec::with_capacity(dims.len() + vars.len());
     let upper = |hash: &u64| hash & !0xffff_ffff;
@@ -237,7 +237,7 @@ fn words(table: &Table<'_>) -> Vec<u64> {
 }
 
 /// Groups of positions whose complete hashes are equal.
-fn find_suspects(table: &mut Table<'_>) {
+fn find_suspects(table: &mut SharedNames<'_>) {
     let mut suspects = Vec::new();
     let group = |kind: Kind, mut positions: Vec<u32>, suspects: &mut Vec<(Kind, Vec<u32>)>| {
         let hashes = &table.hashes[kind as usize];

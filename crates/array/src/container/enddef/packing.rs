@@ -73,9 +73,9 @@ pub(super) fn put_object(out: &mut Vec<u8>, header: &Header, kind: Kind, i: usiz
 
 /// Reads what the functions above wrote.
 #[derive(Debug, Clone)]
-pub(super) struct Reader<'a>(pub &'a [u8]);
+pub(super) struct MessageReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -138,14 +138,14 @@ mod tests {
         for len in lens {
             let mut out = Vec::new();
             put_len(&mut out, len);
-            let mut from = Reader(&out);
+            let mut from = MessageReader(&out);
             assert_eq!(from.len().unwrap(), len);
             assert!(from.is_empty());
-            assert!(len == 0 || Reader(&out).bytes().is_err(), "nothing of that length follows");
+            assert!(len == 0 || MessageReader(&out).bytes().is_err(), "nothing of that length follows");
         }
         let mut out = Vec::new();
         put_bytes(&mut out, b"name");
         assert_eq!(out, b"\x04\0\0\0name", "small lengths take four bytes");
-        assert_eq!(Reader(&out).text().unwrap(), "name");
+        assert_eq!(MessageReader(&out).text().unwrap(), "name");
     }
 }

@@ -39,7 +39,7 @@ impl PartitionedHeader {
 
 /// Which rank places each object under a shared path, by comparison.
 struct SharedOwnership<'a, 'w> {
-    table: names::Table<'a>,
+    table: names::SharedNames<'a>,
     shared: SharedObjects,
     sent: &'a [Vec<u32>; 3],
     hashes: [&'a [u64]; 3],

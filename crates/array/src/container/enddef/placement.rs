@@ -16,7 +16,7 @@ use fieldstone_format::netcdf::{Header, Version, names::MAX_NAME, write};
 
 use super::difference;
 use super::names::Kind;
-use super::packing::{Reader, put_bytes, put_u32};
+use super::packing::{MessageReader, put_bytes, put_u32};
 use crate::container::model::Counts;
 use crate::container::words::{Words, words};
 
@@ -434,7 +434,7 @@ fn check_oversized(
     let announced = team.allgather("large variables", Ok(announced))?;
     let (mut last, mut list) = ([0; 2], Vec::new());
     for rank in &announced {
-        let mut from = Reader(rank);
+        let mut from = MessageReader(rank);
         for last in &mut last {
             *last = from.u64()?.max(*last);
         }

@@ -5,7 +5,7 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_format::netcdf::Header;
 use fieldstone_format::netcdf::trailer::IndexPart;
 
-use super::names::{self, Kind, Preamble, Table};
+use super::names::{self, Kind, Preamble, SharedNames};
 use super::options::EnddefOptions;
 use super::placement::{self, LocalEntries, Placement, PlacementOptions, Ranks};
 use super::report::Watch;
@@ -85,7 +85,7 @@ pub(super) fn plan(
 
 /// The entries of this rank's range of hashes: its sorted words, with numbers in place of positions.
 fn index(
-    mut table: Table<'_>,
+    mut table: SharedNames<'_>,
     preambles: &[Preamble],
     base: [usize; 3],
     known: Option<[Vec<u32>; 2]>,
@@ -108,7 +108,7 @@ fn index(
 }
 
 /// Numbers of the table's positions where nothing is shared: each rank's count on from those before it.
-fn count_on(table: &Table<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
+fn count_on(table: &SharedNames<'_>, preambles: &[Preamble], base: [usize; 3]) -> [Vec<u32>; 2] {
     [Kind::Dim, Kind::Var].map(|kind| {
         let mut ids = Vec::with_capacity(table.hashes[kind as usize].len());
         let mut first = 0;

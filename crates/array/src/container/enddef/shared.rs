@@ -13,8 +13,8 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_format::netcdf::Header;
 
 use super::difference::{Conflict, Conflicts, difference};
-use super::names::{Kind, Table};
-use super::packing::{Reader, put_bytes, put_object, put_u32};
+use super::names::{Kind, SharedNames};
+use super::packing::{MessageReader, put_bytes, put_object, put_u32};
 use super::report::Watch;
 
 /// Who places what several ranks define.
@@ -32,7 +32,7 @@ pub(super) fn resolve_suspects(
     team: &Team,
     header: &Header,
     sent: Option<&[Vec<u32>; 3]>,
-    table: &Table<'_>,
+    table: &SharedNames<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<SharedObjects> {
     let ranks = team.size();
@@ -67,7 +67,7 @@ pub(super) fn resolve_suspects(
     let verdicts = team.alltoallv("shared verdicts", verdicts)?;
     let mut conflicts = Conflicts::default();
     for verdict in &verdicts {
-        let mut from = Reader(verdict);
+        let mut from = MessageReader(verdict);
         conflicts.unpack(&mut from)?;
         while !from.is_empty() {
             let kind = from.kind()?;
@@ -82,7 +82,7 @@ pub(super) fn resolve_suspects(
 
 fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result<Vec<u8>> {
     let (mut answer, mut one) = (Vec::new(), Vec::new());
-    let mut from = Reader(asked);
+    let mut from = MessageReader(asked);
     while !from.is_empty() {
         let kind = from.kind()?;
         let local = from.u32()?;
@@ -97,15 +97,15 @@ fn answer(header: &Header, sent: Option<&[Vec<u32>; 3]>, asked: &[u8]) -> Result
 /// Conflicts, and which positions are the same object as another.
 type Comparison = (Conflicts, Vec<(Kind, u32, u32)>);
 
-fn compare(table: &Table<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
-    let mut readers: Vec<Reader<'_>> = answers.iter().map(|answer| Reader(answer)).collect();
+fn compare(table: &SharedNames<'_>, answers: &[Vec<u8>], watch: &mut Watch<'_>) -> Result<Comparison> {
+    let mut readers: Vec<MessageReader<'_>> = answers.iter().map(|answer| MessageReader(answer)).collect();
     let (mut conflicts, mut same) = (Conflicts::default(), Vec::new());
     for (kind, positions) in &table.suspects {
         // Path, rank, position, the rest of the definition.
         let mut group: Vec<(&str, usize, u32, &[u8])> = Vec::with_capacity(positions.len());
         for position in positions {
             let (rank, _) = table.whose(*kind, *position);
-            let mut object = Reader(readers[rank].bytes()?);
+            let mut object = MessageReader(readers[rank].bytes()?);
             let path = object.text()?;
             group.push((path, rank, *position, object.0));
         }
@@ -135,7 +135,7 @@ impl SharedObjects {
     pub fn resolve_numbers(
         &self,
         team: &Team,
-        table: &Table<'_>,
+        table: &SharedNames<'_>,
         hashes: [&[u64]; 2],
         skip: [usize; 2],
         ids: [&mut [u64]; 2],
@@ -181,7 +181,7 @@ impl SharedObjects {
         watch.release(bytes);
         let [dim_ids, var_ids] = ids;
         for answer in &answers {
-            let mut from = Reader(answer);
+            let mut from = MessageReader(answer);
             while !from.is_empty() {
                 let list = if from.kind()? == Kind::Dim { &mut *dim_ids } else { &mut *var_ids };
                 let local = from.u32()? as usize;
@@ -193,8 +193,8 @@ impl SharedObjects {
 }
 
 /// Numbers of the table's positions, from what each rank sent.
-fn numbers(table: &Table<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
-    let mut readers: Vec<Reader<'_>> = parts.iter().map(|part| Reader(part)).collect();
+fn numbers(table: &SharedNames<'_>, parts: &[Vec<u8>]) -> Result<[Vec<u32>; 2]> {
+    let mut readers: Vec<MessageReader<'_>> = parts.iter().map(|part| MessageReader(part)).collect();
     let mut known = [Vec::new(), Vec::new()];
     for (known, kind) in known.iter_mut().zip([Kind::Dim, Kind::Var]) {
         known.reserve_exact(table.hashes[kind as usize].len());

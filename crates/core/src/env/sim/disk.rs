@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::faults::{Effect, Op, OpKind, SyncKind, Verdict};
 use super::file::{FileNode, Stamp};
 use super::tree::{Caller, Node, names};
-use super::{Process, State, World};
+use super::{Process, World, WorldState};
 use crate::env::{Clock, Disk, DiskFile, FileKind, Identity, Space, Stat, real};
 
 /// What the calls of a handle or disk go to, and in whose name.
@@ -39,7 +39,7 @@ impl Door {
         kind: OpKind,
         path: &Path,
         to: Option<&Path>,
-        effect: impl FnOnce(&mut State, &Caller) -> io::Result<T>,
+        effect: impl FnOnce(&mut WorldState, &Caller) -> io::Result<T>,
     ) -> io::Result<T> {
         match &self.who {
             Who::Process(process) => {
@@ -67,7 +67,7 @@ impl World {
     fn call<T>(
         &self,
         mut op: Op,
-        effect: impl FnOnce(&mut State, &Caller, &mut Op, Effect) -> io::Result<T>,
+        effect: impl FnOnce(&mut WorldState, &Caller, &mut Op, Effect) -> io::Result<T>,
     ) -> io::Result<T> {
         self.holds.pass(&op);
         let state = &mut *self.lock();
@@ -115,7 +115,7 @@ impl SimFile {
         process: &Process,
         kind: OpKind,
         range: (u64, usize),
-        effect: impl FnOnce(&mut State, &Caller, &mut Op, Effect) -> io::Result<T>,
+        effect: impl FnOnce(&mut WorldState, &Caller, &mut Op, Effect) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut op = process.op(kind, self.path.clone());
         (op.offset, op.len) = (range.0, range.1 as u64);
@@ -126,7 +126,7 @@ impl SimFile {
     /// Returns the offset and the bytes written.
     fn write_some(
         &self,
-        state: &State,
+        state: &WorldState,
         caller: &Caller,
         op: &mut Op,
         data: &[u8],
@@ -278,7 +278,7 @@ impl SimDisk {
     }
 
     /// The file at `path` as this host sees it, where it may open it so.
-    fn find(state: &mut State, path: &Path, caller: &Caller, mode: Mode) -> io::Result<Arc<FileNode>> {
+    fn find(state: &mut WorldState, path: &Path, caller: &Caller, mode: Mode) -> io::Result<Arc<FileNode>> {
         let ino = state.look_up(path, &caller.stamp)?;
         let file = state.tree.file(ino)?;
         let data = file.read();

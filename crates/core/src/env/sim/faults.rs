@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::clock::{Rng, TICK};
-use super::{Process, State};
+use super::{Process, WorldState};
 
 /// A kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -317,7 +317,7 @@ fn killed() -> io::Error {
     io::Error::other("process killed")
 }
 
-impl State {
+impl WorldState {
     /// Lets a call begin: moves time, and decides whether and how far it happens.
     pub(super) fn gate(&mut self, op: &Op) -> io::Result<Verdict> {
         self.now = self.now.saturating_add(TICK);

@@ -77,7 +77,7 @@ struct Process {
 
 /// Everything that changes.
 #[derive(Debug)]
-struct State {
+struct WorldState {
     seed: u64,
     rng: Rng,
     now: i64,
@@ -91,9 +91,9 @@ struct State {
     weak: Option<Weak>,
 }
 
-impl State {
-    fn new(seed: u64, tracked: bool, uid: u32) -> State {
-        State {
+impl WorldState {
+    fn new(seed: u64, tracked: bool, uid: u32) -> WorldState {
+        WorldState {
             seed,
             rng: Rng::derived(seed, 0),
             now: START,
@@ -124,16 +124,16 @@ impl State {
 /// The state behind its lock, and the calls that are held up before they take it.
 #[derive(Debug)]
 struct World {
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     holds: Holds,
 }
 
 impl World {
-    fn new(state: State) -> World {
+    fn new(state: WorldState) -> World {
         World { state: Mutex::new(state), holds: Holds::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WorldState> {
         lock(&self.state)
     }
 }
@@ -145,10 +145,10 @@ pub struct SimWorld(Arc<World>);
 impl SimWorld {
     /// An empty world.
     pub fn new(seed: u64) -> SimWorld {
-        SimWorld::of(State::new(seed, true, DEFAULT_UID))
+        SimWorld::of(WorldState::new(seed, true, DEFAULT_UID))
     }
 
-    fn of(state: State) -> SimWorld {
+    fn of(state: WorldState) -> SimWorld {
         SimWorld(Arc::new(World::new(state)))
     }
 
@@ -157,7 +157,7 @@ impl SimWorld {
     pub fn memory() -> Env {
         let uid = super::Identity::uid(&real::RealIdentity);
         let clock = real::RealClock::default();
-        let world = Arc::new(World::new(State::new(0, false, uid)));
+        let world = Arc::new(World::new(WorldState::new(0, false, uid)));
         let who = Who::Real { clock: clock.clone(), host: "memory".into() };
         Env {
             clock: Arc::new(clock),
@@ -332,7 +332,7 @@ impl SimWorld {
     pub fn power_cut(&self, seed: u64) -> SimWorld {
         let state = self.0.lock();
         let mut rng = Rng::derived(state.seed ^ seed.rotate_left(32), seed);
-        let mut after = State::new(rng.next(), true, DEFAULT_UID);
+        let mut after = WorldState::new(rng.next(), true, DEFAULT_UID);
         after.tree = state.tree.crashed(state.weak.is_some(), &mut rng);
         after.now = state.now;
         after.hosts = state.hosts.clone();
@@ -345,7 +345,7 @@ impl SimWorld {
     /// An independent copy of this world as it is. The processes of this world are dead in the copy.
     pub fn fork_image(&self) -> SimWorld {
         let state = self.0.lock();
-        SimWorld::of(State {
+        SimWorld::of(WorldState {
             seed: state.seed,
             rng: state.rng.clone(),
             now: state.now,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::State;
+use super::WorldState;
 use super::clock::Rng;
 use super::file::{FileData, FileNode, Recent, RecentWrite, Stamp};
 use super::tree::{Dir, Ino, Node, ROOT, names};
@@ -115,10 +115,10 @@ fn overlay(buffer: &mut [u8], start: usize, at: usize, data: &[u8]) {
     }
 }
 
-impl State {
+impl WorldState {
     /// The inode that `path` names for this host, and its number of a moment ago where it is stale.
     pub(super) fn look_up(&mut self, path: &Path, who: &Stamp) -> io::Result<Ino> {
-        let State { tree, weak: Some(weak), rng, .. } = self else { return self.tree.lookup(path) };
+        let WorldState { tree, weak: Some(weak), rng, .. } = self else { return self.tree.lookup(path) };
         let mut at = ROOT;
         for name in names(path)? {
             if let Some(dir) = tree.dir_mut(at) {
@@ -143,7 +143,7 @@ impl State {
 
     /// The names in a directory as this host sees them.
     pub(super) fn names_in(&mut self, ino: Ino, who: &Stamp) -> io::Result<Vec<(String, Ino)>> {
-        let State { tree, weak, rng, .. } = self;
+        let WorldState { tree, weak, rng, .. } = self;
         let dir = tree.dir(ino)?;
         let owned = |(name, ino): (&String, &Ino)| (name.clone(), *ino);
         let Some(weak) = weak else { return Ok(dir.entries.iter().map(owned).collect()) };
@@ -160,7 +160,7 @@ impl State {
 
     /// The length of a file as this host sees it.
     pub(super) fn len_of(&mut self, file: &FileNode, who: &Stamp) -> u64 {
-        let State { weak: Some(weak), rng, .. } = self else { return file.read().len() };
+        let WorldState { weak: Some(weak), rng, .. } = self else { return file.read().len() };
         let data = &mut *file.write();
         let cutoff = who.time.saturating_sub(weak.staleness);
         let Some(recent) = settled(data, cutoff) else { return data.len() };
@@ -176,7 +176,9 @@ impl State {
         offset: u64,
         who: &Stamp,
     ) -> usize {
-        let State { weak: Some(weak), rng, .. } = self else { return file.read().read_at(buffer, offset) };
+        let WorldState { weak: Some(weak), rng, .. } = self else {
+            return file.read().read_at(buffer, offset);
+        };
         let data = &mut *file.write();
         let cutoff = who.time.saturating_sub(weak.staleness);
         let Some(recent) = settled(data, cutoff) else { return data.read_at(buffer, offset) };

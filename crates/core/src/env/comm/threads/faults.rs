@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a rank fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FaultKind {
     /// Its part of a team's step fails before the step, as its own error would.
     Step,
     /// It is gone: nothing of it runs any more but the destructors of what it held.
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 #[derive(Debug, Clone)]
 struct Fault {
-    kind: Kind,
+    kind: FaultKind,
     rank: usize,
     nth: u64,
     struck: Arc<AtomicBool>,
@@ -36,20 +36,20 @@ impl Faults {
     /// At the n-th step that a [`Team`](super::super::Team) of `rank` agrees upon, this rank's part fails
     /// (`Unavailable`). A collective of a team is one step, one of its file is two: before and after.
     pub fn step(rank: usize, nth: u64) -> Faults {
-        Faults::one(Kind::Step, rank, nth)
+        Faults::one(FaultKind::Step, rank, nth)
     }
 
     /// `rank` dies at its n-th collective call.
     pub fn death(rank: usize, nth: u64) -> Faults {
-        Faults::one(Kind::Death, rank, nth)
+        Faults::one(FaultKind::Death, rank, nth)
     }
 
     /// The n-th collective call of `rank` errs (`Unavailable`); the communicator is of no use after that.
     pub fn call(rank: usize, nth: u64) -> Faults {
-        Faults::one(Kind::Call, rank, nth)
+        Faults::one(FaultKind::Call, rank, nth)
     }
 
-    fn one(kind: Kind, rank: usize, nth: u64) -> Faults {
+    fn one(kind: FaultKind, rank: usize, nth: u64) -> Faults {
         Faults(vec![Fault { kind, rank, nth, struck: Arc::default() }])
     }
 
@@ -65,7 +65,7 @@ impl Faults {
     }
 
     /// Whether a failure of this kind strikes `rank` at its `count`-th call.
-    pub(super) fn strikes(&self, kind: Kind, rank: usize, count: u64) -> bool {
+    pub(super) fn strikes(&self, kind: FaultKind, rank: usize, count: u64) -> bool {
         let of_it = |f: &&Fault| f.kind == kind && f.rank == rank && f.nth == count;
         self.0.iter().filter(of_it).inspect(|f| f.struck.store(true, Ordering::SeqCst)).count() > 0
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::meeting::{Call, Meeting};
-use super::{Part, for_all};
+use super::{Contribution, for_all};
 use crate::Result;
 use crate::env::comm::CommFile;
 use crate::env::comm::single::DiskCommFile;
@@ -20,8 +20,8 @@ pub(super) struct ThreadFile {
 
 impl ThreadFile {
     fn together(&self, call: Call) -> Result<()> {
-        let join = |parts: Vec<Part>| for_all(parts.len(), Part::Nothing);
-        self.meeting.meet(self.rank, call, Part::Nothing, join).map(drop)
+        let join = |parts: Vec<Contribution>| for_all(parts.len(), Contribution::Nothing);
+        self.meeting.meet(self.rank, call, Contribution::Nothing, join).map(drop)
     }
 
     /// Lets rank 0 do something when all have arrived; all learn what came of it.
@@ -29,15 +29,16 @@ impl ThreadFile {
         self.meeting.enter(self.rank)?;
         self.together(call.clone())?;
         let outcome = match self.rank {
-            0 => act(&self.file).map_or_else(|error| Part::Failed(Arc::new(error)), |()| Part::Nothing),
-            _ => Part::Nothing,
+            0 => act(&self.file)
+                .map_or_else(|error| Contribution::Failed(Arc::new(error)), |()| Contribution::Nothing),
+            _ => Contribution::Nothing,
         };
-        let first = |mut parts: Vec<Part>| {
+        let first = |mut parts: Vec<Contribution>| {
             let outcome = parts.swap_remove(0);
             for_all(parts.len() + 1, outcome)
         };
         match self.meeting.meet(self.rank, call, outcome, first)? {
-            Part::Failed(error) => Err(error.replicate()),
+            Contribution::Failed(error) => Err(error.replicate()),
             _ => Ok(()),
         }
     }

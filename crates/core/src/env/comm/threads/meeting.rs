@@ -10,8 +10,8 @@
 use std::panic;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::Part;
-use super::faults::{Faults, Kind};
+use super::Contribution;
+use super::faults::{FaultKind, Faults};
 use crate::env::comm::{FileMode, Reduce};
 use crate::env::sim::Rng;
 use crate::{Code, Error, Result};
@@ -52,14 +52,14 @@ impl Schedule {
 }
 
 #[derive(Debug)]
-struct State {
+struct MeetingState {
     /// The call under way and its first caller.
     call: Option<(usize, Call)>,
     /// What each rank that arrived has given.
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<Contribution>>,
     arrived: usize,
     /// What each rank takes away, until it does.
-    outcomes: Vec<Option<Result<Part>>>,
+    outcomes: Vec<Option<Result<Contribution>>>,
     /// Why a rank has gone.
     gone: Vec<Option<String>>,
     /// The rank that went first: others go because of it.
@@ -75,7 +75,7 @@ struct State {
 /// The ranks of one run.
 #[derive(Debug)]
 pub(super) struct Meeting {
-    state: Mutex<State>,
+    state: Mutex<MeetingState>,
     wake: Vec<Condvar>,
     faults: Faults,
 }
@@ -89,7 +89,7 @@ impl Meeting {
             schedule
         });
         let none = || (0..size).map(|_| None);
-        let state = State {
+        let state = MeetingState {
             call: None,
             parts: none().collect(),
             arrived: 0,
@@ -109,12 +109,16 @@ impl Meeting {
         self.wake.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MeetingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until it is this rank's turn.
-    fn turn<'a>(&'a self, rank: usize, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn turn<'a>(
+        &'a self,
+        rank: usize,
+        mut state: MutexGuard<'a, MeetingState>,
+    ) -> MutexGuard<'a, MeetingState> {
         while state.schedule.as_ref().is_some_and(|s| s.running != Some(rank)) {
             state = self.wake[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -122,7 +126,7 @@ impl Meeting {
     }
 
     /// Draws who goes on, and wakes it.
-    fn pass(&self, state: &mut State) {
+    fn pass(&self, state: &mut MeetingState) {
         let Some(schedule) = &mut state.schedule else { return };
         schedule.draw();
         if let Some(next) = schedule.running {
@@ -148,7 +152,7 @@ impl Meeting {
     pub(super) fn step(&self, rank: usize, step: &str) -> Result<()> {
         let mut state = self.lock();
         state.steps[rank] += 1;
-        match self.faults.strikes(Kind::Step, rank, state.steps[rank]) {
+        match self.faults.strikes(FaultKind::Step, rank, state.steps[rank]) {
             true => Err(Code::IoFailed.error(format!("the injected failure of step `{step}`"))),
             false => Ok(()),
         }
@@ -167,12 +171,12 @@ impl Meeting {
         let mut state = self.lock();
         state.calls[rank] += 1;
         let count = state.calls[rank];
-        if self.faults.strikes(Kind::Death, rank, count) {
+        if self.faults.strikes(FaultKind::Death, rank, count) {
             drop(state);
             self.leave(rank, "died of an injected failure");
             panic::resume_unwind(Box::new(Died));
         }
-        if self.faults.strikes(Kind::Call, rank, count) {
+        if self.faults.strikes(FaultKind::Call, rank, count) {
             let error = Code::RankFailed.error(format!("the injected failure of a call of rank {rank}"));
             self.break_up(&mut state, &error);
             return Err(error);
@@ -186,9 +190,9 @@ impl Meeting {
         &self,
         rank: usize,
         call: Call,
-        part: Part,
-        join: impl FnOnce(Vec<Part>) -> Vec<Result<Part>>,
-    ) -> Result<Part> {
+        part: Contribution,
+        join: impl FnOnce(Vec<Contribution>) -> Vec<Result<Contribution>>,
+    ) -> Result<Contribution> {
         let mut state = self.lock();
         check_there(&state, rank)?;
         if let Some(broken) = &state.broken {
@@ -232,7 +236,7 @@ impl Meeting {
     }
 
     /// Ends the collective under way: who waits in it has an outcome now.
-    fn disperse(&self, state: &mut State) {
+    fn disperse(&self, state: &mut MeetingState) {
         state.call = None;
         state.arrived = 0;
         match &mut state.schedule {
@@ -246,7 +250,7 @@ impl Meeting {
     }
 
     /// Fails the collective under way with `error`.
-    fn fail(&self, state: &mut State, error: &Error) {
+    fn fail(&self, state: &mut MeetingState, error: &Error) {
         for rank in 0..self.size() {
             if state.parts[rank].take().is_some() {
                 state.outcomes[rank] = Some(Err(error.replicate()));
@@ -255,7 +259,7 @@ impl Meeting {
         self.disperse(state);
     }
 
-    fn break_up(&self, state: &mut State, error: &Error) {
+    fn break_up(&self, state: &mut MeetingState, error: &Error) {
         self.fail(state, error);
         state.broken.get_or_insert_with(|| error.replicate());
     }
@@ -286,6 +290,6 @@ fn gone(rank: usize, why: &str) -> Error {
 }
 
 /// Fails where the rank has gone.
-fn check_there(state: &State, rank: usize) -> Result<()> {
+fn check_there(state: &MeetingState, rank: usize) -> Result<()> {
     state.gone[rank].as_ref().map_or(Ok(()), |why| Err(gone(rank, why)))
 }

@@ -95,7 +95,7 @@ fn cause(payload: &(dyn Any + Send)) -> String {
 
 /// What a rank gives to a collective, and what it takes from it.
 #[derive(Debug, Clone)]
-enum Part {
+enum Contribution {
     Nothing,
     Bytes(Vec<u8>),
     /// The bytes of all ranks, copied by each rank that wants them.
@@ -107,24 +107,24 @@ enum Part {
     Failed(Arc<Error>),
 }
 
-impl Part {
+impl Contribution {
     fn bytes(self) -> Vec<u8> {
-        if let Part::Bytes(bytes) = self { bytes } else { Vec::new() }
+        if let Contribution::Bytes(bytes) = self { bytes } else { Vec::new() }
     }
     fn parts(self) -> Vec<Vec<u8>> {
         match self {
-            Part::Parts(parts) => parts,
-            Part::All(parts) => parts.to_vec(),
+            Contribution::Parts(parts) => parts,
+            Contribution::All(parts) => parts.to_vec(),
             _ => Vec::new(),
         }
     }
     fn numbers(self) -> Vec<u64> {
-        if let Part::Numbers(numbers) = self { numbers } else { Vec::new() }
+        if let Contribution::Numbers(numbers) = self { numbers } else { Vec::new() }
     }
 }
 
 /// The same outcome for every rank.
-fn for_all(size: usize, part: Part) -> Vec<Result<Part>> {
+fn for_all(size: usize, part: Contribution) -> Vec<Result<Contribution>> {
     (0..size).map(|_| Ok(part.clone())).collect()
 }
 
@@ -155,9 +155,9 @@ impl ThreadComm {
     fn collective(
         &self,
         call: Call,
-        part: Part,
-        join: impl FnOnce(Vec<Part>) -> Vec<Result<Part>>,
-    ) -> Result<Part> {
+        part: Contribution,
+        join: impl FnOnce(Vec<Contribution>) -> Vec<Result<Contribution>>,
+    ) -> Result<Contribution> {
         self.meeting.enter(self.rank)?;
         self.meeting.meet(self.rank, call, part, join)
     }
@@ -188,12 +188,15 @@ impl Comm for ThreadComm {
     }
 
     fn barrier(&self) -> Result<()> {
-        self.collective(Call::Barrier, Part::Nothing, |parts| for_all(parts.len(), Part::Nothing)).map(drop)
+        self.collective(Call::Barrier, Contribution::Nothing, |parts| {
+            for_all(parts.len(), Contribution::Nothing)
+        })
+        .map(drop)
     }
 
     fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
         self.check_root(root)?;
-        let own = if root == self.rank { Part::Bytes(data) } else { Part::Nothing };
+        let own = if root == self.rank { Contribution::Bytes(data) } else { Contribution::Nothing };
         let got = self.collective(Call::Broadcast { root }, own, |mut parts| {
             let data = parts.swap_remove(root);
             for_all(parts.len() + 1, data)
@@ -202,18 +205,18 @@ impl Comm for ThreadComm {
     }
 
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let got = self.collective(Call::Allgather, Part::Bytes(data.to_vec()), |parts| {
+        let got = self.collective(Call::Allgather, Contribution::Bytes(data.to_vec()), |parts| {
             let size = parts.len();
-            for_all(size, Part::All(Arc::new(parts.into_iter().map(Part::bytes).collect())))
+            for_all(size, Contribution::All(Arc::new(parts.into_iter().map(Contribution::bytes).collect())))
         })?;
         Ok(got.parts())
     }
 
     fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.check_root(root)?;
-        let got = self.collective(Call::Gather { root }, Part::Bytes(data.to_vec()), |parts| {
-            let mut outcomes = for_all(parts.len(), Part::Nothing);
-            outcomes[root] = Ok(Part::Parts(parts.into_iter().map(Part::bytes).collect()));
+        let got = self.collective(Call::Gather { root }, Contribution::Bytes(data.to_vec()), |parts| {
+            let mut outcomes = for_all(parts.len(), Contribution::Nothing);
+            outcomes[root] = Ok(Contribution::Parts(parts.into_iter().map(Contribution::bytes).collect()));
             outcomes
         })?;
         Ok(got.parts())
@@ -221,12 +224,12 @@ impl Comm for ThreadComm {
 
     fn exscan(&self, values: &mut [u64]) -> Result<()> {
         let call = Call::ExclusiveScan { values: values.len() };
-        let got = self.collective(call, Part::Numbers(values.to_vec()), |parts| {
+        let got = self.collective(call, Contribution::Numbers(values.to_vec()), |parts| {
             let mut sums = vec![0u64; parts.first().cloned().map_or(0, |part| part.numbers().len())];
-            let before = |part: Part| {
+            let before = |part: Contribution| {
                 let before = sums.clone();
                 sums.iter_mut().zip(part.numbers()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
-                Ok(Part::Numbers(before))
+                Ok(Contribution::Numbers(before))
             };
             parts.into_iter().map(before).collect()
         })?;
@@ -236,7 +239,7 @@ impl Comm for ThreadComm {
 
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
         let call = Call::Allreduce { reduce, values: values.len() };
-        let got = self.collective(call, Part::Numbers(values.to_vec()), |parts| {
+        let got = self.collective(call, Contribution::Numbers(values.to_vec()), |parts| {
             let size = parts.len();
             let join = |mut sums: Vec<u64>, numbers: Vec<u64>| {
                 for (sum, n) in sums.iter_mut().zip(numbers) {
@@ -247,8 +250,8 @@ impl Comm for ThreadComm {
                 }
                 sums
             };
-            let sums = parts.into_iter().map(Part::numbers).reduce(join).unwrap_or_default();
-            for_all(size, Part::Numbers(sums))
+            let sums = parts.into_iter().map(Contribution::numbers).reduce(join).unwrap_or_default();
+            for_all(size, Contribution::Numbers(sums))
         })?;
         values.copy_from_slice(&got.numbers());
         Ok(())
@@ -259,10 +262,12 @@ impl Comm for ThreadComm {
             let (given, size) = (parts.len(), self.size());
             return Err(Error::invalid(format!("alltoallv with {given} parts for {size} ranks")));
         }
-        let got = self.collective(Call::Alltoallv, Part::Parts(parts), |given| {
+        let got = self.collective(Call::Alltoallv, Contribution::Parts(parts), |given| {
             let mut given: Vec<_> = given.into_iter().map(|part| part.parts().into_iter()).collect();
             let of_next = |given: &mut Vec<std::vec::IntoIter<Vec<u8>>>| {
-                Ok(Part::Parts(given.iter_mut().map(|parts| parts.next().unwrap_or_default()).collect()))
+                Ok(Contribution::Parts(
+                    given.iter_mut().map(|parts| parts.next().unwrap_or_default()).collect(),
+                ))
             };
             (0..given.len()).map(|_| of_next(&mut given)).collect()
         })?;
@@ -271,25 +276,25 @@ impl Comm for ThreadComm {
 
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         let call = Call::Open { path: path.to_owned(), mode };
-        let together = |parts: Vec<Part>| for_all(parts.len(), Part::Nothing);
-        self.collective(call.clone(), Part::Nothing, together)?;
+        let together = |parts: Vec<Contribution>| for_all(parts.len(), Contribution::Nothing);
+        self.collective(call.clone(), Contribution::Nothing, together)?;
         let opened = match self.rank {
             0 => match DiskCommFile::open(&*self.disk, path, mode) {
-                Ok(file) => Part::File(Arc::new(file), self.meeting.file_number()),
-                Err(error) => Part::Failed(Arc::new(error)),
+                Ok(file) => Contribution::File(Arc::new(file), self.meeting.file_number()),
+                Err(error) => Contribution::Failed(Arc::new(error)),
             },
-            _ => Part::Nothing,
+            _ => Contribution::Nothing,
         };
-        let first = |mut parts: Vec<Part>| {
+        let first = |mut parts: Vec<Contribution>| {
             let opened = parts.swap_remove(0);
             for_all(parts.len() + 1, opened)
         };
         match self.meeting.meet(self.rank, call, opened, first)? {
-            Part::File(file, number) => {
+            Contribution::File(file, number) => {
                 let (meeting, rank) = (self.meeting.clone(), self.rank);
                 Ok(Arc::new(ThreadFile { meeting, rank, file, number }))
             }
-            Part::Failed(error) => Err(error.replicate()),
+            Contribution::Failed(error) => Err(error.replicate()),
             _ => Err(Error::internal("a collective of threads without an outcome")),
         }
     }
