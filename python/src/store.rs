@@ -582,6 +582,13 @@ impl Store {
         class.call1((slf, PyTransaction::new(made, slf.clone().unbind())))
     }
 
+    /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
+    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+        let handle = self.handle()?;
+        let Some(id) = transaction(Some(id))? else { return Ok(()) };
+        py.waiting(|| handle.decide(id, commit)).or_raise()
+    }
+
     /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.
     /// Fields that were retrieved stay readable.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
