@@ -1,7 +1,7 @@
 """What a netCDF format can hold, and datasets without a header as groups and variables.
 
 :func:`adapt` turns a description into one that fits a format and tells what that costs; what cannot be
-told in the format at all is Invalid, by name. Groups become paths, spelled as names, in a classic file.
+told in the format at all is Invalid, by name. Groups become paths, escaped as names, in a classic file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PATHS = ("fieldstone_paths", {"text": "names are paths: . stands for /, ~. for .
 """The attribute by which a classic file says that its names are paths (``spec/netcdf-classic.md``)."""
 
 SPELLED = str.maketrans({"/": ".", ".": "~.", "~": "~~"})
-"""How a path is spelled in a classic file's name."""
+"""How a path is escaped in a classic file's name."""
 
 PACKED = {"scale_factor", "add_offset", "_FillValue", "missing_value", "units", "calendar"}
 """What makes xarray's values others than those of a file, where a variable's encoding has it."""
@@ -128,7 +128,7 @@ def adapt(
         return model, groups, told
     small = model != "NETCDF3_64BIT_DATA"
     groups = [{**g, "attrs": attributes_of(g["attrs"], g["path"] or "the file", small, told)} for g in groups]
-    group = groups[0] if len(groups) == 1 else spelled(model, groups, told)
+    group = groups[0] if len(groups) == 1 else escaped(model, groups, told)
     made: Facts = {"path": "", "dims": [], "attrs": group["attrs"], "variables": []}
     variables = group["variables"]
     unlimited = [d["name"] for d in group["dims"] if d["unlimited"]]
@@ -144,7 +144,7 @@ def adapt(
     return model, [made], told
 
 
-def spelled(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> Facts:
+def escaped(model: str, groups: list[Facts], told: list[tuple[str, str]]) -> Facts:
     """Groups as one, whose names are their paths."""
     if model == "NETCDF4_CLASSIC":
         # Nobody reads names of an HDF5 file as paths.

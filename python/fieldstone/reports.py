@@ -57,7 +57,7 @@ class Stats:
     stored_bytes: int
     masked: int
     writers: int
-    runs: int
+    segments: int
     file_bytes: int
     files: int
 
@@ -87,7 +87,7 @@ class WriterStatus:
     user: str
     state: str
     commits: int
-    runs: int
+    segments: int
     last_flush: datetime
     clock_off: float | None
     tail: int

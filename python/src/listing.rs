@@ -17,7 +17,7 @@ use crate::table::{FieldTable, Table};
 const FIRST_BATCH: usize = 16;
 const LAST_BATCH: usize = 1024;
 
-/// What ``store.list`` gives: an iterator of entries in key order. It holds one block per index run and
+/// What ``store.list`` gives: an iterator of entries in key order. It holds one block per segment and
 /// one batch of entries, however long the list is, and stays with the snapshot it began with.
 #[pyclass(frozen, name = "Listing", module = "fieldstone")]
 pub struct PyListing {

@@ -48,7 +48,7 @@ pub fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>>
         stored_bytes: stats.stored_bytes,
         masked: stats.masked,
         writers: stats.writers,
-        runs: stats.runs,
+        segments: stats.segments,
         file_bytes: stats.file_bytes,
         files: stats.files,
     })
@@ -74,7 +74,7 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
             user: &writer.user,
             state: writer.state,
             commits: writer.commits,
-            runs: writer.runs,
+            segments: writer.segments,
             last_flush: time_object(py, writer.last_flush)?,
             clock_off: writer.clock_off.map(|nanoseconds| nanoseconds as f64 / 1e9),
             tail: writer.tail,

@@ -497,7 +497,7 @@ impl Store {
         found.or_raise()
     }
 
-    /// The store's structures as lines of text: logs, commits, index runs, entries.
+    /// The store's structures as lines of text: logs, commits, segments, entries.
     #[pyo3(signature = (request=None))]
     fn dump(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         let handle = self.handle()?;

@@ -163,8 +163,8 @@ def define_again(found: Schema, file: container.Container, part: list[Variable])
                 file.def_var(unicodedata.normalize(form, var.name), "f8", ())
 
 
-def spelled(found: Schema, text: str) -> str:
-    """The name that a path has in the file: names are spelled where any of them is a path."""
+def escaped(found: Schema, text: str) -> str:
+    """The name that a path has in the file: names are escaped where any of them is a path."""
     texts = [*found.dims, *found.attrs, *(var.name for var in found.vars)]
     if not any("/" in other for other in texts):
         return text
@@ -180,17 +180,17 @@ def read_netcdf4(found: Schema, path: Path) -> list[str]:
         file.set_auto_maskandscale(False)
         file.set_auto_chartostring(False)
         dims = {key: None if dim.isunlimited() else dim.size for key, dim in file.dimensions.items()}
-        expected = {spelled(found, key): length for key, length in found.dims.items()}
+        expected = {escaped(found, key): length for key, length in found.dims.items()}
         if list(dims.items()) != list(expected.items()):
             wrong.append(f"dimensions {dims}, not {expected}")
         attrs = {key: file.getncattr(key) for key in file.ncattrs() if key != "fieldstone_paths"}
-        wrong += same_attributes({spelled(found, k): v for k, v in found.attrs.items()}, attrs, "global")
-        names = [spelled(found, var.name) for var in found.vars]
+        wrong += same_attributes({escaped(found, k): v for k, v in found.attrs.items()}, attrs, "global")
+        names = [escaped(found, var.name) for var in found.vars]
         if list(file.variables) != names:
             return [*wrong, f"variables {list(file.variables)}, not {names}"]
         for var, key in zip(found.vars, names, strict=True):
             theirs = file.variables[key]
-            if theirs.dimensions != tuple(spelled(found, dim) for dim in var.dims):
+            if theirs.dimensions != tuple(escaped(found, dim) for dim in var.dims):
                 wrong.append(f"{key}: dimensions {theirs.dimensions}, not {var.dims}")
             attrs = {name: theirs.getncattr(name) for name in theirs.ncattrs()}
             wrong += same_attributes(var.attrs, attrs, key)
@@ -211,7 +211,7 @@ def read_scipy(found: Schema, path: Path) -> list[str]:
     if found.format == "cdf5" or any(word.startswith("lone record") for word in classes(found)):
         return wrong
     with netcdf_file(path, mmap=False) as file:
-        names = [spelled(found, var.name).encode().decode("latin1") for var in found.vars]
+        names = [escaped(found, var.name).encode().decode("latin1") for var in found.vars]
         # scipy lists record variables last.
         if sorted(file.variables) != sorted(names):
             return [f"variables {list(file.variables)}, not {names}"]

@@ -1,7 +1,7 @@
 //! Why a request finds nothing: which keyword or value no field has, what there is in its place, and a
 //! command that shows it.
 //!
-//! Only what failed anyway pays for this: it looks at the values present, which the store's index runs
+//! Only what failed anyway pays for this: it looks at the values present, which the store's segments
 //! know, and reads entries only where each value exists and their combination does not.
 
 use std::sync::Arc;

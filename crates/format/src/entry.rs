@@ -1,7 +1,7 @@
 //! The value of an index entry: what a field (or a piece of one) is, and where its bytes are.
 //!
 //! ```text
-//! entry   = commit: varint      index into the run's commit table
+//! entry   = commit: varint      index into the segment's commit table
 //!           ordinal: varint     place within its commit; the higher wins
 //!           flags: u8           1 array, 2 starts a generation, 4 piece, 8 chunked, 16 fill value
 //!           length: varint      raw bytes
@@ -35,7 +35,7 @@ const FILL: u8 = 16;
 /// A field, or a piece of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Index into the run's table of commits.
+    /// Index into the segment's table of commits.
     pub commit: u64,
     /// Place within its commit.
     pub ordinal: u64,

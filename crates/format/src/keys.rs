@@ -116,7 +116,7 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 1]);
 }
 
-/// Decodes keys, keeping what the last key had so that neighbours in a run share it.
+/// Decodes keys, keeping what the last key had so that neighbours in a segment share it.
 #[derive(Debug, Default, Clone)]
 pub struct KeyDecoder {
     levels: [Option<LastDecoded<Arc<Level>>>; LEVELS],

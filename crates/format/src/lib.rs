@@ -6,7 +6,7 @@
 //! | [`marker`] | `fieldstone.store`: identity and schema of a store |
 //! | [`log`] | `logs/<id>.log`: header, frames, commit records |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
-//! | [`run`] | index runs: sorted entries, directory, axes, filter |
+//! | [`segment`] | segments: sorted entries, directory, axes, filter |
 //! | [`entry`] | the value of an index entry: what a field is and where its blocks are |
 //! | [`block`] | blocks and block tables |
 //! | [`keys`] | keys as bytes whose order is the typed order |
@@ -36,7 +36,7 @@ pub mod log;
 pub mod marker;
 pub mod netcdf;
 pub mod partitioned;
-pub mod run;
+pub mod segment;
 pub mod version;
 
 use fieldstone_core::{Code, Error};

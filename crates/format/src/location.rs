@@ -10,7 +10,7 @@
 //!          | 06 (00 | 01 writer: id sequence: varint ordinal: varint)    removed
 //! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
 //! ```
-//! `file` 0 is the log that holds the run, n its writer's data log n. Blocks stand one behind the other
+//! `file` 0 is the log that holds the segment, n its writer's data log n. Blocks stand one behind the other
 //! from `offset` on. An external location is `parts` equal ranges of a file that the store does not own,
 //! `stride` bytes from beginning to beginning: together they are the raw bytes, in order. Its blocks are
 //! never compressed, and each has its checksum like any other.
@@ -41,7 +41,7 @@ pub(crate) const REMOVED: u8 = 6;
 pub enum Location {
     /// Nowhere yet: the field was created and waits for pieces.
     None,
-    /// Blocks in a file of the run's writer.
+    /// Blocks in a file of the segment's writer.
     Blocks {
         /// 0 for the writer's log, else the number of its data log.
         file: u32,
@@ -96,7 +96,7 @@ pub struct External {
     pub stride: u64,
     /// Raw length of all blocks but the last (opaque bytes only).
     pub size: u64,
-    /// The file of the run's writer that holds the table of blocks; 0 where they are listed.
+    /// The file of the segment's writer that holds the table of blocks; 0 where they are listed.
     pub file: u32,
     /// The blocks, or where they are listed.
     pub blocks: Blocks,

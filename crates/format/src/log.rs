@@ -5,7 +5,7 @@
 //! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
 //!          created: i64  uid: u32  process: u32  host: text  user: text  program: text
 //!          schema: text  sealed: varint { writer: id  length: varint }  crc: u32
-//! frame  = head  body  record  record  foot      body = payload  runs  side records
+//! frame  = head  body  record  record  foot      body = payload  segments  side records
 //! head   = "FSfr"  version: u16  0: u16  length: u64  sequence: u64
 //!          record length: u32  record crc: u32  body crc: u32  crc: u32         40 bytes
 //! foot   = "FSnd"  version: u16  0: u16  frame offset: u64  length: u64  sequence: u64
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
-use crate::run::RunRef;
+use crate::segment::SegmentRef;
 use crate::{FORMAT_VERSION, Id, crc, unknown_version};
 
 const LOG_MAGIC: &[u8; 16] = b"FIELDSTONE-LOG\0\0";
@@ -205,7 +205,7 @@ pub struct Decision {
 pub mod kinds {
     /// Fields.
     pub const FIELDS: u32 = 1;
-    /// Runs.
+    /// Segments.
     pub const RUN: u32 = 1 << 1;
     /// Steps.
     pub const STEP: u32 = 1 << 2;
@@ -264,7 +264,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 ///          prepared: varint { id  sequence: varint  fields: varint  since: i64 }
 ///          fields: varint  bytes: varint
 ///          data logs: varint { number: varint  length: varint }
-///          runs: varint { run reference }
+///          segments: varint { segment reference }
 ///          side records: section, count: varint
 ///          condemned: varint { name: text }
 ///          decision: u8 0 | 1 id verdict: u8 kinds: u32 covers: varint { writer: id sequence: varint }
@@ -294,8 +294,8 @@ pub struct CommitRecord {
     pub bytes: u64,
     /// The writer's data logs and the lengths that are durable.
     pub data_logs: Vec<(u32, u64)>,
-    /// The index runs that together hold every entry of this log, oldest first.
-    pub runs: Vec<RunRef>,
+    /// The segments that together hold every entry of this log, oldest first.
+    pub segments: Vec<SegmentRef>,
     /// Where the side records of this commit stand.
     pub side: Section,
     /// How many there are.
@@ -332,8 +332,8 @@ impl CommitRecord {
             out.put_varint(u64::from(*number));
             out.put_varint(*length);
         }
-        out.put_varint(self.runs.len() as u64);
-        self.runs.iter().for_each(|run| run.encode(&mut out));
+        out.put_varint(self.segments.len() as u64);
+        self.segments.iter().for_each(|segment| segment.encode(&mut out));
         out.put_varint(self.side.offset);
         out.put_varint(self.side.length);
         out.put_u32(self.side.crc);
@@ -389,7 +389,7 @@ impl CommitRecord {
             record.data_logs.push((number, cursor.varint()?));
         }
         for _ in 0..cursor.count(8)? {
-            record.runs.push(RunRef::decode(cursor)?);
+            record.segments.push(SegmentRef::decode(cursor)?);
         }
         record.side = Section { offset: cursor.varint()?, length: cursor.varint()?, crc: cursor.u32()? };
         record.side_count = cursor.varint()?;
@@ -449,7 +449,7 @@ pub struct Envelope {
     /// The foot, at the end.
     pub foot: Vec<u8>,
     /// What head and foot say.
-    pub ends: Ends,
+    pub ends: FrameInfo,
 }
 
 impl Envelope {
@@ -457,7 +457,7 @@ impl Envelope {
     pub fn new(offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
         let record_bytes = record.encode();
         let body_len: usize = body.iter().map(|part| part.len()).sum();
-        let mut ends = Ends {
+        let mut ends = FrameInfo {
             frame: offset,
             length: (HEAD + body_len + 2 * record_bytes.len() + FOOT) as u64,
             sequence: record.sequence,
@@ -487,7 +487,7 @@ fn head_crc(first: &[u8], offset: u64) -> u32 {
 
 /// What head and foot of a frame both say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
+pub struct FrameInfo {
     /// Offset of the frame in its log.
     pub frame: u64,
     /// Length of the frame, head to foot.
@@ -498,13 +498,13 @@ pub struct Ends {
     pub record_len: u32,
     /// Checksum of the record.
     pub record_crc: u32,
-    /// Checksum of payload, runs and side records.
+    /// Checksum of payload, segments and side records.
     pub body_crc: u32,
     /// Checksum of the head: the commit's hash.
     pub hash: u32,
 }
 
-impl Ends {
+impl FrameInfo {
     fn put_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(HEAD_MAGIC);
         out.put_u16(FORMAT_VERSION as u16);
@@ -532,13 +532,13 @@ impl Ends {
     }
 
     /// Reads the head of the frame at `offset`.
-    pub fn decode_head(bytes: &[u8], offset: u64) -> Result<Ends> {
+    pub fn decode_head(bytes: &[u8], offset: u64) -> Result<FrameInfo> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != HEAD_MAGIC {
             return Err(cursor.fail("a frame does not begin with its magic"));
         }
         let (version, zero) = (cursor.u16()?, cursor.u16()?);
-        let ends = Ends {
+        let ends = FrameInfo {
             frame: offset,
             length: cursor.u64()?,
             sequence: cursor.u64()?,
@@ -554,13 +554,13 @@ impl Ends {
     }
 
     /// Reads the foot that ends a log of `log_len` bytes.
-    pub fn decode_foot(bytes: &[u8], log_len: u64) -> Result<Ends> {
+    pub fn decode_foot(bytes: &[u8], log_len: u64) -> Result<FrameInfo> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(4)? != FOOT_MAGIC {
             return Err(cursor.fail("a frame does not end with its magic"));
         }
         let (version, zero) = (cursor.u16()?, cursor.u16()?);
-        let ends = Ends {
+        let ends = FrameInfo {
             frame: cursor.u64()?,
             length: cursor.u64()?,
             sequence: cursor.u64()?,
@@ -581,7 +581,7 @@ impl Ends {
         Ok(ends)
     }
 
-    fn check(self, version: u16, zero: u16) -> Result<Ends> {
+    fn check(self, version: u16, zero: u16) -> Result<FrameInfo> {
         if u32::from(version) != FORMAT_VERSION || zero != 0 {
             return Err(Code::FormatVersion.error("a frame has another format version"));
         }
@@ -598,7 +598,7 @@ impl Ends {
         self.frame + self.length
     }
 
-    /// Offset in the log and length of payload, runs and side records.
+    /// Offset in the log and length of payload, segments and side records.
     pub fn body(&self) -> (u64, u64) {
         let start = self.frame + HEAD as u64;
         (start, self.record_offsets()[1] - start)

@@ -26,8 +26,8 @@ use fieldstone_format::{Id, crc};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::medium::Medium;
-use crate::run::RunCursor;
-use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, Verdict};
+use crate::segment::SegmentCursor;
+use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, UserState};
 
 /// A commit that carries side records.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ pub struct TransactionState {
     /// What is covered, by writer: up to which sequence.
     pub covers: Vec<(Id, u64)>,
     /// By user, in the order of their numbers.
-    by_user: Vec<(u32, Arc<Verdict>)>,
+    by_user: Vec<(u32, Arc<UserState>)>,
     users: Users,
 }
 
@@ -114,25 +114,25 @@ impl TransactionState {
         let decided = |decision: &Decision, order: &Order| {
             Arc::new(Decided { decision: decision.clone(), stamp: order.0 })
         };
-        let with = |verdict: Verdict, (order, decision): &(Order, Decision)| {
-            verdict.with(*order, decided(decision, order))
+        let with = |state: UserState, (order, decision): &(Order, Decision)| {
+            state.with(*order, decided(decision, order))
         };
-        let verdict = decisions.iter().fold(Verdict::default(), with);
-        TransactionState::new(&Users::One, transaction, vec![(0, Arc::new(verdict))], &[])
+        let state = decisions.iter().fold(UserState::default(), with);
+        TransactionState::new(&Users::One, transaction, vec![(0, Arc::new(state))], &[])
     }
 
     /// `joined` are users whose logs have prepared something under the transaction.
     fn new(
         users: &Users,
         transaction: Id,
-        by_user: Vec<(u32, Arc<Verdict>)>,
+        by_user: Vec<(u32, Arc<UserState>)>,
         joined: &[u32],
     ) -> TransactionState {
         let decided = |user: &u32| by_user.iter().any(|(of, _)| of == user);
-        let closed = by_user.iter().all(|(_, verdict)| verdict.closed()) && joined.iter().all(decided);
-        let live = || by_user.iter().map(|(_, verdict)| verdict).filter(|verdict| !verdict.aborted());
-        let own = |(user, verdict): &(u32, Arc<Verdict>)| {
-            let covers = verdict.covers().iter().copied();
+        let closed = by_user.iter().all(|(_, state)| state.closed()) && joined.iter().all(decided);
+        let live = || by_user.iter().map(|(_, state)| state).filter(|state| !state.aborted());
+        let own = |(user, state): &(u32, Arc<UserState>)| {
+            let covers = state.covers().iter().copied();
             let theirs = |writer: Id| users.user(writer).is_none_or(|owner| owner == *user);
             covers.filter(|(writer, _)| theirs(*writer)).collect::<Vec<_>>()
         };
@@ -140,17 +140,17 @@ impl TransactionState {
             transaction,
             committed: live().next().is_some(),
             closed,
-            kinds: live().map(|verdict| verdict.kinds()).reduce(|all, kinds| all & kinds).unwrap_or(0),
-            order: by_user.iter().map(|(_, verdict)| verdict.order()).max().unwrap_or((0, Id::NONE)),
+            kinds: live().map(|state| state.kinds()).reduce(|all, kinds| all & kinds).unwrap_or(0),
+            order: by_user.iter().map(|(_, state)| state.order()).max().unwrap_or((0, Id::NONE)),
             covers: by_user.iter().flat_map(own).collect(),
             by_user,
             users: users.clone(),
         }
     }
 
-    fn verdict(&self, writer: Id) -> Option<&Arc<Verdict>> {
+    fn state(&self, writer: Id) -> Option<&Arc<UserState>> {
         let user = self.users.user(writer)?;
-        self.by_user.iter().find(|(of, _)| *of == user).map(|(_, verdict)| verdict)
+        self.by_user.iter().find(|(of, _)| *of == user).map(|(_, state)| state)
     }
 
     /// Whether all of it is visible, for good unless a later decision switches something off.
@@ -161,19 +161,19 @@ impl TransactionState {
     /// Where what a commit holds of the kinds `bits` stands in the order of all commits: at the decision
     /// that made them visible last. `None` where they are not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
-        self.verdict(writer)?.visible(bits, writer, sequence)
+        self.state(writer)?.visible(bits, writer, sequence)
     }
 
     /// Whether what a commit holds may become visible later, or is seen by those who name the transaction.
     pub fn is_open_for(&self, writer: Id, sequence: u64) -> bool {
-        self.verdict(writer).is_none_or(|verdict| verdict.is_open_for(writer, sequence))
+        self.state(writer).is_none_or(|state| state.is_open_for(writer, sequence))
     }
 
     /// A digest that differs between any two states of decisions on a transaction.
     pub fn print(&self) -> Vec<u8> {
         let mut hasher = Xxh3::new();
-        for (user, verdict) in &self.by_user {
-            let print = verdict.print();
+        for (user, state) in &self.by_user {
+            let print = state.print();
             hasher.update(&user.to_le_bytes());
             hasher.update(&(print.len() as u64).to_le_bytes());
             hasher.update(&print);
@@ -254,22 +254,22 @@ impl Feed {
     }
 
     fn entries_of(&self, writer: Id, after: u64, under: Option<Id>) -> Entries {
-        let runs = match self.snapshot.log(writer) {
+        let segments = match self.snapshot.log(writer) {
             Some(log) if log.record.sequence > after => {
-                let of_log = |i: &usize| self.snapshot.runs[*i].writer == writer;
-                (0..self.snapshot.runs.len()).filter(of_log).rev().collect()
+                let of_log = |i: &usize| self.snapshot.segments[*i].writer == writer;
+                (0..self.snapshot.segments.len()).filter(of_log).rev().collect()
             }
             _ => Vec::new(),
         };
         let decoder = KeyDecoder::new();
-        Entries { feed: self.clone(), writer, after, under, runs, cursor: None, decoder }
+        Entries { feed: self.clone(), writer, after, under, segments, cursor: None, decoder }
     }
 
     /// What is decided about transactions.
     pub fn decisions(&self) -> Vec<TransactionState> {
-        let mut by_user: HashMap<Id, Vec<(u32, Arc<Verdict>)>> = HashMap::new();
-        for (transaction, user, verdict) in self.snapshot.verdicts() {
-            by_user.entry(transaction).or_default().push((user, verdict.clone()));
+        let mut by_user: HashMap<Id, Vec<(u32, Arc<UserState>)>> = HashMap::new();
+        for (transaction, user, state) in self.snapshot.transaction_states() {
+            by_user.entry(transaction).or_default().push((user, state.clone()));
         }
         let mut joined: HashMap<Id, Vec<u32>> = HashMap::new();
         for log in &self.snapshot.logs {
@@ -278,7 +278,7 @@ impl Feed {
             }
         }
         let users = Users::Of(self.snapshot.clone());
-        let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<Verdict>)>)| {
+        let state = |(transaction, mut by_user): (Id, Vec<(u32, Arc<UserState>)>)| {
             by_user.sort_unstable_by_key(|(user, _)| *user);
             let joined = joined.get(&transaction).map_or(&[][..], Vec::as_slice);
             TransactionState::new(&users, transaction, by_user, joined)
@@ -411,25 +411,25 @@ impl Iterator for Commits {
     }
 }
 
-/// Index entries of one log. Holds one block of one run.
+/// Index entries of one log. Holds one block of one segment.
 #[derive(Debug)]
 pub struct Entries {
     feed: Feed,
     writer: Id,
     after: u64,
     under: Option<Id>,
-    /// Runs still to be read, by index; the next one is the last.
-    runs: Vec<usize>,
-    cursor: Option<RunCursor>,
+    /// Segments still to be read, by index; the next one is the last.
+    segments: Vec<usize>,
+    cursor: Option<SegmentCursor>,
     decoder: KeyDecoder,
 }
 
 impl Entries {
-    /// Opens the next run with a commit that is asked for; `false` at the end.
+    /// Opens the next segment with a commit that is asked for; `false` at the end.
     fn open(&mut self) -> Result<bool> {
-        while let Some(index) = self.runs.pop() {
-            let run = &self.feed.snapshot.runs[index];
-            let Some(meta) = self.feed.tolerate(self.writer, run.reference.file, run.meta())? else {
+        while let Some(index) = self.segments.pop() {
+            let segment = &self.feed.snapshot.segments[index];
+            let Some(meta) = self.feed.tolerate(self.writer, segment.reference.file, segment.meta())? else {
                 continue;
             };
             let asked = match self.under {
@@ -437,7 +437,7 @@ impl Entries {
                 None => meta.commits.last().is_some_and(|commit| commit.sequence > self.after),
             };
             if asked {
-                self.cursor = Some(RunCursor::tolerant(run.clone(), index));
+                self.cursor = Some(SegmentCursor::tolerant(segment.clone(), index));
                 return Ok(true);
             }
         }
@@ -448,7 +448,7 @@ impl Entries {
     fn entry(&mut self) -> Result<Option<EntryChange>> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let snapshot = &self.feed.snapshot;
-        let meta = snapshot.runs[cursor.index].meta()?;
+        let meta = snapshot.segments[cursor.index].meta()?;
         let commit = Cursor::new(cursor.value()).varint()?;
         let commit = usize::try_from(commit).ok().and_then(|i| meta.commits.get(i));
         let commit = commit.ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
@@ -485,7 +485,7 @@ impl Entries {
                 }
                 return Ok(None);
             };
-            let file = self.feed.snapshot.runs[cursor.index].reference.file;
+            let file = self.feed.snapshot.segments[cursor.index].reference.file;
             let more = cursor.advance();
             for damage in cursor.take_damage() {
                 self.feed.pass(self.writer, file, &damage);
@@ -509,7 +509,7 @@ impl Iterator for Entries {
         let outcome = self.step();
         if outcome.is_err() {
             // An error that is no damage may come again and again: it ends the reading.
-            self.runs.clear();
+            self.segments.clear();
             self.cursor = None;
         }
         outcome.transpose()

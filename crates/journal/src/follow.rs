@@ -136,7 +136,7 @@ fn note(span: &Span, applied: &Applied, followed: &Result<Followed>) {
 
 /// Lays over a view what a transaction has prepared, and commits that are not made yet; `false` where there
 /// is nothing of it, and nothing was begun. [`View::abort`] takes it away again.
-pub fn lay_over(
+pub fn overlay(
     view: &mut dyn View,
     feed: &Feed,
     fields: &dyn Holds,

@@ -4,7 +4,7 @@
 //! | module | |
 //! |---|---|
 //! | [`journal`] | [`Journal`]: one handle: what this process writes, and the snapshots it reads |
-//! | [`writer`] | sessions, commits, the log and its index runs |
+//! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
 //! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
 //! | [`medium`] | where the bytes lie: files of a folder, or objects |
@@ -44,7 +44,7 @@ pub mod home;
 pub mod identity;
 pub mod journal;
 pub mod medium;
-pub mod run;
+pub mod segment;
 pub mod snapshot;
 pub mod view;
 pub mod writer;

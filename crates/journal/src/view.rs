@@ -21,7 +21,7 @@
 //!   on how often a commit came, or on where transactions of the view began and ended;
 //! * marks move in the transaction that holds the rows up to them;
 //! * a commit at or below its log's mark changes nothing;
-//! * what is laid over it is gone with [`abort`](View::abort).
+//! * what is overlaid on it is gone with [`abort`](View::abort).
 //!
 //! [`follow`]: crate::follow::follow
 
@@ -96,7 +96,7 @@ pub trait View {
         self.marks()
     }
 
-    /// Says what is followed, or laid over it, from now on.
+    /// Says what is followed, or overlaid on it, from now on.
     fn attend(&mut self, feed: &Feed);
 
     /// Forgets what is known of one feed alone.

@@ -1,7 +1,7 @@
 //! A container in another format, with the same contents.
 //!
 //! Elements have the same external bytes in all formats, so data are copied as they are, in pieces. Names are
-//! paths in both; where the target is a netCDF classic file they are spelled by the reversible rule.
+//! paths in both; where the target is a netCDF classic file they are escaped by the reversible rule.
 //!
 //! Invariants: objects keep their order, so that there and back again is the same header; at most [`PIECE`]
 //! bytes of data are in memory on a rank; variables that lie behind the end of the source stay holes.

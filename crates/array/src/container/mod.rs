@@ -13,7 +13,7 @@
 //! | [`offsets`] | where the bytes of each variable lie |
 //! | [`stats`] | counts and bytes, in all and by path |
 //! | [`partitioned`] | the partitioned header: written by blocks, read on demand |
-//! | `pieces` | bytes gathered into large writes |
+//! | `write_buffer` | bytes gathered into large writes |
 //! | `hash_sort` | words in the order of their hashes |
 //! | `words` | structs as words between ranks |
 //!
@@ -33,10 +33,10 @@ pub mod merge;
 pub mod model;
 pub mod offsets;
 pub mod partitioned;
-pub(crate) mod pieces;
 pub mod stats;
 pub mod validate;
 pub(crate) mod words;
+pub(crate) mod write_buffer;
 
 pub use file::{Container, CreateOptions, DimRef, Mode, VarRef};
 pub use model::{Counts, DimInfo, Format, Metadata, Object, PathTotals, Strategy, VarInfo};

@@ -222,7 +222,7 @@ pub trait Metadata: Send + Sync + fmt::Debug {
     }
     /// At most `limit` dimensions from number `from` on, in order.
     fn dims(&self, from: u64, limit: usize) -> Result<Vec<DimInfo>>;
-    /// Global attributes. The one that states how paths are spelled is not among them.
+    /// Global attributes. The one that states how paths are escaped is not among them.
     fn attrs(&self) -> Result<Attrs>;
     /// Calls `see` with every object, those of a kind in their order. Each part of the header is read once.
     fn each(&self, see: &mut dyn FnMut(Object<'_>) -> Result<()>) -> Result<()> {

@@ -11,7 +11,7 @@
 //! | `blocks` | metadata blocks and the objects in them |
 //! | `indexes` | the path index and the name indexes against what the blocks say |
 //! | `lists` | the path lists against what the blocks say |
-//! | `spelling` | names of a classic file that spells paths |
+//! | `escaping` | names of a classic file that escapes paths |
 //!
 //! | what | as |
 //! |---|---|
@@ -32,12 +32,12 @@
 
 mod blocks;
 mod ends;
+mod escaping;
 mod indexes;
 mod lists;
 mod partitioned;
 mod parts;
 mod report;
-mod spelling;
 
 use fieldstone_core::Result;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
@@ -61,9 +61,9 @@ pub fn validate(source: &(impl Source + ?Sized)) -> Result<Report> {
         report.format = Some(Format::Classic(file.header.version));
         report.counts = [file.places.dims, file.places.attrs, file.places.vars];
         report.header_len = file.places.header_len;
-        report.paths = paths::is_spelled(&file.header.attrs);
+        report.paths = paths::is_escaped(&file.header.attrs);
         if report.paths {
-            spelling::check(&file, &mut findings);
+            escaping::check(&file, &mut findings);
         }
         report.numrecs = file.header.numrecs.unwrap_or(0);
         let locator = locator(source, file.file_len)?;

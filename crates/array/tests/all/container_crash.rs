@@ -209,11 +209,11 @@ fn judge(world: &SimWorld, old: Option<&[u8]>, new: &[u8], what: &str) -> CrashS
             let report = validate(&found).unwrap();
             assert!(!report.ok, "{what}: validate takes an unfinished file for a finished one");
             if found.starts_with(b"FSU") {
-                let told = report.findings[0].message.as_str();
-                assert!(told.contains("never finished"), "{what}: {told}");
+                let finding = report.findings[0].message.as_str();
+                assert!(finding.contains("never finished"), "{what}: {finding}");
                 if found.starts_with(b"FSUP") {
                     let stages = ["during definition", "in enddef", "while data were written"];
-                    assert!(stages.iter().any(|stage| told.contains(stage)), "{what}: {told}");
+                    assert!(stages.iter().any(|stage| finding.contains(stage)), "{what}: {finding}");
                 }
             }
             CrashState::Unfinished

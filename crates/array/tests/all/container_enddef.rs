@@ -203,13 +203,13 @@ fn refused(ranks: &[Vec<Op>], version: Version, strategy: Strategy) -> (ErrorKin
 fn reference(ops: &[Op], version: Version) -> (Vec<u8>, Header, bool) {
     let mut definitions = Definitions::new(Format::Classic(version));
     define(&mut definitions, ops).unwrap();
-    let spelled = definitions.has_paths();
+    let escaped = definitions.has_paths();
     let mut header = definitions.header().clone();
-    let layout = lay_out(&mut header, &Alignment::default(), spelled, None).unwrap();
-    let mut bytes = write::header(&header, spelled);
+    let layout = lay_out(&mut header, &Alignment::default(), escaped, None).unwrap();
+    let mut bytes = write::header(&header, escaped);
     bytes[..3].copy_from_slice(&write::UNFINISHED);
     bytes.resize(layout.file_len(0).unwrap() as usize, 0);
-    (bytes, header, spelled)
+    (bytes, header, escaped)
 }
 
 fn check_index(made: &Made, header: &Header) {
@@ -230,7 +230,7 @@ fn check_index(made: &Made, header: &Header) {
     whole.add(lists[0], &made.bytes[lists[0] as usize..layout.header_len as usize]);
     assert_eq!(joined, join(&whole, lists[0], layout.header_len).unwrap());
     // Each kept offset is where the entry's name begins.
-    let spelled = made.ranks[0].spelled;
+    let escaped = made.ranks[0].escaped;
     let offsets: Vec<u64> = parts.iter().flat_map(|part| part.var_offsets.iter().copied()).collect();
     assert_eq!(offsets.len(), header.vars.len().div_ceil(STRIDE as usize));
     let mut at = lists[2] + write::list_head_size(header.version);
@@ -238,7 +238,7 @@ fn check_index(made: &Made, header: &Header) {
         if i % STRIDE as usize == 0 {
             assert_eq!(offsets[i / STRIDE as usize], at);
         }
-        at += write::vars_size(header, i..i + 1, spelled);
+        at += write::vars_size(header, i..i + 1, escaped);
     }
 }
 
@@ -274,13 +274,13 @@ fn random_definitions_are_what_one_rank_would_make_of_them() {
         let ranks = 1 + draw.below(9) as usize;
         let parts = random(&mut draw, ranks, seed % 3 == 0);
         let all = serial(&parts);
-        let (expected, header, spelled) = reference(&all, Version::Cdf5);
+        let (expected, header, escaped) = reference(&all, Version::Cdf5);
         for strategy in STRATEGIES {
             let made = make(&parts, Version::Cdf5, options(strategy));
             assert!(made.bytes == expected, "seed {seed}, {ranks} ranks, {strategy:?}");
             check_index(&made, &header);
             for (rank, local) in made.ranks.iter().zip(&made.headers) {
-                assert_eq!(rank.spelled, spelled);
+                assert_eq!(rank.escaped, escaped);
                 assert_eq!(rank.counts.vars, header.vars.len() as u64);
                 for (id, name) in rank.var_ids.iter().zip(local.vars.names.iter()) {
                     assert_eq!(header.vars.names.get(*id as usize), name, "seed {seed} {strategy:?}");
@@ -544,10 +544,10 @@ fn before(alignment: &Alignment) -> Header {
 
 /// The file that one rank makes of `old` by a redefinition.
 fn again(definitions: &mut Definitions, old: &Header) -> Vec<u8> {
-    let spelled = definitions.has_paths();
+    let escaped = definitions.has_paths();
     let mut header = definitions.header().clone();
-    let layout = lay_out(&mut header, &Alignment::default(), spelled, Some(old)).unwrap();
-    let mut bytes = write::header(&header, spelled);
+    let layout = lay_out(&mut header, &Alignment::default(), escaped, Some(old)).unwrap();
+    let mut bytes = write::header(&header, escaped);
     bytes[..3].copy_from_slice(&write::UNFINISHED);
     bytes.resize(layout.file_len(0).unwrap() as usize, 0);
     bytes

@@ -82,7 +82,7 @@ fn answers_stay_right_after_what_other_programs_do() {
         ("an attribute of a variable", "f['event_28.charge'].setncattr('units', 'K')"),
         ("records appended", "f['r'][:] = list(range(3000))"),
         ("one record appended", "f['r'][1:2] = [9]"),
-        ("the spelling withdrawn", "f.delncattr('fieldstone_paths')"),
+        ("the escaping withdrawn", "f.delncattr('fieldstone_paths')"),
         ("a variable more", "f.createVariable('late', 'i4', ('x',))[:] = [1, 2]"),
     ];
     for (what, edit) in edits {
@@ -102,7 +102,7 @@ fn answers_stay_right_after_what_other_programs_do() {
             }
             "renamed to a shorter name" => assert!(after.var("short").is_ok()),
             "records appended" => assert_eq!(after.numrecs().unwrap(), 3000),
-            "the spelling withdrawn" => assert!(after.var("event_7.charge").is_ok()),
+            "the escaping withdrawn" => assert!(after.var("event_7.charge").is_ok()),
             "a variable more" => assert!(after.var("late").is_ok()),
             _ => {}
         }

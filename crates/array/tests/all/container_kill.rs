@@ -123,8 +123,8 @@ fn killed(format: Format) {
                 assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
                 let bytes = std::fs::read(&path).unwrap();
                 assert!(bytes.is_empty() || bytes.starts_with(b"FSU"), "{error}");
-                let told = &report.findings[0].message;
-                assert!(told.contains("never finished"), "{told}");
+                let finding = &report.findings[0].message;
+                assert!(finding.contains("never finished"), "{finding}");
                 assert!(!had_one, "an old container was lost: {error}");
                 unfinished += 1;
                 // The next process begins with a container that is whole.

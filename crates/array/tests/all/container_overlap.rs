@@ -99,7 +99,7 @@ impl CommFile for Watched {
     fn sync(&self) -> Result<()> {
         self.file.sync().and(self.clear())
     }
-    fn settle(&self) -> Result<()> {
+    fn visibility_barrier(&self) -> Result<()> {
         self.clear()
     }
 }

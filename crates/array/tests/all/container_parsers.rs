@@ -62,7 +62,7 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
         dims: 10,
         vars: 20,
         record_size: 8,
-        spelled: true,
+        escaped: true,
         pages_crc: 7,
     };
     let mut bytes = vec![4];

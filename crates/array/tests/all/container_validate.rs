@@ -177,10 +177,10 @@ fn half_of_a_record_is_damage() {
 
 #[test]
 fn names_that_are_shown_alike_are_told() {
-    let file = |spelled: bool, names: [&str; 3]| {
+    let file = |escaped: bool, names: [&str; 3]| {
         let mut header = Header::new(Version::Cdf5);
         let x = header.dims.push("x", 2);
-        if spelled {
+        if escaped {
             header.attrs.push(paths::ATTRIBUTE, NcType::Char, paths::RULE.as_bytes());
         }
         for name in names {
@@ -189,17 +189,17 @@ fn names_that_are_shown_alike_are_told() {
         let layout = lay_out(&mut header, &Alignment::default(), false, None).unwrap();
         validate(&whole(&header, &layout)).unwrap()
     };
-    let rule = "names of a file that spells paths are shown apart";
-    for (spelled, names, told) in [
+    let rule = "names of a file that escapes paths are shown apart";
+    for (escaped, names, output) in [
         (true, ["x~y", "x", "x~~y"], Some(("x~y", "x~~y"))),
         (true, ["a~.~.c", "a..c", "b"], Some(("a..c", "a~.~.c"))),
         (true, ["x~y", "a.b", "x~~"], None),
         (false, ["x~y", "x", "x~~y"], None),
     ] {
-        let report = file(spelled, names);
-        assert_eq!((report.ok, report.paths), (true, spelled));
-        assert_eq!(rules(&report, Severity::Warning), Vec::from_iter(told.map(|_| rule)), "{names:?}");
-        if let Some((name, other)) = told {
+        let report = file(escaped, names);
+        assert_eq!((report.ok, report.paths), (true, escaped));
+        assert_eq!(rules(&report, Severity::Warning), Vec::from_iter(output.map(|_| rule)), "{names:?}");
+        if let Some((name, other)) = output {
             let found = &report.findings[0];
             assert_eq!(found.object, format!("variable `{name}`"));
             assert!(found.message.contains(&format!("`{other}`")), "{}", found.message);

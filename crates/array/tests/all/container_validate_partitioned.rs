@@ -132,13 +132,13 @@ fn a_variable_cut_in_the_last_record_is_named() {
         assert_eq!(report.findings.len(), usize::from(cut) + usize::from(missing > 0), "{}", said(&report));
         if cut {
             let end = last + held.next_multiple_of(12);
-            let told = format!("its data of record 1 end at {end}, but the file ends at {}", last + held);
-            assert!(report.findings[0].message == told, "{}", said(&report));
+            let output = format!("its data of record 1 end at {end}, but the file ends at {}", last + held);
+            assert!(report.findings[0].message == output, "{}", said(&report));
             assert!(report.findings[0].object.ends_with("/energy`"), "{}", said(&report));
         }
         if missing > 0 {
-            let told = format!("data of record 1 of {missing} variables");
-            assert!(said(&report).contains(&told), "{}", said(&report));
+            let output = format!("data of record 1 of {missing} variables");
+            assert!(said(&report).contains(&output), "{}", said(&report));
         }
     }
 }
@@ -186,8 +186,8 @@ fn doubled_names_cost_one_more_pass() {
     assert_eq!(doubled.clone().count(), 2 * count, "{}", said(&report));
     for (i, found) in doubled.enumerate() {
         let (kind, number) = (["dimension", "variable"][i / count], i % count);
-        let told = format!("number {} has the name of number {number}", count + number);
-        assert!(found.message == told && found.object.starts_with(kind), "{found}");
+        let output = format!("number {} has the name of number {number}", count + number);
+        assert!(found.message == output && found.object.starts_with(kind), "{found}");
         assert!(found.object.len() < 120, "the name is clipped: {found}");
     }
     // Twice for all, once for each kind.

@@ -164,7 +164,7 @@ impl Index {
                 decided.rebuild = true;
                 return Ok(decided);
             }
-            if !self.change(txn.number, txn.tangled, decision)? {
+            if !self.change(txn.number, txn.not_revertible, decision)? {
                 decided.rebuild = true;
                 return Ok(decided);
             }
@@ -193,7 +193,7 @@ impl Index {
     }
 
     /// Brings the rows of a transaction to what is decided now; `false` where that cannot be done.
-    fn change(&mut self, txn: i64, tangled: bool, decision: &TransactionState) -> Result<bool> {
+    fn change(&mut self, txn: i64, not_revertible: bool, decision: &TransactionState) -> Result<bool> {
         let mut now = Vec::new();
         for kept in self.pending(txn)? {
             let writer = self.names.writer(kept.log)?;
@@ -206,7 +206,7 @@ impl Index {
                 continue;
             }
             if kept.applied.is_some() {
-                if tangled {
+                if not_revertible {
                     return Ok(false);
                 }
                 self.undo(kept.log, kept.sequence, kept.record, txn)?;
@@ -271,7 +271,7 @@ impl Index {
         self.apply_record(source, &Record::decode(&side)?)
     }
 
-    /// Begins to read with what is not visible to all laid over the tables: what a transaction has
+    /// Begins to read with what is not visible to all overlaid on the tables: what a transaction has
     /// prepared, and commits that are not made yet. `false`: there is nothing of it and no read was
     /// begun. [`Index::end_read`] takes it away again.
     ///
@@ -282,7 +282,7 @@ impl Index {
             return Ok(false);
         }
         self.begin_write(Wait::Yes, Doing::Overlay(transaction))?;
-        match self.lay_over(transaction, own) {
+        match self.apply_overlay(transaction, own) {
             Ok(()) => Ok(true),
             Err(error) => {
                 let _ = self.abort();
@@ -291,38 +291,38 @@ impl Index {
         }
     }
 
-    /// Lays more over the tables, within an [overlay](Index::overlay): records of its commits that stand behind
-    /// those that were laid before, which are so many. After an error nothing of the overlay is left.
+    /// Adds to what is overlaid on the tables, within an [overlay](Index::overlay): records of its commits that stand behind
+    /// those that were overlaid before, which are so many. After an error nothing of the overlay is left.
     pub fn extend_overlay(&mut self, own: &[(usize, Commit)]) -> Result<()> {
         if !matches!(self.doing, Doing::Overlay(_)) {
             return Err(Error::internal("an overlay is extended that was not begun"));
         }
-        let lay = |index: &mut Index| -> Result<()> {
+        let apply = |index: &mut Index| -> Result<()> {
             for (first, commit) in own {
                 let commit = Commit { stamp: UNFLUSHED.0, transaction: None, ..commit.clone() };
                 index.apply_records(&commit, *first)?;
             }
-            index.settle()
+            index.update_derived()
         };
-        let outcome = lay(self);
+        let outcome = apply(self);
         if outcome.is_err() {
             let _ = self.abort();
         }
         outcome
     }
 
-    /// Takes the state of a transaction that is laid over the tables next.
+    /// Takes the state of a transaction that is overlaid on the tables next.
     pub fn know(&mut self, state: TransactionState) {
         self.decisions.insert(state.transaction, state);
     }
 
-    /// Brings what is derived up to date after fields were laid over the tables, too: entries of the
+    /// Brings what is derived up to date after fields were overlaid on the tables, too: entries of the
     /// transaction that [`Index::overlay`] named, by [`Index::apply_entries`].
-    pub fn overlaid(&mut self) -> Result<()> {
-        self.settle()
+    pub fn finish_overlay(&mut self) -> Result<()> {
+        self.update_derived()
     }
 
-    fn lay_over(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<()> {
+    fn apply_overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<()> {
         if let Some(id) = transaction {
             let txn = self.names.txn(&mut *self.db, id)?;
             let decider = self.names.log(&mut *self.db, PREPARED.1)?;
@@ -339,6 +339,6 @@ impl Index {
             let commit = Commit { stamp: UNFLUSHED.0, transaction: None, ..commit.clone() };
             self.apply_commit(&commit)?;
         }
-        self.settle()
+        self.update_derived()
     }
 }

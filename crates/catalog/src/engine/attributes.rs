@@ -1,6 +1,6 @@
 //! Attributes of one record: their rows, what they correct, and what has deleted them already.
 //!
-//! An attribute's *spot* is its run, tag, step, variable, box and the user who wrote it. Of the calls that wrote to a spot the
+//! An attribute's *cell* is its run, tag, step, variable, box and the user who wrote it. Of the calls that wrote to a cell the
 //! newest holds; the rows of one call all stay. What arrives late with an older place is not taken.
 
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Values};
 
 use super::index::Index;
-use super::names::{Batch, Grave};
+use super::names::{Batch, Tombstone};
 use super::order::EntrySource;
 use super::owners::User;
 use super::remove::{RUN, STEP, TAG, VARIABLE};
@@ -49,11 +49,11 @@ struct ExistingRow {
     row: i64,
     num: Option<f64>,
     kind: ValueType,
-    /// Index of a line on the same spot.
+    /// Index of a line on the same cell.
     line: usize,
 }
 
-type Spots<'a> = HashMap<(i64, i64, &'a [u8]), usize>;
+type Cells<'a> = HashMap<(i64, i64, &'a [u8]), usize>;
 
 impl Index {
     /// Applies one record of attributes.
@@ -93,18 +93,18 @@ impl Index {
         }
         let members = members(&lines);
         self.load_series(run, tag, &members)?;
-        let buried = self.buried(source, run)?;
-        self.correct(run, tag, info, &mut lines, &regions, &buried)?;
+        let deleted_rows = self.deleted_rows(source, run)?;
+        self.correct(run, tag, info, &mut lines, &regions, &deleted_rows)?;
         let number = self.names.next(&mut *self.db, "batch", "SELECT MAX(batch) FROM batch")?;
         self.names.keep_batch(number, info);
         self.write_batch(number, source, call, bit, batch.singles, (run, tag, first, last))?;
-        if !buried.is_empty() {
-            for line in lines.iter().filter(|line| buried.contains(&i64::from(line.row))) {
+        if !deleted_rows.is_empty() {
+            for line in lines.iter().filter(|line| deleted_rows.contains(&i64::from(line.row))) {
                 let key = (run, tag, line.step, line.variable, line.curve);
-                self.bury(key, number, line.row.into(), line.region(&regions))?;
-                self.names.tangle(&mut *self.db, source.txn)?;
+                self.leave_tombstone(key, number, line.row.into(), line.region(&regions))?;
+                self.names.not_revertible(&mut *self.db, source.txn)?;
             }
-            lines.retain(|line| !buried.contains(&i64::from(line.row)));
+            lines.retain(|line| !deleted_rows.contains(&i64::from(line.row)));
         }
         self.sum_lines(run, tag, batch, &lines)?;
         self.insert_lines((run, tag, number), batch, &lines, &regions)?;
@@ -150,43 +150,45 @@ impl Index {
 
     /// Drops lines that were deleted as a whole by what is newer.
     fn keep_living(&mut self, run: RunId, tag: TagId, info: Batch, lines: &mut Vec<Line>) -> Result<()> {
-        if self.names.graves.is_empty() {
+        if self.names.tombstones.is_empty() {
             return Ok(());
         }
-        let mut tangled = HashSet::new();
+        let mut not_revertible = HashSet::new();
         // Who else than their writer deletes them, and may.
         let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
         if self.has_users() {
             let mut users = HashSet::new();
             for line in lines.iter() {
-                let met =
-                    graves_over(run, tag, line).into_iter().filter_map(|key| self.names.graves.get(&key));
-                users.extend(met.flatten().map(|grave| grave.user));
+                let met = tombstones_over(run, tag, line)
+                    .into_iter()
+                    .filter_map(|key| self.names.tombstones.get(&key));
+                users.extend(met.flatten().map(|tombstone| tombstone.user));
             }
             for user in users {
                 takers.insert(user, self.takes(run, user, info.user)?);
             }
         }
-        let graves = &self.names.graves;
-        let takes = |grave: &&Grave| takers.get(&grave.user) == Some(&true);
+        let tombstones = &self.names.tombstones;
+        let takes = |tombstone: &&Tombstone| takers.get(&tombstone.user) == Some(&true);
         lines.retain(|line| {
             let place = info.place(line.row.into());
-            let all = graves_over(run, tag, line).into_iter().filter_map(|key| graves.get(&key)).flatten();
-            let newer = all.filter(takes).find(|grave| grave.place > place);
-            tangled.extend(newer.map(|grave| grave.txn));
+            let all =
+                tombstones_over(run, tag, line).into_iter().filter_map(|key| tombstones.get(&key)).flatten();
+            let newer = all.filter(takes).find(|tombstone| tombstone.place > place);
+            not_revertible.extend(newer.map(|tombstone| tombstone.txn));
             newer.is_none()
         });
-        if !tangled.is_empty() {
-            self.names.tangle(&mut *self.db, info.txn)?;
+        if !not_revertible.is_empty() {
+            self.names.not_revertible(&mut *self.db, info.txn)?;
         }
-        tangled.into_iter().try_for_each(|txn| self.names.tangle(&mut *self.db, txn))
+        not_revertible.into_iter().try_for_each(|txn| self.names.not_revertible(&mut *self.db, txn))
     }
 
     /// Rows of this record that were deleted one by one.
-    fn buried(&mut self, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
+    fn deleted_rows(&mut self, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
         let mut found = Vec::new();
         let cells = [Cell::Int(source.log), Cell::Int(source.sequence as i64), Cell::Int(source.record)];
-        let sql = "SELECT row, uid FROM grave_id WHERE log = $1 AND sequence = $2 AND record = $3";
+        let sql = "SELECT row, uid FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
         self.db.query(sql, &cells, &mut |row| {
             found.push((row[0].int()?, row[1].int()?));
             Ok(Flow::More)
@@ -208,13 +210,13 @@ impl Index {
         info: Batch,
         lines: &mut Vec<Line>,
         regions: &[u8],
-        buried: &HashSet<i64>,
+        deleted_rows: &HashSet<i64>,
     ) -> Result<()> {
-        let (probes, spots) = self.probes(run, tag, lines, regions);
+        let (probes, cells) = self.probes(run, tag, lines, regions);
         let mut met = Vec::new();
         if !probes.is_empty() {
             self.db.scan(&probes, &mut |row| {
-                if let Some(&line) = spots.get(&(row.step, row.variable, row.region)) {
+                if let Some(&line) = cells.get(&(row.step, row.variable, row.region)) {
                     met.push(ExistingRow {
                         member: (row.step, row.variable),
                         curve: row.curve,
@@ -236,10 +238,10 @@ impl Index {
             if ours == its || theirs.user != info.user {
                 continue;
             }
-            self.names.tangle(&mut *self.db, info.txn)?;
-            self.names.tangle(&mut *self.db, theirs.txn)?;
+            self.names.not_revertible(&mut *self.db, info.txn)?;
+            self.names.not_revertible(&mut *self.db, theirs.txn)?;
             if ours > its {
-                let alike = !buried.contains(&line.row.into());
+                let alike = !deleted_rows.contains(&line.row.into());
                 self.delete_row(
                     &AttrRow {
                         run,
@@ -260,9 +262,9 @@ impl Index {
                 hidden[met.line] = true;
             }
         }
-        self.tombs(run, tag, info, lines, regions, &mut hidden)?;
+        self.hidden_by_tombstones(run, tag, info, lines, regions, &mut hidden)?;
         if hidden.contains(&true) {
-            // Lines on one spot share their fate.
+            // Lines on one cell share their fate.
             let gone: HashSet<(i64, i64, &[u8])> = (lines.iter().zip(&hidden).filter(|(_, hidden)| **hidden))
                 .map(|(line, _)| (line.step, line.variable, line.region(regions)))
                 .collect();
@@ -271,7 +273,7 @@ impl Index {
         Ok(())
     }
 
-    /// What to read to meet every row on the spot of a line, and a line for each spot. Series that were
+    /// What to read to meet every row on the cell of a line, and a line for each cell. Series that were
     /// empty cost nothing.
     fn probes<'a>(
         &self,
@@ -279,8 +281,8 @@ impl Index {
         tag: TagId,
         lines: &[Line],
         regions: &'a [u8],
-    ) -> (Vec<Probe>, Spots<'a>) {
-        let (mut probes, mut spots) = (Vec::new(), Spots::new());
+    ) -> (Vec<Probe>, Cells<'a>) {
+        let (mut probes, mut cells) = (Vec::new(), Cells::new());
         let mut at = 0;
         for group in lines.chunk_by(|a, b| a.member() == b.member()) {
             let from = at;
@@ -291,7 +293,7 @@ impl Index {
                 continue;
             }
             for (i, line) in group.iter().enumerate() {
-                spots.entry((step, variable, line.region(regions))).or_insert(from + i);
+                cells.entry((step, variable, line.region(regions))).or_insert(from + i);
             }
             let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
             if group.len() as i64 * 4 >= n {
@@ -301,11 +303,11 @@ impl Index {
                 probes.extend(curves.map(|curve| key(Some(curve..=curve))));
             }
         }
-        (probes, spots)
+        (probes, cells)
     }
 
     /// Hides lines where something newer stood and was deleted.
-    fn tombs(
+    fn hidden_by_tombstones(
         &mut self,
         run: RunId,
         tag: TagId,
@@ -316,28 +318,28 @@ impl Index {
     ) -> Result<()> {
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
         let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.step), Cell::Int(last.step)];
-        let sql = "SELECT step, variable, region, batch, row FROM tomb \
+        let sql = "SELECT step, variable, region, batch, row FROM tombstone_cell \
                    WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4";
         let mut found = Vec::new();
         self.db.query(sql, &cells, &mut |row| {
-            let spot = (row[0].int()?, row[1].int()?, row[2].bytes()?.to_vec());
-            found.push((spot, row[3].int()?, row[4].int()?));
+            let cell = (row[0].int()?, row[1].int()?, row[2].bytes()?.to_vec());
+            found.push((cell, row[3].int()?, row[4].int()?));
             Ok(Flow::More)
         })?;
         if found.is_empty() {
             return Ok(());
         }
-        let mut spots = Spots::new();
+        let mut cells = Cells::new();
         for (i, line) in lines.iter().enumerate() {
-            spots.entry((line.step, line.variable, line.region(regions))).or_insert(i);
+            cells.entry((line.step, line.variable, line.region(regions))).or_insert(i);
         }
         for ((step, variable, region), batch, row) in found {
-            let Some(&line) = spots.get(&(step, variable, region.as_slice())) else { continue };
+            let Some(&line) = cells.get(&(step, variable, region.as_slice())) else { continue };
             let theirs = self.names.batch(&mut *self.db, batch)?;
             if theirs.user == info.user && theirs.place(row) > info.place(lines[line].row.into()) {
                 hidden[line] = true;
-                self.names.tangle(&mut *self.db, info.txn)?;
-                self.names.tangle(&mut *self.db, theirs.txn)?;
+                self.names.not_revertible(&mut *self.db, info.txn)?;
+                self.names.not_revertible(&mut *self.db, theirs.txn)?;
             }
         }
         Ok(())
@@ -353,7 +355,7 @@ impl Index {
     }
 
     /// Says that something stood here, and when, so that what is older stays hidden.
-    pub(super) fn bury(
+    pub(super) fn leave_tombstone(
         &mut self,
         (run, tag, step, variable, curve): (RunId, TagId, i64, i64, i64),
         batch: i64,
@@ -363,7 +365,7 @@ impl Index {
         let [run, tag, step, variable, curve, batch, row] =
             [run, tag, step, variable, curve, batch, row].map(Cell::Int);
         let cells = [run, tag, step, variable, curve, batch, row, Cell::Bytes(region)];
-        let sql = "INSERT INTO tomb (run, tag, step, variable, curve, batch, row, region) \
+        let sql = "INSERT INTO tombstone_cell (run, tag, step, variable, curve, batch, row, region) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
         self.db.execute(sql, &cells).map(|_| ())
     }
@@ -465,8 +467,8 @@ impl Index {
     }
 }
 
-/// Where graves may lie that a line stands below.
-fn graves_over(run: RunId, tag: TagId, line: &Line) -> [(i64, i64, i64); 4] {
+/// Where tombstones may lie that a line stands below.
+fn tombstones_over(run: RunId, tag: TagId, line: &Line) -> [(i64, i64, i64); 4] {
     [(RUN, run, 0), (STEP, run, line.step), (VARIABLE, run, line.variable), (TAG, 0, tag)]
 }
 
@@ -482,7 +484,7 @@ fn number(batch: &AttributeBatch, row: usize) -> Option<f64> {
     }
 }
 
-/// Of lines on one spot, each a call of its own, the last stays.
+/// Of lines on one cell, each a call of its own, the last stays.
 fn newest(lines: &mut Vec<Line>, regions: &[u8]) {
     let mut last: HashMap<(i64, i64, &[u8]), u32> = HashMap::with_capacity(lines.len());
     for line in lines.iter() {

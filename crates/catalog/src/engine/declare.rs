@@ -13,7 +13,7 @@ use fieldstone_format::catalog::{Annotate, Record, RunDecl, RunName, StepDecl, T
 use fieldstone_format::log::SideRecord;
 
 use super::index::Index;
-use super::names::{Grave, one_int};
+use super::names::{Tombstone, one_int};
 use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
 use super::remove::{RUN, STEP, TAG, VARIABLE};
@@ -183,17 +183,17 @@ impl Index {
         content: &[u8],
     ) -> Result<()> {
         let place = source.place(source.record, i as i64);
-        let graves = [(RUN, run, 0), (kind, run, item)];
-        let relevant = if kind == TAG { &graves[1..] } else { &graves[..] };
+        let tombstones = [(RUN, run, 0), (kind, run, item)];
+        let relevant = if kind == TAG { &tombstones[1..] } else { &tombstones[..] };
         if kind != TAG {
             self.act(run, source.user)?;
         }
-        let newer = relevant.iter().filter_map(|key| self.names.graves.get(key)).flatten();
-        let newer: Vec<Grave> = newer.filter(|grave| grave.place > place).copied().collect();
-        for grave in newer {
-            if self.takes(run, grave.user, source.user)? {
-                self.names.tangle(&mut *self.db, grave.txn)?;
-                return self.names.tangle(&mut *self.db, source.txn);
+        let newer = relevant.iter().filter_map(|key| self.names.tombstones.get(key)).flatten();
+        let newer: Vec<Tombstone> = newer.filter(|tombstone| tombstone.place > place).copied().collect();
+        for tombstone in newer {
+            if self.takes(run, tombstone.user, source.user)? {
+                self.names.not_revertible(&mut *self.db, tombstone.txn)?;
+                return self.names.not_revertible(&mut *self.db, source.txn);
             }
         }
         let [a, b, c, d, e, f, g, h, j, k, l] = [

@@ -218,7 +218,7 @@ impl Index {
 
     /// Ends applying: all of it is there, or after an error nothing.
     pub fn end_apply(&mut self) -> Result<()> {
-        let done = self.settle().and_then(|()| self.names.next_generation(&mut *self.db));
+        let done = self.update_derived().and_then(|()| self.names.next_generation(&mut *self.db));
         let done = done.and_then(|()| self.db.commit());
         match done {
             Ok(()) => {
@@ -233,7 +233,7 @@ impl Index {
     }
 
     /// Brings what is derived from rows up to date.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(super) fn update_derived(&mut self) -> Result<()> {
         self.flush_sums()?;
         let declared = self.dirty.declared_runs();
         self.settle_owners(&declared)?;
@@ -271,7 +271,7 @@ impl Index {
         begun.map(|_| ())
     }
 
-    /// Ends reading; what was laid over the tables is gone.
+    /// Ends reading; what was overlaid on the tables is gone.
     pub fn end_read(&mut self) -> Result<()> {
         // What says who owns runs is of the state that was read.
         self.forget_owners();

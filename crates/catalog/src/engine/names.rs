@@ -49,14 +49,14 @@ pub(super) struct Txn {
     /// Print of the decision that was applied last; empty for none.
     pub decided: Vec<u8>,
     /// Something of it hid something else, or was hidden: it cannot be taken back row by row.
-    pub tangled: bool,
+    pub not_revertible: bool,
     /// Its records are not kept any more.
     pub dropped: bool,
 }
 
 /// What was deleted as a whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Grave {
+pub(super) struct Tombstone {
     pub place: OrderKey,
     pub txn: i64,
     pub user: User,
@@ -80,7 +80,7 @@ pub(super) struct NameTable {
     tags: HashMap<TagDecl, TagId>,
     txns: HashMap<Id, Txn>,
     /// By kind, run, item.
-    pub graves: HashMap<(i64, i64, i64), Vec<Grave>>,
+    pub tombstones: HashMap<(i64, i64, i64), Vec<Tombstone>>,
     batches: HashMap<i64, Batch>,
     next: HashMap<&'static str, i64>,
 }
@@ -129,31 +129,32 @@ impl NameTable {
             users.insert(number, row[3].int()?);
             Ok(Flow::More)
         })?;
-        db.query("SELECT txn, name, decided, tangled, dropped FROM txn", &[], &mut |row| {
+        db.query("SELECT txn, name, decided, not_revertible, dropped FROM txn", &[], &mut |row| {
             let txn = Txn {
                 number: row[0].int()?,
                 decided: row[2].bytes()?.to_vec(),
-                tangled: row[3].int()? != 0,
+                not_revertible: row[3].int()? != 0,
                 dropped: row[4].int()? != 0,
             };
             txns.insert(id(row[1].bytes()?)?, txn);
             Ok(Flow::More)
         })?;
-        self.load_graves(db)
+        self.load_tombstones(db)
     }
 
-    fn load_graves(&mut self, db: &mut dyn Database) -> Result<()> {
-        let mut graves: HashMap<_, Vec<Grave>> = HashMap::new();
+    fn load_tombstones(&mut self, db: &mut dyn Database) -> Result<()> {
+        let mut tombstones: HashMap<_, Vec<Tombstone>> = HashMap::new();
         let (writers, users) = (&self.writers, &self.users);
-        let sql = "SELECT kind, run, item, stamp, decider, own, log, sequence, record, place, txn FROM grave";
+        let sql =
+            "SELECT kind, run, item, stamp, decider, own, log, sequence, record, place, txn FROM tombstone";
         db.query(sql, &[], &mut |row| {
             let place = place_of(writers, &row[3..10])?;
             let key = (row[0].int()?, row[1].int()?, row[2].int()?);
             let user = user_of(users, row[6].int()?);
-            graves.entry(key).or_default().push(Grave { place, txn: row[10].int()?, user });
+            tombstones.entry(key).or_default().push(Tombstone { place, txn: row[10].int()?, user });
             Ok(Flow::More)
         })?;
-        self.graves = graves;
+        self.tombstones = tombstones;
         Ok(())
     }
 
@@ -315,7 +316,7 @@ impl NameTable {
         }
         let number = self.next(db, "txn", "SELECT MAX(txn) FROM txn")?;
         let cells = [Cell::Int(number), Cell::Bytes(&transaction.0), Cell::Bytes(&[])];
-        let sql = "INSERT INTO txn (txn, name, decided, tangled, dropped) VALUES ($1, $2, $3, 0, 0)";
+        let sql = "INSERT INTO txn (txn, name, decided, not_revertible, dropped) VALUES ($1, $2, $3, 0, 0)";
         db.execute(sql, &cells)?;
         let txn = Txn { number, ..Txn::default() };
         self.txns.insert(transaction, txn.clone());
@@ -331,26 +332,26 @@ impl NameTable {
         let cells = [
             Cell::Int(txn.number),
             Cell::Bytes(&txn.decided),
-            Cell::Int(txn.tangled.into()),
+            Cell::Int(txn.not_revertible.into()),
             Cell::Int(txn.dropped.into()),
         ];
-        db.execute("UPDATE txn SET decided = $2, tangled = $3, dropped = $4 WHERE txn = $1", &cells)?;
+        db.execute("UPDATE txn SET decided = $2, not_revertible = $3, dropped = $4 WHERE txn = $1", &cells)?;
         self.txns.insert(transaction, txn);
         Ok(())
     }
 
     /// Something of a transaction hid something else, or was hidden.
-    pub fn tangle(&mut self, db: &mut dyn Database, txn: i64) -> Result<()> {
+    pub fn not_revertible(&mut self, db: &mut dyn Database, txn: i64) -> Result<()> {
         if txn == 0 {
             return Ok(());
         }
         for known in self.txns.values_mut().filter(|known| known.number == txn) {
-            if known.tangled {
+            if known.not_revertible {
                 return Ok(());
             }
-            known.tangled = true;
+            known.not_revertible = true;
         }
-        db.execute("UPDATE txn SET tangled = 1 WHERE txn = $1", &[Cell::Int(txn)]).map(|_| ())
+        db.execute("UPDATE txn SET not_revertible = 1 WHERE txn = $1", &[Cell::Int(txn)]).map(|_| ())
     }
 
     /// A batch of attributes.

@@ -178,7 +178,7 @@ impl Index {
     /// Notes that what was applied may not hold, because an owner is another.
     fn contest(&mut self, how: &str) -> Result<()> {
         if self.doing != Doing::Applying {
-            // What is laid over the tables shows as it would if it came at last.
+            // What is overlaid on the tables shows as it would if it came at last.
             return Ok(());
         }
         let sql = "INSERT INTO meta (name, value) VALUES ('contested', $1) \
@@ -191,7 +191,7 @@ impl Index {
     /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask before anything
     /// is applied, because another process may not have come to it, and when all is.
     pub fn contested(&mut self) -> Result<bool> {
-        self.settle()?;
+        self.update_derived()?;
         Ok(self.contest_of()?.is_some())
     }
 
@@ -466,7 +466,7 @@ impl Index {
         Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
     }
 
-    /// Whether logs of several users were applied, or are laid over the tables. Within a read.
+    /// Whether logs of several users were applied, or are overlaid on the tables. Within a read.
     pub fn is_shared(&mut self) -> Result<bool> {
         let sql = "SELECT COUNT(DISTINCT uid) FROM log WHERE uid <> $1";
         Ok(one_int(&mut *self.db, sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)

@@ -1,5 +1,5 @@
 //! Deletions. A run, step, variable or tag takes with it all that stands below it and is older, of what the
-//! user who deletes it wrote, and where he owns the run of what others wrote there, too; a grave stays for what arrives later and is older. Attributes that are deleted one by one are named by where
+//! user who deletes it wrote, and where he owns the run of what others wrote there, too; a tombstone stays for what arrives later and is older. Attributes that are deleted one by one are named by where
 //! they were written; what they had replaced stays hidden.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,7 +9,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Removal};
 
 use super::index::Index;
-use super::names::Grave;
+use super::names::Tombstone;
 use super::order::{EntrySource, OrderKey};
 use super::owners::User;
 use super::{AttrRow, Cell, Flow, Probe, RunId, TagId, VariableId};
@@ -59,7 +59,7 @@ impl Index {
     /// Applies one record of deletions.
     pub(super) fn apply_removals(&mut self, source: EntrySource, removals: &[Removal]) -> Result<()> {
         // What a transaction has deleted comes back only by replay.
-        self.names.tangle(&mut *self.db, source.txn)?;
+        self.names.not_revertible(&mut *self.db, source.txn)?;
         for (i, removal) in removals.iter().enumerate() {
             let (place, user) = (source.place(source.record, i as i64), source.user);
             match removal {
@@ -112,7 +112,7 @@ impl Index {
         self.tags_of(run)
     }
 
-    /// Leaves a grave, and deletes declarations below it that are older.
+    /// Leaves a tombstone, and deletes declarations below it that are older.
     fn dig(
         &mut self,
         source: EntrySource,
@@ -133,10 +133,10 @@ impl Index {
             source.txn,
         ]
         .map(Cell::Int);
-        let sql = "INSERT INTO grave (kind, run, item, log, sequence, record, place, stamp, decider, own, txn) \
+        let sql = "INSERT INTO tombstone (kind, run, item, log, sequence, record, place, stamp, decider, own, txn) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
         self.db.execute(sql, &cells)?;
-        self.names.graves.entry((kind, run, item)).or_default().push(Grave {
+        self.names.tombstones.entry((kind, run, item)).or_default().push(Tombstone {
             place,
             txn: source.txn,
             user: source.user,
@@ -170,7 +170,7 @@ impl Index {
                 if !self.takes(run, source.user, user)? {
                     continue;
                 }
-                self.names.tangle(&mut *self.db, txn)?;
+                self.names.not_revertible(&mut *self.db, txn)?;
                 let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
                            AND sequence = $5 AND record = $6 AND place = $7";
                 self.db.execute(sql, &key.map(Cell::Int))?;
@@ -208,7 +208,7 @@ impl Index {
         for row in found {
             let info = self.names.batch(&mut *self.db, row.batch)?;
             if info.place(row.row) < place && self.takes(run, user, info.user)? {
-                self.names.tangle(&mut *self.db, info.txn)?;
+                self.names.not_revertible(&mut *self.db, info.txn)?;
                 self.delete_row(&row.row(run, tag), false)?;
             }
         }
@@ -232,7 +232,7 @@ impl Index {
             let (log, sequence, record) = (log, sequence as i64, i64::from(record));
             for row in &rows {
                 let cells = [log, sequence, record, *row, source.user, source.txn].map(Cell::Int);
-                let sql = "INSERT INTO grave_id (log, sequence, record, row, uid, txn) \
+                let sql = "INSERT INTO tombstone_row (log, sequence, record, row, uid, txn) \
                            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
                 self.db.execute(sql, &cells)?;
             }
@@ -248,7 +248,7 @@ impl Index {
             if !self.takes(run, source.user, writer)? {
                 continue;
             }
-            self.names.tangle(&mut *self.db, txn?)?;
+            self.names.not_revertible(&mut *self.db, txn?)?;
             let wanted = of_tag.entry((run, tag?)).or_insert((i64::MAX, i64::MIN, HashMap::new()));
             (wanted.0, wanted.1) = (wanted.0.min(first?), wanted.1.max(last?));
             wanted.2.insert(batch?, rows);
@@ -281,18 +281,24 @@ impl Index {
         Ok(doomed)
     }
 
-    pub(super) fn delete_rows(&mut self, run: RunId, tag: TagId, rows: &[Doomed], bury: bool) -> Result<()> {
+    pub(super) fn delete_rows(
+        &mut self,
+        run: RunId,
+        tag: TagId,
+        rows: &[Doomed],
+        leave_tombstone: bool,
+    ) -> Result<()> {
         for row in rows {
-            if bury {
+            if leave_tombstone {
                 let key = (run, tag, row.step, row.variable, row.curve);
-                self.bury(key, row.batch, row.row, &row.region)?;
+                self.leave_tombstone(key, row.batch, row.row, &row.region)?;
             }
             self.delete_row(&row.row(run, tag), false)?;
         }
         Ok(())
     }
 
-    /// Takes back what a record of a transaction said. Only for transactions that are not tangled.
+    /// Takes back what a record of a transaction said. Only for transactions that are not not_revertible.
     pub(super) fn undo(&mut self, log: i64, sequence: i64, record: i64, txn: i64) -> Result<()> {
         let source = [log, sequence, record].map(Cell::Int);
         let mut batch = None;

@@ -16,9 +16,9 @@
 //! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
 //! | span | tag, run | rows, least and greatest number, first and last step |
-//! | grave | | what was deleted as a whole, for what arrives later with an older order |
-//! | grave_id | log, sequence, record, row, uid | attributes that were deleted one by one, and by whom |
-//! | tomb | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
+//! | tombstone | | what was deleted as a whole, for what arrives later with an older order |
+//! | tombstone_row | log, sequence, record, row, uid | attributes that were deleted one by one, and by whom |
+//! | tombstone_cell | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
 //! | recheck | run, variable, step | places that the store was ever asked for; open: what stands there now? |
@@ -34,7 +34,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "4";
+pub const LAYOUT: &str = "5";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[
@@ -52,9 +52,9 @@ pub const TABLES: &[&str] = &[
     "attr",
     "series",
     "span",
-    "grave",
-    "grave_id",
-    "tomb",
+    "tombstone",
+    "tombstone_row",
+    "tombstone_cell",
     "txn",
     "pending",
     "recheck",
@@ -101,18 +101,18 @@ CREATE TABLE series (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL
 CREATE TABLE span (tag {int} NOT NULL, run {int} NOT NULL, n {int} NOT NULL, least {real}, greatest {real},
   first {int} NOT NULL, last {int} NOT NULL, PRIMARY KEY (tag, run)) {clustered};
 CREATE INDEX span_run ON span (run, tag);
-CREATE TABLE grave (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, log {int} NOT NULL,
+CREATE TABLE tombstone (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, log {int} NOT NULL,
   sequence {int} NOT NULL, record {int} NOT NULL, place {int} NOT NULL, stamp {int} NOT NULL,
   decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL,
   PRIMARY KEY (log, sequence, record, place)) {clustered};
-CREATE TABLE grave_id (log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
+CREATE TABLE tombstone_row (log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
   row {int} NOT NULL, uid {int} NOT NULL, txn {int} NOT NULL,
   PRIMARY KEY (log, sequence, record, row, uid)) {clustered};
-CREATE TABLE tomb (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
+CREATE TABLE tombstone_cell (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,
   curve {int} NOT NULL, batch {int} NOT NULL, row {int} NOT NULL, region {bytes},
   PRIMARY KEY (run, tag, step, variable, curve, batch, row)) {clustered};
 CREATE TABLE txn (txn {id}, name {bytes} NOT NULL UNIQUE, decided {bytes} NOT NULL,
-  tangled {int} NOT NULL, dropped {int} NOT NULL);
+  not_revertible {int} NOT NULL, dropped {int} NOT NULL);
 CREATE TABLE pending (txn {int} NOT NULL, log {int} NOT NULL, sequence {int} NOT NULL,
   record {int} NOT NULL, own {int} NOT NULL, call {int} NOT NULL, bit {int} NOT NULL,
   applied {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL, kind {int} NOT NULL,

@@ -162,10 +162,10 @@ impl Inner {
             if self.follow(index, feed, *newest, patience)? == Followed::Behind {
                 return Ok(None);
             }
-            let laid_over = match visibility {
+            let overlaid = match visibility {
                 Visibility::All(session) => {
                     let Some(own) = self.unflushed(view, session) else { return Ok(None) };
-                    let laid = self.lay_over(index, feed, session, &own.commits, patience)?;
+                    let laid = self.overlay(index, feed, session, &own.commits, patience)?;
                     let rows =
                         index.attributes_applied() + (own.all.records + own.transaction.records) as u64;
                     self.overlays().note_relaid(session, if laid { rows } else { 0 });
@@ -173,7 +173,7 @@ impl Inner {
                 }
                 _ => false,
             };
-            if !laid_over {
+            if !overlaid {
                 index.begin_read()?;
             }
             // Somebody may have begun to make the engine anew since we followed.
@@ -183,7 +183,7 @@ impl Inner {
                 continue;
             }
             // Or applied what this handle had not flushed when the view was taken: it is not shown twice.
-            if laid_over && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
+            if overlaid && !newest && marks.as_ref().is_ok_and(|marks| is_ahead(marks, heads)) {
                 index.end_read()?;
                 return Ok(None);
             }

@@ -41,9 +41,9 @@ impl Inner {
         follow::follow(&mut self.view(index, patience), feed, &*self.fields.standing(feed), &how)
     }
 
-    /// Begins to read with what a transaction has prepared and what is not flushed laid over the tables;
+    /// Begins to read with what a transaction has prepared and what is not flushed overlaid on the tables;
     /// `false` where there is nothing of it, and nothing was begun.
-    pub fn lay_over(
+    pub fn overlay(
         &self,
         index: &mut Index,
         feed: &Feed,
@@ -51,13 +51,7 @@ impl Inner {
         own: &[Commit],
         patience: Patience,
     ) -> Result<bool> {
-        follow::lay_over(
-            &mut self.view(index, patience),
-            feed,
-            &*self.fields.standing(feed),
-            transaction,
-            own,
-        )
+        follow::overlay(&mut self.view(index, patience), feed, &*self.fields.standing(feed), transaction, own)
     }
 
     /// Makes an engine's tables anew from the first commit on.

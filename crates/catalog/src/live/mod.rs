@@ -366,16 +366,16 @@ impl Catalog {
         self.inner.join_applying();
     }
 
-    /// For tests: a session's overlay gets a copy of the engine when so many rows of it were laid over the shared
+    /// For tests: a session's overlay gets a copy of the engine when so many rows of it were overlaid on the shared
     /// one, whether that pays or not.
     #[doc(hidden)]
     pub fn copy_overlays_at(&self, rows: u64) {
         self.inner.overlays().copy_at(rows);
     }
 
-    /// How many records that were not flushed this process has laid over the engine so far: what reading them
+    /// How many records that were not flushed this process has overlaid on the engine so far: what reading them
     /// has cost.
-    pub fn laid_over(&self) -> u64 {
+    pub fn overlaid(&self) -> u64 {
         self.inner.overlays().laid()
     }
 

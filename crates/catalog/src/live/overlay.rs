@@ -4,13 +4,13 @@
 //! transaction has prepared, is applied on top of that within a transaction of the engine that is never
 //! committed: the *overlay*. In the shared engine it is rolled back after the read, because others want to
 //! write there, and is laid anew by the next. A session that reads so again and again gets a copy of the
-//! engine in memory, whose overlay stays: the next read lays over what came since.
+//! engine in memory, whose overlay stays: the next read overlays what came since.
 //!
 //! ```text
 //! a read of a session            its overlay
-//! the first ones                 laid over the shared engine, and rolled back
-//! laid as many rows as pages     a copy of the engine is made, and laid over
-//! the next ones                  what is new is laid over the copy
+//! the first ones                 overlaid on the shared engine, and rolled back
+//! laid as many rows as pages     a copy of the engine is made, and overlaid
+//! the next ones                  what is new is overlaid on the copy
 //! ```
 //!
 //! | what happens | the overlay of the copy |
@@ -54,7 +54,7 @@ const SESSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub struct Overlays {
     sessions: Mutex<Vec<(Option<Id>, Arc<SessionOverlay>)>>,
-    /// Records that were laid over an engine.
+    /// Records that were overlaid on an engine.
     laid: AtomicU64,
     /// When a copy is made, plus one, where a test says so; 0: when it pays.
     forced: AtomicU64,
@@ -64,7 +64,7 @@ pub struct Overlays {
 /// waits for that lock.
 #[derive(Debug, Default)]
 struct SessionOverlay {
-    /// Rows that were laid over the shared engine.
+    /// Rows that were overlaid on the shared engine.
     relaid: AtomicU64,
     /// A copy is thought of when so many were laid.
     pays_at: AtomicU64,
@@ -77,11 +77,11 @@ struct SessionOverlay {
 #[derive(Debug)]
 struct EngineCopy {
     connection: Connection,
-    /// What is laid over it.
+    /// What is overlaid on it.
     laid: Option<LaidOver>,
 }
 
-/// What is laid over a copy.
+/// What is overlaid on a copy.
 #[derive(Debug)]
 struct LaidOver {
     /// What the copy has followed.
@@ -133,12 +133,12 @@ impl Overlays {
         lock(&self.sessions).clear();
     }
 
-    /// Notes records that were laid over an engine.
+    /// Notes records that were overlaid on an engine.
     pub fn note(&self, records: usize) {
         self.laid.fetch_add(records as u64, Ordering::Relaxed);
     }
 
-    /// Makes copies when so many rows were laid over the shared engine, whether that pays or not.
+    /// Makes copies when so many rows were overlaid on the shared engine, whether that pays or not.
     pub fn copy_at(&self, rows: u64) {
         self.forced.store(rows.saturating_add(1), Ordering::Relaxed);
     }
@@ -147,12 +147,12 @@ impl Overlays {
         self.forced.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Records that were laid over an engine so far.
+    /// Records that were overlaid on an engine so far.
     pub fn laid(&self) -> u64 {
         self.laid.load(Ordering::Relaxed)
     }
 
-    /// Notes rows that a session's read laid over the shared engine.
+    /// Notes rows that a session's read overlaid on the shared engine.
     pub fn note_relaid(&self, session: Option<Id>, rows: u64) {
         self.session(session).relaid.fetch_add(rows, Ordering::Relaxed);
     }
@@ -162,7 +162,7 @@ impl LaidOver {
     /// Whether all of it is still to be seen at a later view.
     fn continues_to(&self, view: &ConsistentView) -> bool {
         let continues = |now: PendingCursor, then: PendingCursor| {
-            // Another thread may have laid over more since that view was taken.
+            // Another thread may have overlaid more since that view was taken.
             then.records == 0 || (now.epoch == then.epoch && now.records > 0)
         };
         self.heads == view.heads
@@ -196,7 +196,7 @@ impl Inner {
         outcome.map(Some)
     }
 
-    /// Makes a copy of the engine, where laying over anew has cost as much. Where none can be made, the shared
+    /// Makes a copy of the engine, where overlaying anew has cost as much. Where none can be made, the shared
     /// engine does.
     fn make_copy(
         &self,
@@ -238,7 +238,7 @@ impl Inner {
         Ok(Some(answer))
     }
 
-    /// Follows the logs and lays over all that is not flushed; `None` where the view is not of now any more.
+    /// Follows the logs and overlays all that is not flushed; `None` where the view is not of now any more.
     fn lay_anew(
         &self,
         index: &mut Index,
@@ -250,7 +250,7 @@ impl Inner {
             return Ok(None);
         }
         let Some(own) = self.unflushed(view, session) else { return Ok(None) };
-        if !self.lay_over(index, &view.feed, session, &own.commits, Patience::Full)? {
+        if !self.overlay(index, &view.feed, session, &own.commits, Patience::Full)? {
             return Ok(None);
         }
         // It may have followed a newer feed than the view's, which knows of other decisions.

@@ -144,7 +144,7 @@ pub(super) enum Cond {
 
 /// Another attribute that is asked for.
 #[derive(Debug, Clone)]
-pub(super) struct Beside {
+pub(super) struct Related {
     pub(super) place: Where,
     pub(super) cond: Cond,
 }
@@ -156,7 +156,7 @@ pub(super) trait Row {
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
     /// Whether there is the related attribute; `None` where that is not known yet.
-    fn beside(&self, index: usize) -> Option<bool>;
+    fn related(&self, index: usize) -> Option<bool>;
 }
 
 impl Cond {
@@ -164,22 +164,22 @@ impl Cond {
     ///
     /// # Errors
     /// Invalid where it is larger than [`Size::MOST`](fieldstone_core::value::Size::MOST).
-    pub(super) fn of(expr: &Expr) -> Result<(Cond, Vec<Beside>)> {
+    pub(super) fn of(expr: &Expr) -> Result<(Cond, Vec<Related>)> {
         expr.size().check()?;
-        let mut beside = Vec::new();
-        Ok((Cond::read(expr, &mut beside), beside))
+        let mut related = Vec::new();
+        Ok((Cond::read(expr, &mut related), related))
     }
 
-    fn read(expr: &Expr, beside: &mut Vec<Beside>) -> Cond {
+    fn read(expr: &Expr, related: &mut Vec<Related>) -> Cond {
         match expr {
-            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::read(one, beside)).collect()),
-            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::read(one, beside)).collect()),
-            Expr::Not(inner) => Cond::Not(Box::new(Cond::read(inner, beside))),
+            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::read(one, related)).collect()),
+            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::read(one, related)).collect()),
+            Expr::Not(inner) => Cond::Not(Box::new(Cond::read(inner, related))),
             Expr::Term(term) => Cond::Leaf(Leaf::of(term)),
             Expr::Related(place, inner) => {
-                let cond = Cond::read(inner, beside);
-                beside.push(Beside { place: *place, cond });
-                Cond::Leaf(Leaf::Related(beside.len() - 1))
+                let cond = Cond::read(inner, related);
+                related.push(Related { place: *place, cond });
+                Cond::Leaf(Leaf::Related(related.len() - 1))
             }
         }
     }
@@ -380,7 +380,7 @@ impl Leaf {
             Leaf::Volume(test) => {
                 row.bounds()?.is_some_and(|(_, count)| test.matches(&Value::UInt(boxes_of(count))))
             }
-            Leaf::Related(index) => return Ok(row.beside(*index)),
+            Leaf::Related(index) => return Ok(row.related(*index)),
             // All others are decided by the place, which is known before rows are read.
             _ => false,
         }))

@@ -1,12 +1,12 @@
 //! The executor: from a condition to the rows that match it.
 //!
 //! ```text
-//! walk     runs and tags that can hold a hit       names, spans            a Unit each
-//! plan     which rows of a unit to read            series, curve, index    probes
+//! walk     runs and tags that can hold a hit       names, spans            a Partition each
+//! plan     which rows of a partition to read            series, curve, index    probes
 //! flush    reads probes, decides rows, sorts       scan                    Found
 //! ```
 //!
-//! Units come by project, run, tag and version; the rows of a unit by step, variable and box. Rows are
+//! Units come by project, run, tag and version; the rows of a partition by step, variable and box. Rows are
 //! read in batches of about [`BATCH`] and decided by [`Cond::test`]; so memory is bounded by a batch,
 //! or by one series where that is larger. SQL has narrowed by keys alone.
 
@@ -21,7 +21,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Beside, Cond, KnownRow, Leaf, Names, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt, VariableAt};
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
@@ -42,7 +42,7 @@ pub struct Stats {
     /// Rows of series that were read.
     pub series: u64,
     /// Pairs of run and tag that were looked into.
-    pub units: u64,
+    pub partitions: u64,
     /// Hits that were handed on.
     pub returned: u64,
 }
@@ -68,7 +68,7 @@ pub(super) type VariableMap = HashMap<VariableId, Arc<VariableAt>>;
 
 /// One run and one tag.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct Partition {
     pub(super) run: Rc<RunAt>,
     pub(super) tag: Rc<TagAt>,
     pub(super) span: Span,
@@ -81,21 +81,21 @@ pub(super) struct Unit {
     /// What the run says of its variables, where that is asked for.
     own: Option<Rc<VariableMap>>,
     times: Option<Rc<HashMap<i64, f64>>>,
-    /// Whether the condition hangs on the step beside `steps`.
+    /// Whether the condition hangs on the step related `steps`.
     by_step: bool,
-    spots: RefCell<HashMap<(i64, VariableId), Rc<Spot>>>,
+    cells: RefCell<HashMap<(i64, VariableId), Rc<CellCondition>>>,
 }
 
 /// A place of rows: one step and variable, or all steps of a variable.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct CellCondition {
     pub(super) cond: Cond,
     pub(super) variable: Option<Arc<VariableAt>>,
     /// Start and count of the whole variable.
     pub(super) whole: Option<(Vec<i64>, Vec<i64>)>,
 }
 
-impl Unit {
+impl Partition {
     /// Run and tag.
     pub(super) fn key(&self) -> (i64, i64) {
         (self.run.id, self.tag.id)
@@ -108,10 +108,10 @@ impl Unit {
     }
 
     /// What is asked of rows at this step and variable.
-    pub(super) fn spot(&self, step: i64, variable: VariableId) -> Result<Rc<Spot>> {
+    pub(super) fn cell(&self, step: i64, variable: VariableId) -> Result<Rc<CellCondition>> {
         let key = (if self.by_step { step } else { NO_STEP }, variable);
-        if let Some(spot) = self.spots.borrow().get(&key) {
-            return Ok(spot.clone());
+        if let Some(cell) = self.cells.borrow().get(&key) {
+            return Ok(cell.clone());
         }
         let at = self.variable(variable).cloned();
         let place = Series {
@@ -122,20 +122,20 @@ impl Unit {
         let known = KnownRow { run: Some(&self.run), tag: Some(&self.tag), place: Some(place) };
         let cond = self.cond.known(&known)?;
         let whole = shape_of(at.as_deref()).map(|shape| (vec![0; shape.len()], shape));
-        let spot = Rc::new(Spot { cond, variable: at, whole });
-        let mut spots = self.spots.borrow_mut();
-        if spots.len() > 100_000 {
-            spots.clear(); // bounded, whatever the number of steps
+        let cell = Rc::new(CellCondition { cond, variable: at, whole });
+        let mut cells = self.cells.borrow_mut();
+        if cells.len() > 100_000 {
+            cells.clear(); // bounded, whatever the number of steps
         }
-        spots.insert(key, spot.clone());
-        Ok(spot)
+        cells.insert(key, cell.clone());
+        Ok(cell)
     }
 }
 
 /// A row that matches, or may.
 #[derive(Debug)]
 pub(super) struct MatchedRow {
-    pub(super) unit: usize,
+    pub(super) partition: usize,
     pub(super) step: i64,
     pub(super) variable: VariableId,
     rank: u32,
@@ -155,7 +155,7 @@ pub(super) struct MatchedRow {
 /// Rows of a batch, with their boxes.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    pub(super) units: Vec<Rc<Unit>>,
+    pub(super) partitions: Vec<Rc<Partition>>,
     probes: Vec<Probe>,
     expected: u64,
     /// Whether it holds probes whose rows were guessed from least and greatest value.
@@ -183,7 +183,7 @@ pub(super) trait Out {
 pub(super) struct Exec<'t> {
     pub(super) tables: &'t mut dyn Tables,
     pub(super) stats: Stats,
-    pub(super) beside: Rc<Vec<Beside>>,
+    pub(super) related: Rc<Vec<Related>>,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
     variables: Option<(RunId, Rc<VariableMap>)>,
@@ -198,12 +198,12 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(tables: &'t mut dyn Tables, beside: Vec<Beside>) -> Exec<'t> {
-        let by_decl = beside.iter().any(|one| one.cond.has(&Leaf::of_declared_run));
+    pub(super) fn new(tables: &'t mut dyn Tables, related: Vec<Related>) -> Exec<'t> {
+        let by_decl = related.iter().any(|one| one.cond.has(&Leaf::of_declared_run));
         Exec {
             tables,
             stats: Stats::default(),
-            beside: Rc::new(beside),
+            related: Rc::new(related),
             tags: None,
             names: None,
             variables: None,
@@ -385,7 +385,7 @@ impl<'t> Exec<'t> {
     pub(super) fn walk(
         &mut self,
         ask: &Ask<'_>,
-        each: &mut dyn FnMut(&mut Exec<'t>, Rc<Unit>) -> Result<Flow>,
+        each: &mut dyn FnMut(&mut Exec<'t>, Rc<Partition>) -> Result<Flow>,
     ) -> Result<Flow> {
         let mut tags = Vec::new();
         for tag in self.tags()?.iter() {
@@ -421,8 +421,8 @@ impl<'t> Exec<'t> {
             };
             for (index, span) in own {
                 let Some(tag) = tags.get(index) else { continue };
-                if let Some(unit) = self.unit(ask, &run, tag, span)?
-                    && each(self, unit)? == Flow::Stop
+                if let Some(partition) = self.partition(ask, &run, tag, span)?
+                    && each(self, partition)? == Flow::Stop
                 {
                     return Ok(Flow::Stop);
                 }
@@ -451,13 +451,13 @@ impl<'t> Exec<'t> {
     }
 
     /// One run and tag, unless its span rules it out.
-    fn unit(
+    fn partition(
         &mut self,
         ask: &Ask<'_>,
         run: &Rc<RunAt>,
         tag: &Rc<TagAt>,
         span: Span,
-    ) -> Result<Option<Rc<Unit>>> {
+    ) -> Result<Option<Rc<Partition>>> {
         let cond = ask.cond.known(&KnownRow { run: Some(run), tag: Some(tag), place: None })?;
         if span.n == 0 || cond.is(false) {
             return Ok(None);
@@ -481,10 +481,22 @@ impl<'t> Exec<'t> {
             false => None,
         };
         let by_step = cond.has(&Leaf::of_step);
-        self.stats.units += 1;
-        let spots = RefCell::default();
+        self.stats.partitions += 1;
+        let cells = RefCell::default();
         let (run, tag) = (run.clone(), tag.clone());
-        Ok(Some(Rc::new(Unit { run, tag, span, cond, steps, values, names, own, times, by_step, spots })))
+        Ok(Some(Rc::new(Partition {
+            run,
+            tag,
+            span,
+            cond,
+            steps,
+            values,
+            names,
+            own,
+            times,
+            by_step,
+            cells,
+        })))
     }
 
     // ---- rows
@@ -493,9 +505,9 @@ impl<'t> Exec<'t> {
     pub(super) fn ask(&mut self, ask: &Ask<'_>, out: &mut dyn Out) -> Result<Flow> {
         let mut batch = Batch::default();
         let mut limit = ask.few.map_or(BATCH, |few| few.saturating_mul(2).clamp(256, BATCH));
-        let flow = self.walk(ask, &mut |exec, unit| {
-            let plan = exec.plan(&unit, false)?;
-            exec.feed(&mut batch, &unit, plan, &mut limit, out)
+        let flow = self.walk(ask, &mut |exec, partition| {
+            let plan = exec.plan(&partition, false)?;
+            exec.feed(&mut batch, &partition, plan, &mut limit, out)
         })?;
         if flow == Flow::Stop {
             return Ok(Flow::Stop);
@@ -503,34 +515,34 @@ impl<'t> Exec<'t> {
         self.flush(&mut batch, out)
     }
 
-    /// Adds a unit to a batch, and reads the batch whenever it is full.
+    /// Adds a partition to a batch, and reads the batch whenever it is full.
     fn feed(
         &mut self,
         batch: &mut Batch,
-        unit: &Rc<Unit>,
+        partition: &Rc<Partition>,
         plan: Plan,
         limit: &mut u64,
         out: &mut dyn Out,
     ) -> Result<Flow> {
-        const UNITS: usize = 512;
+        const PARTITIONS: usize = 512;
         const PROBES: usize = 8_192;
-        batch.units.push(unit.clone());
+        batch.partitions.push(partition.clone());
         let pieces = match plan {
             Plan::Direct { probes, expected, guessed } => {
                 batch.guessed |= guessed;
                 vec![Piece { probes, expected, ..Piece::default() }]
             }
-            Plan::Series(pieces) => merge(unit, pieces),
+            Plan::Series(pieces) => merge(partition, pieces),
         };
         for piece in pieces {
             let full = batch.expected + piece.expected > *limit
-                || batch.units.len() > UNITS
+                || batch.partitions.len() > PARTITIONS
                 || batch.probes.len() > PROBES;
             if full && !batch.probes.is_empty() {
                 if self.flush(batch, out)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
-                batch.units.push(unit.clone());
+                batch.partitions.push(partition.clone());
                 *limit = limit.saturating_mul(4).min(BATCH);
             }
             batch.expected += piece.expected;
@@ -546,9 +558,9 @@ impl<'t> Exec<'t> {
         let most = if batch.guessed { batch.expected.saturating_mul(4) + 4 * BATCH } else { u64::MAX };
         if !self.read(&mut batch, most)? {
             let (mut again, mut limit) = (Batch::default(), BATCH);
-            for unit in std::mem::take(&mut batch.units) {
-                let plan = self.plan(&unit, true)?;
-                if self.feed(&mut again, &unit, plan, &mut limit, out)? == Flow::Stop {
+            for partition in std::mem::take(&mut batch.partitions) {
+                let plan = self.plan(&partition, true)?;
+                if self.feed(&mut again, &partition, plan, &mut limit, out)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
             }
@@ -565,9 +577,13 @@ impl<'t> Exec<'t> {
 
     /// Reads the probes of a batch into `found`; `false` where there are more than `most` rows.
     fn read(&mut self, batch: &mut Batch, most: u64) -> Result<bool> {
-        let index: HashMap<(i64, i64), usize> =
-            batch.units.iter().enumerate().map(|(i, unit)| ((unit.run.id, unit.tag.id), i)).collect();
-        let (units, probes) = (&batch.units, std::mem::take(&mut batch.probes));
+        let index: HashMap<(i64, i64), usize> = batch
+            .partitions
+            .iter()
+            .enumerate()
+            .map(|(i, partition)| ((partition.run.id, partition.tag.id), i))
+            .collect();
+        let (partitions, probes) = (&batch.partitions, std::mem::take(&mut batch.probes));
         let (found, boxes) = (&mut batch.found, &mut batch.boxes);
         let mut reader = Reader::default();
         let (mut last, mut rows) = (usize::MAX, 0u64);
@@ -576,14 +592,16 @@ impl<'t> Exec<'t> {
             if rows > most {
                 return Ok(Flow::Stop);
             }
-            let same = units.get(last).is_some_and(|unit| unit.run.id == row.run && unit.tag.id == row.tag);
+            let same = partitions
+                .get(last)
+                .is_some_and(|partition| partition.run.id == row.run && partition.tag.id == row.tag);
             if !same {
                 let Some(at) = index.get(&(row.run, row.tag)) else { return Ok(Flow::More) };
                 last = *at;
-                reader.spot = None;
+                reader.cell = None;
             }
-            let Some(unit) = units.get(last) else { return Ok(Flow::More) };
-            let Some((spot, open)) = reader.matches(unit, row)? else { return Ok(Flow::More) };
+            let Some(partition) = partitions.get(last) else { return Ok(Flow::More) };
+            let Some((cell, open)) = reader.matches(partition, row)? else { return Ok(Flow::More) };
             let value = match reader.value.take() {
                 Some(value) => value,
                 None => row.value()?,
@@ -598,14 +616,14 @@ impl<'t> Exec<'t> {
                 dims = reader.start.len();
                 boxes.extend_from_slice(&reader.start);
                 boxes.extend_from_slice(&reader.count);
-            } else if let Some((start, count)) = &spot.whole {
+            } else if let Some((start, count)) = &cell.whole {
                 dims = start.len();
                 boxes.extend_from_slice(start);
                 boxes.extend_from_slice(count);
             }
-            let rank = spot.variable.as_ref().map_or(0, |variable| variable.rank + 1);
+            let rank = cell.variable.as_ref().map_or(0, |variable| variable.rank + 1);
             found.push(MatchedRow {
-                unit: last,
+                partition: last,
                 step: row.step,
                 variable: row.variable,
                 rank,
@@ -629,13 +647,13 @@ impl<'t> Exec<'t> {
         Ok(true)
     }
 
-    /// By unit, step, variable, box along the curve, box, id: the same on every engine.
+    /// By partition, step, variable, box along the curve, box, id: the same on every engine.
     fn sort(&mut self, batch: &mut Batch) -> Result<()> {
         self.ids(batch)?;
         let mut found = std::mem::take(&mut batch.found);
         found.sort_by(|a, b| {
-            (a.unit, a.step, a.rank, a.curve)
-                .cmp(&(b.unit, b.step, b.rank, b.curve))
+            (a.partition, a.step, a.rank, a.curve)
+                .cmp(&(b.partition, b.step, b.rank, b.curve))
                 .then_with(|| a.own.cmp(&b.own))
                 .then_with(|| batch.bounds(a).cmp(&batch.bounds(b)))
                 .then_with(|| match a.batch == b.batch {
@@ -648,10 +666,10 @@ impl<'t> Exec<'t> {
     }
 
     /// Whether some row that these probes reach matches: reads no further than the first.
-    pub(super) fn any(&mut self, unit: &Unit, probes: &[Probe]) -> Result<bool> {
+    pub(super) fn any(&mut self, partition: &Partition, probes: &[Probe]) -> Result<bool> {
         let (mut reader, mut hit) = (Reader::default(), false);
         self.stats.visited += self.tables.scan(probes, &mut |row| {
-            hit = reader.matches(unit, row)?.is_some();
+            hit = reader.matches(partition, row)?.is_some();
             Ok(if hit { Flow::Stop } else { Flow::More })
         })?;
         self.stats.probes += probes.len() as u64;
@@ -661,13 +679,13 @@ impl<'t> Exec<'t> {
     /// Step and variable of every row that these probes reach and that matches.
     pub(super) fn each(
         &mut self,
-        unit: &Unit,
+        partition: &Partition,
         probes: &[Probe],
         take: &mut dyn FnMut(i64, VariableId) -> Flow,
     ) -> Result<()> {
         let mut reader = Reader::default();
         self.stats.visited += self.tables.scan(probes, &mut |row| {
-            Ok(match reader.matches(unit, row)? {
+            Ok(match reader.matches(partition, row)? {
                 Some(_) => take(row.step, row.variable),
                 None => Flow::More,
             })
@@ -677,10 +695,10 @@ impl<'t> Exec<'t> {
     }
 
     /// How many rows that these probes reach match.
-    pub(super) fn count(&mut self, unit: &Unit, probes: &[Probe]) -> Result<u64> {
+    pub(super) fn count(&mut self, partition: &Partition, probes: &[Probe]) -> Result<u64> {
         let (mut reader, mut hits) = (Reader::default(), 0);
         self.stats.visited += self.tables.scan(probes, &mut |row| {
-            hits += u64::from(reader.matches(unit, row)?.is_some());
+            hits += u64::from(reader.matches(partition, row)?.is_some());
             Ok(Flow::More)
         })?;
         self.stats.probes += probes.len() as u64;

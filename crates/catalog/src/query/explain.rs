@@ -17,8 +17,8 @@ use crate::engine::{Flow, Tables};
 /// See [`run`](super::run).
 pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     const SHOWN: usize = 100;
-    let (cond, beside) = Cond::of(&query.expr)?;
-    let mut exec = Exec::new(tables, beside);
+    let (cond, related) = Cond::of(&query.expr)?;
+    let mut exec = Exec::new(tables, related);
     exec.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;
     let stats = exec.stats;
@@ -33,7 +33,7 @@ pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     let _ = write!(
         text,
         "{} hits; read {} rows in {} ranges, {} rows of series, {} pairs of run and tag",
-        stats.returned, stats.visited, stats.probes, stats.series, stats.units
+        stats.returned, stats.visited, stats.probes, stats.series, stats.partitions
     );
     Ok(text)
 }

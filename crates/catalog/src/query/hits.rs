@@ -10,7 +10,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::cond::Cond;
-use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Stats, Unit};
+use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Partition, Stats};
 use super::plan::Plan;
 use super::region::boxes_of;
 use super::results::{Aggregate, By};
@@ -84,8 +84,8 @@ pub fn run(
     query: &Query,
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
-    let (cond, beside) = Cond::of(&query.expr)?;
-    let mut exec = Exec::new(tables, beside);
+    let (cond, related) = Cond::of(&query.expr)?;
+    let mut exec = Exec::new(tables, related);
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.stats)
 }
@@ -108,9 +108,9 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// # Errors
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
-    let (cond, beside) = Cond::of(&query.expr)?;
-    let plain = query.pick.is_none() && query.limit.is_none() && beside.is_empty();
-    let mut exec = Exec::new(tables, beside);
+    let (cond, related) = Cond::of(&query.expr)?;
+    let plain = query.pick.is_none() && query.limit.is_none() && related.is_empty();
+    let mut exec = Exec::new(tables, related);
     let mut hit_count = 0;
     if !plain {
         let unordered = Query { order: Vec::new(), ..query.clone() };
@@ -122,8 +122,8 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     }
     exec.check(&cond)?;
     let ask = Ask { cond: &cond, run: None, steps: None, boxes: false, few: None };
-    exec.walk(&ask, &mut |exec, unit| {
-        hit_count += exec.count_unit(&unit)?;
+    exec.walk(&ask, &mut |exec, partition| {
+        hit_count += exec.count_unit(&partition)?;
         Ok(Flow::More)
     })?;
     exec.stats.returned = hit_count;
@@ -235,7 +235,7 @@ impl Sum {
 /// A hit, and what stands behind it.
 pub(super) struct RowRef<'a> {
     pub(super) hit: HitRef<'a>,
-    pub(super) unit: &'a Rc<Unit>,
+    pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
     /// Its box, or that of the whole variable where that was asked for.
     pub(super) bounds: Option<(&'a [i64], &'a [i64])>,
@@ -274,14 +274,14 @@ pub(super) fn hits(
     {
         let mut keep = |row: RowRef<'_>| {
             let keys = query.order.iter().map(|(key, _)| Sort::of(key, &row)).collect();
-            let (unit, variable) = (row.unit, row.found_variable);
+            let (partition, variable) = (row.partition, row.found_variable);
             let bounds = row.bounds.filter(|_| boxes).map(|(start, count)| (start.to_vec(), count.to_vec()));
             seen += 1;
             let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
                 return Ok(Flow::More);
             }
-            let held = KeptHit { hit: row.hit.to_hit(), unit: unit.clone(), variable, bounds };
+            let held = KeptHit { hit: row.hit.to_hit(), partition: partition.clone(), variable, bounds };
             top.push(Ranked { kept: Some(Box::new(held)), ..ranked });
             if top.len() > most {
                 top.pop();
@@ -306,14 +306,14 @@ pub(super) fn hits(
 /// A hit that is kept.
 struct KeptHit {
     hit: Hit,
-    unit: Rc<Unit>,
+    partition: Rc<Partition>,
     variable: i64,
     bounds: Option<(Vec<i64>, Vec<i64>)>,
 }
 
 impl KeptHit {
     fn lend(self, sink: &mut Sink<'_>) -> Result<Flow> {
-        let KeptHit { hit, unit, variable, bounds } = self;
+        let KeptHit { hit, partition, variable, bounds } = self;
         let lent = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
         let region = hit.region.as_ref().map(lent);
         sink(RowRef {
@@ -332,7 +332,7 @@ impl KeptHit {
                 user: hit.user,
                 id: hit.id,
             },
-            unit: &unit,
+            partition: &partition,
             found_variable: variable,
             bounds: bounds.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
         })
@@ -355,7 +355,7 @@ impl Sort {
         match key {
             Key::Run => Sort::Text(Some(hit.run.clone())),
             Key::Created => {
-                let decl = row.unit.run.decl.as_ref().filter(|decl| decl.1);
+                let decl = row.partition.run.decl.as_ref().filter(|decl| decl.1);
                 Sort::Int(decl.map(|decl| decl.0.created))
             }
             Key::Step => Sort::Int(hit.step),
@@ -411,10 +411,10 @@ impl Eq for Ranked {}
 /// First or last step of each variable in the run and tag at hand.
 enum Picked {
     All,
-    /// Steps that were the first of their variable, in this unit.
+    /// Steps that were the first of their variable, in this partition.
     First(Option<(i64, i64)>, HashMap<i64, i64>),
-    /// Hits of the last step so far, by variable, in this unit.
-    Last(Option<Rc<Unit>>, HashMap<i64, (i64, Vec<KeptHit>)>),
+    /// Hits of the last step so far, by variable, in this partition.
+    Last(Option<Rc<Partition>>, HashMap<i64, (i64, Vec<KeptHit>)>),
 }
 
 impl Picked {
@@ -442,12 +442,12 @@ impl Emit<'_, '_> {
         Ok(if self.left == 0 { Flow::Stop } else { flow })
     }
 
-    /// Hands on what waits for its unit to end.
+    /// Hands on what waits for its partition to end.
     fn finish(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.next_unit(exec, None).map(|_| ())
     }
 
-    fn next_unit(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Unit>>) -> Result<Flow> {
+    fn next_unit(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
         let waiting = match &mut self.pick {
             Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
                 *of = next.cloned();
@@ -460,7 +460,8 @@ impl Emit<'_, '_> {
         }
         let mut rows: Vec<(i64, u32, Vec<KeptHit>)> = Vec::with_capacity(waiting.len());
         for (variable, (step, held)) in waiting {
-            let rank = held.first().and_then(|held| held.unit.variable(variable)).map_or(0, |at| at.rank + 1);
+            let rank =
+                held.first().and_then(|held| held.partition.variable(variable)).map_or(0, |at| at.rank + 1);
             rows.push((step, rank, held));
         }
         rows.sort_by_key(|(step, rank, _)| (*step, *rank));
@@ -483,7 +484,9 @@ impl Out for Emit<'_, '_> {
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
         let mut steps: HashMap<i64, Vec<i64>> = HashMap::new();
-        let run_of = |batch: &Batch, found: &MatchedRow| batch.units.get(found.unit).map(|unit| unit.run.id);
+        let run_of = |batch: &Batch, found: &MatchedRow| {
+            batch.partitions.get(found.partition).map(|partition| partition.run.id)
+        };
         let mut rows: Vec<MatchedRow> = Vec::with_capacity(found.len());
         for row in found.by_ref() {
             if let Some(run) = run_of(batch, &row) {
@@ -495,19 +498,20 @@ impl Out for Emit<'_, '_> {
             rows.push(row);
         }
         for row in rows {
-            let Some(unit) = batch.units.get(row.unit).cloned() else { continue };
-            if of != Some(unit.run.id) {
-                of = Some(unit.run.id);
-                let own: BTreeSet<i64> = steps.remove(&unit.run.id).unwrap_or_default().into_iter().collect();
+            let Some(partition) = batch.partitions.get(row.partition).cloned() else { continue };
+            if of != Some(partition.run.id) {
+                of = Some(partition.run.id);
+                let own: BTreeSet<i64> =
+                    steps.remove(&partition.run.id).unwrap_or_default().into_iter().collect();
                 let own: Vec<i64> = own.into_iter().collect();
-                times = exec.times_at(unit.run.id, &own)?;
+                times = exec.times_at(partition.run.id, &own)?;
             }
             match &mut self.pick {
                 Picked::All => {}
                 _ if row.step == NO_STEP => continue,
                 Picked::First(of, firsts) => {
-                    if *of != Some(unit.key()) {
-                        *of = Some(unit.key());
+                    if *of != Some(partition.key()) {
+                        *of = Some(partition.key());
                         firsts.clear();
                     }
                     if *firsts.entry(row.variable).or_insert(row.step) != row.step {
@@ -515,31 +519,31 @@ impl Out for Emit<'_, '_> {
                     }
                 }
                 Picked::Last(..) => {
-                    if self.next_unit(exec, Some(&unit))? == Flow::Stop {
+                    if self.next_unit(exec, Some(&partition))? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
             }
             let bounds = batch.bounds(&row);
-            let variable = unit.variable(row.variable);
+            let variable = partition.variable(row.variable);
             let (id, user) = exec.id(row.batch, row.row);
             let lent = RowRef {
                 hit: HitRef {
-                    project: &unit.run.project,
-                    run: &unit.run.name,
+                    project: &partition.run.project,
+                    run: &partition.run.name,
                     step: (row.step != NO_STEP).then_some(row.step),
                     time: times.get(&row.step).copied(),
                     variable: variable.map(|variable| &variable.name),
                     variable_version: variable.map_or(0, |variable| variable.version),
-                    tag: &unit.tag.name,
-                    tag_version: unit.tag.version,
-                    unit: &unit.tag.unit,
+                    tag: &partition.tag.name,
+                    tag_version: partition.tag.version,
+                    unit: &partition.tag.unit,
                     region: bounds.filter(|_| row.own),
                     user,
                     id,
                     value: row.value,
                 },
-                unit: &unit,
+                partition: &partition,
                 found_variable: row.variable,
                 bounds,
             };
@@ -551,7 +555,7 @@ impl Out for Emit<'_, '_> {
                 let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
                 last.1.push(KeptHit {
                     hit: lent.hit.to_hit(),
-                    unit: unit.clone(),
+                    partition: partition.clone(),
                     variable: row.variable,
                     bounds,
                 });
@@ -567,17 +571,17 @@ impl Out for Emit<'_, '_> {
 }
 
 impl Exec<'_> {
-    /// Hits of one unit, where no related attribute is asked for.
-    fn count_unit(&mut self, unit: &Unit) -> Result<u64> {
-        let all = unit
+    /// Hits of one partition, where no related attribute is asked for.
+    fn count_unit(&mut self, partition: &Partition) -> Result<u64> {
+        let all = partition
             .steps
             .first()
-            .is_some_and(|(from, to)| *from <= unit.span.steps.0 && *to >= unit.span.steps.1);
-        if all && unit.cond.is(true) {
-            return Ok(unit.span.n);
+            .is_some_and(|(from, to)| *from <= partition.span.steps.0 && *to >= partition.span.steps.1);
+        if all && partition.cond.is(true) {
+            return Ok(partition.span.n);
         }
-        let pieces = match self.plan(unit, false)? {
-            Plan::Direct { probes, .. } => return self.count(unit, &probes),
+        let pieces = match self.plan(partition, false)? {
+            Plan::Direct { probes, .. } => return self.count(partition, &probes),
             Plan::Series(pieces) => pieces,
         };
         let mut hits = 0;
@@ -589,7 +593,7 @@ impl Exec<'_> {
             }
         }
         if !probes.is_empty() {
-            hits += self.count(unit, &probes)?;
+            hits += self.count(partition, &probes)?;
         }
         Ok(hits)
     }

@@ -15,7 +15,7 @@ use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
 use super::cond::{Cond, KnownRow, Leaf, RunAt, Series, TagAt, VariableAt};
-use super::exec::{Ask, Exec, Unit};
+use super::exec::{Ask, Exec, Partition};
 use super::hits::hits;
 use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit};
@@ -36,12 +36,12 @@ enum Kind {
 type Thing = (i64, i64);
 
 impl Kind {
-    fn of(self, unit: &Unit, step: i64, variable: VariableId) -> Option<Thing> {
+    fn of(self, partition: &Partition, step: i64, variable: VariableId) -> Option<Thing> {
         match self {
-            Kind::Runs => Some((unit.run.id, 0)),
-            Kind::Steps => (step != NO_STEP).then_some((unit.run.id, step)),
-            Kind::Variables => (variable != NO_VARIABLE).then_some((unit.run.id, variable)),
-            Kind::Tags => Some((unit.tag.id, 0)),
+            Kind::Runs => Some((partition.run.id, 0)),
+            Kind::Steps => (step != NO_STEP).then_some((partition.run.id, step)),
+            Kind::Variables => (variable != NO_VARIABLE).then_some((partition.run.id, variable)),
+            Kind::Tags => Some((partition.tag.id, 0)),
         }
     }
 }
@@ -55,12 +55,12 @@ struct Things {
 }
 
 impl Things {
-    fn add(&mut self, kind: Kind, unit: &Unit, thing: Thing) {
+    fn add(&mut self, kind: Kind, partition: &Partition, thing: Thing) {
         if self.seen.insert(thing) {
             if kind == Kind::Tags {
-                self.tags.push(unit.tag.clone());
+                self.tags.push(partition.tag.clone());
             }
-            self.runs.entry(unit.run.id).or_insert_with(|| unit.run.clone());
+            self.runs.entry(partition.run.id).or_insert_with(|| partition.run.clone());
         }
     }
 }
@@ -74,9 +74,9 @@ struct Listing<'t, 'q> {
 
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
-        let (cond, beside) = Cond::of(&query.expr)?;
+        let (cond, related) = Cond::of(&query.expr)?;
         let attributes = cond.has(&Leaf::of_attributes);
-        let mut exec = Exec::new(tables, beside);
+        let mut exec = Exec::new(tables, related);
         if attributes {
             exec.check(&cond)?;
         }
@@ -90,16 +90,16 @@ impl<'t, 'q> Listing<'t, 'q> {
             let query = Query { order: Vec::new(), limit: None, ..self.query.clone() };
             hits(&mut self.exec, &self.cond, &query, false, &mut |row| {
                 let step = row.hit.step.unwrap_or(NO_STEP);
-                if let Some(thing) = kind.of(row.unit, step, row.found_variable) {
-                    things.add(kind, row.unit, thing);
+                if let Some(thing) = kind.of(row.partition, step, row.found_variable) {
+                    things.add(kind, row.partition, thing);
                 }
                 Ok(Flow::More)
             })?;
             return Ok(things);
         }
         let ask = Ask { cond: &self.cond, run: None, steps: None, boxes: false, few: None };
-        self.exec.walk(&ask, &mut |exec, unit| {
-            touch(exec, kind, &unit, &mut things)?;
+        self.exec.walk(&ask, &mut |exec, partition| {
+            touch(exec, kind, &partition, &mut things)?;
             Ok(Flow::More)
         })?;
         Ok(things)
@@ -195,19 +195,19 @@ impl<'t, 'q> Listing<'t, 'q> {
     }
 }
 
-/// Adds what matching rows of a unit touch, reading no more than it takes to know.
-fn touch(exec: &mut Exec<'_>, kind: Kind, unit: &Unit, things: &mut Things) -> Result<()> {
+/// Adds what matching rows of a partition touch, reading no more than it takes to know.
+fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Things) -> Result<()> {
     if matches!(kind, Kind::Runs | Kind::Tags)
-        && kind.of(unit, NO_STEP, NO_VARIABLE).is_some_and(|thing| things.seen.contains(&thing))
+        && kind.of(partition, NO_STEP, NO_VARIABLE).is_some_and(|thing| things.seen.contains(&thing))
     {
         return Ok(());
     }
-    let pieces = match exec.plan(unit, false)? {
+    let pieces = match exec.plan(partition, false)? {
         Plan::Direct { probes, .. } => {
             let stop = matches!(kind, Kind::Runs | Kind::Tags);
-            return exec.each(unit, &probes, &mut |step, variable| {
-                if let Some(thing) = kind.of(unit, step, variable) {
-                    things.add(kind, unit, thing);
+            return exec.each(partition, &probes, &mut |step, variable| {
+                if let Some(thing) = kind.of(partition, step, variable) {
+                    things.add(kind, partition, thing);
                 }
                 if stop { Flow::Stop } else { Flow::More }
             });
@@ -216,12 +216,12 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, unit: &Unit, things: &mut Things) -> R
     };
     // What is sure comes first, and costs nothing.
     let (sure, open): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.all.is_some());
-    for thing in sure.iter().filter_map(|piece| kind.of(unit, piece.step, piece.variable)) {
-        things.add(kind, unit, thing);
+    for thing in sure.iter().filter_map(|piece| kind.of(partition, piece.step, piece.variable)) {
+        things.add(kind, partition, thing);
     }
     let mut by_thing: BTreeMap<Thing, Vec<Piece>> = BTreeMap::new();
     for piece in open {
-        if let Some(thing) = kind.of(unit, piece.step, piece.variable)
+        if let Some(thing) = kind.of(partition, piece.step, piece.variable)
             && !things.seen.contains(&thing)
         {
             by_thing.entry(thing).or_default().push(piece);
@@ -234,8 +234,8 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, unit: &Unit, things: &mut Things) -> R
         while !rest.is_empty() {
             let (now, later) = rest.split_at(some.min(rest.len()));
             let probes: Vec<_> = now.iter().flat_map(|piece| piece.probes.iter().cloned()).collect();
-            if exec.any(unit, &probes)? {
-                things.add(kind, unit, thing);
+            if exec.any(partition, &probes)? {
+                things.add(kind, partition, thing);
                 break;
             }
             rest = later;
@@ -443,13 +443,13 @@ pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
     hits(&mut list.exec, &list.cond, &hit_query, true, &mut |row| {
         let Some((start, count)) = row.bounds else { return Ok(Flow::More) };
         let step = row.hit.step.unwrap_or(NO_STEP);
-        if seen.insert((row.unit.run.id, step, row.found_variable, start.to_vec(), count.to_vec())) {
+        if seen.insert((row.partition.run.id, step, row.found_variable, start.to_vec(), count.to_vec())) {
             let variable = row
                 .hit
                 .variable
                 .map(|name| VariableName { name: name.to_string(), version: row.hit.variable_version });
             rows.push(BoxInfo {
-                run: name_of(&row.unit.run),
+                run: name_of(&row.partition.run),
                 step: row.hit.step,
                 variable,
                 start: start.to_vec(),
@@ -477,9 +477,9 @@ impl Exec<'_> {
     pub(super) fn check(&mut self, cond: &Cond) -> Result<()> {
         let mut terms = Vec::new();
         collect_terms(cond, &mut terms);
-        let beside = self.beside.clone();
+        let related = self.related.clone();
         let of_hits = terms.len();
-        beside.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
+        related.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
         for (index, leaf) in terms.into_iter().enumerate() {
             // A related attribute may lie on any variable of the run.
             let about = if index < of_hits { cond } else { &Cond::Const(true) };

@@ -1,4 +1,4 @@
-//! Which rows of a unit to read: by its series, along the curve, or by value.
+//! Which rows of a partition to read: by its series, along the curve, or by value.
 //!
 //! Rows that are read and are no hits count [`ROW`] times as much as a range of keys that is begun: about
 //! their time once their boxes are looked at, and rows read beyond the hits are what this promises to keep
@@ -8,18 +8,18 @@
 use fieldstone_core::Result;
 
 use super::bounds::{self, Steps, Values};
-use super::exec::{Exec, Spot, Unit, can_hold, hull};
+use super::exec::{CellCondition, Exec, Partition, can_hold, hull};
 use super::region::BoxTest;
 use crate::engine::{NO_CURVE, Probe, Series, curve};
 
-/// A unit of so few rows is read whole.
+/// A partition of so few rows is read whole.
 const FEW: u64 = 48;
 /// What it costs to read a row beyond the hits, in ranges.
 const ROW: u64 = 10;
 /// What a row costs that is found by its value.
 const APART: u64 = 3;
 
-/// How a unit is read.
+/// How a partition is read.
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// These ranges, about so many rows; whether that was guessed from least and greatest value.
@@ -43,30 +43,30 @@ pub(crate) struct Piece {
 }
 
 impl Exec<'_> {
-    /// How to read a unit; `by_series`: not by value.
-    pub(super) fn plan(&mut self, unit: &Unit, by_series: bool) -> Result<Plan> {
-        let n = unit.span.n;
-        let (run, tag) = (unit.run.id, unit.tag.id);
+    /// How to read a partition; `by_series`: not by value.
+    pub(super) fn plan(&mut self, partition: &Partition, by_series: bool) -> Result<Plan> {
+        let n = partition.span.n;
+        let (run, tag) = (partition.run.id, partition.tag.id);
         if n <= FEW {
-            let probe = Probe::Key { run, tag, steps: hull(&unit.steps), variable: None, curve: None };
+            let probe = Probe::Key { run, tag, steps: hull(&partition.steps), variable: None, curve: None };
             return Ok(Plan::Direct { probes: vec![probe], expected: n, guessed: false });
         }
-        let by_value = if by_series { None } else { by_value(unit) };
+        let by_value = if by_series { None } else { by_value(partition) };
         if let Some((probes, expected)) = &by_value
             && expected.saturating_mul(APART) <= FEW.max(n / 2000)
         {
-            self.note(unit, || format!("by value, about {expected} of {n} rows"));
+            self.note(partition, || format!("by value, about {expected} of {n} rows"));
             return Ok(Plan::Direct { probes: probes.clone(), expected: *expected, guessed: true });
         }
-        let pieces = self.pieces(unit)?;
+        let pieces = self.pieces(partition)?;
         let total: u64 = pieces.iter().map(|piece| piece.expected + piece.probes.len() as u64 / ROW).sum();
         if let Some((probes, expected)) = by_value
             && expected.saturating_mul(APART) < total
         {
-            self.note(unit, || format!("by value, about {expected} of {n} rows"));
+            self.note(partition, || format!("by value, about {expected} of {n} rows"));
             return Ok(Plan::Direct { probes, expected, guessed: true });
         }
-        self.note(unit, || {
+        self.note(partition, || {
             let ranges: usize = pieces.iter().map(|piece| piece.probes.len()).sum();
             let rows: u64 = pieces.iter().map(|piece| piece.expected).sum();
             format!("{} series in {ranges} ranges, about {rows} of {n} rows", pieces.len())
@@ -74,23 +74,23 @@ impl Exec<'_> {
         Ok(Plan::Series(pieces))
     }
 
-    fn note(&mut self, unit: &Unit, what: impl Fn() -> String) {
+    fn note(&mut self, partition: &Partition, what: impl Fn() -> String) {
         if let Some(notes) = &mut self.notes {
-            notes.push(format!("run '{}', tag '{}': {}", unit.run.name, unit.tag.name, what()));
+            notes.push(format!("run '{}', tag '{}': {}", partition.run.name, partition.tag.name, what()));
         }
     }
 
-    /// The series of a unit that can hold a hit, by step and name of the variable.
-    pub(super) fn pieces(&mut self, unit: &Unit) -> Result<Vec<Piece>> {
+    /// The series of a partition that can hold a hit, by step and name of the variable.
+    pub(super) fn pieces(&mut self, partition: &Partition) -> Result<Vec<Piece>> {
         const RANGES: usize = 8;
-        let (run, tag) = (unit.run.id, unit.tag.id);
+        let (run, tag) = (partition.run.id, partition.tag.id);
         let mut rows: Vec<Series> = Vec::new();
-        if unit.steps.len() <= RANGES {
-            for (from, to) in &unit.steps {
+        if partition.steps.len() <= RANGES {
+            for (from, to) in &partition.steps {
                 rows.extend(self.tables.series(run, tag, *from..=*to)?);
             }
         } else {
-            rows = self.tables.series(run, tag, hull(&unit.steps))?;
+            rows = self.tables.series(run, tag, hull(&partition.steps))?;
         }
         self.stats.series += rows.len() as u64;
         let mut pieces: Vec<(u32, Piece)> = Vec::with_capacity(rows.len());
@@ -99,13 +99,13 @@ impl Exec<'_> {
             let from = pieces.len();
             let mut whole = true;
             for series in of_step {
-                let Some(piece) = self.piece(unit, series)? else {
+                let Some(piece) = self.piece(partition, series)? else {
                     whole = false;
                     continue;
                 };
                 let by_key = |probe: &Probe| matches!(probe, Probe::Key { curve: None, .. });
                 whole &= piece.probes.iter().all(by_key) && !piece.probes.is_empty();
-                let rank = unit.variable(series.variable).map_or(0, |variable| variable.rank + 1);
+                let rank = partition.variable(series.variable).map_or(0, |variable| variable.rank + 1);
                 pieces.push((rank, piece));
             }
             let own = pieces.get_mut(from..).unwrap_or_default();
@@ -120,12 +120,12 @@ impl Exec<'_> {
     }
 
     /// One series, unless nothing in it can be a hit.
-    fn piece(&mut self, unit: &Unit, series: &Series) -> Result<Option<Piece>> {
-        if series.n == 0 || !bounds::within(&unit.steps, series.step) {
+    fn piece(&mut self, partition: &Partition, series: &Series) -> Result<Option<Piece>> {
+        if series.n == 0 || !bounds::within(&partition.steps, series.step) {
             return Ok(None);
         }
-        let spot = unit.spot(series.step, series.variable)?;
-        if spot.cond.is(false) || !can_hold(&unit.values, series.numbers) {
+        let cell = partition.cell(series.step, series.variable)?;
+        if cell.cond.is(false) || !can_hold(&partition.values, series.numbers) {
             return Ok(None);
         }
         let at = |curve| Probe::Key {
@@ -136,11 +136,11 @@ impl Exec<'_> {
             curve,
         };
         let mut piece = Piece { step: series.step, variable: series.variable, ..Piece::default() };
-        piece.all = spot.cond.is(true).then_some(series.n);
+        piece.all = cell.cond.is(true).then_some(series.n);
         const FEW: u64 = 8;
         if series.n > FEW
-            && let Some(regions) = bounds::regions(&spot.cond)
-            && let Some((ranges, expected)) = self.curve(series, &spot, &regions)
+            && let Some(regions) = bounds::regions(&cell.cond)
+            && let Some((ranges, expected)) = self.curve(series, &cell, &regions)
         {
             piece.expected = expected;
             piece.probes = ranges.into_iter().map(|(from, to)| at(Some(from..=to))).collect();
@@ -153,13 +153,13 @@ impl Exec<'_> {
 
     /// Ranges of the curve for regions, and about how many rows are in them; `None` where it costs less to
     /// read the whole series.
-    fn curve(&mut self, series: &Series, spot: &Spot, regions: &[&BoxTest]) -> Option<(Steps, u64)> {
+    fn curve(&mut self, series: &Series, cell: &CellCondition, regions: &[&BoxTest]) -> Option<(Steps, u64)> {
         let mut ranges: Steps = Vec::new();
         let mut rows = 0.0;
         for region in regions {
             for rank in curve::ranks(series.levels) {
                 let Some((from, to)) = region.reach(rank) else { continue };
-                let shape = spot.whole.as_ref().map(|(_, shape)| shape.as_slice());
+                let shape = cell.whole.as_ref().map(|(_, shape)| shape.as_slice());
                 let volume = shape.filter(|shape| shape.len() == rank).map(volume);
                 rows += self.ranges(series, (&from, &to), volume, &mut ranges);
             }
@@ -237,12 +237,12 @@ fn merged(mut ranges: Vec<(i64, i64)>) -> Steps {
 }
 
 /// Ranges of the index of numbers or texts that hold all hits, and about how many rows are in them.
-fn by_value(unit: &Unit) -> Option<(Vec<Probe>, u64)> {
-    let (run, tag, n) = (unit.run.id, unit.tag.id, unit.span.n as f64);
-    match &unit.values {
+fn by_value(partition: &Partition) -> Option<(Vec<Probe>, u64)> {
+    let (run, tag, n) = (partition.run.id, partition.tag.id, partition.span.n as f64);
+    match &partition.values {
         Values::Any => None,
         Values::Numbers(ranges) => {
-            let (least, greatest) = unit.span.numbers?;
+            let (least, greatest) = partition.span.numbers?;
             let mut share = 0.0;
             for (from, to) in ranges {
                 let (from, to) = (from.max(least), to.min(greatest));
@@ -273,7 +273,7 @@ fn by_value(unit: &Unit) -> Option<(Vec<Probe>, u64)> {
 }
 
 /// Joins pieces that are read whole and lie side by side, up to a batch.
-pub(super) fn merge(unit: &Unit, pieces: Vec<Piece>) -> Vec<Piece> {
+pub(super) fn merge(partition: &Partition, pieces: Vec<Piece>) -> Vec<Piece> {
     const MOST: u64 = 25_000;
     let mut joined: Vec<Piece> = Vec::new();
     let mut pieces = pieces.into_iter().peekable();
@@ -294,7 +294,7 @@ pub(super) fn merge(unit: &Unit, pieces: Vec<Piece>) -> Vec<Piece> {
         let probes = match series {
             1 => first.probes,
             _ => {
-                let (run, tag) = (unit.run.id, unit.tag.id);
+                let (run, tag) = (partition.run.id, partition.tag.id);
                 vec![Probe::Key { run, tag, steps: from..=to, variable: None, curve: None }]
             }
         };

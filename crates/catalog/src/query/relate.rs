@@ -1,4 +1,4 @@
-//! Attributes beside others: at the same run, step or variable, or with a box in common.
+//! Attributes related others: at the same run, step or variable, or with a box in common.
 //!
 //! Rows that hang on a related attribute are settled a batch at a time: what is related is asked for
 //! once, only in the batch's run, at its steps, on its variables or within the hull of its boxes. So
@@ -12,7 +12,7 @@ use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 
 use super::bounds::Steps;
-use super::cond::{Beside, Cond, Leaf, Row};
+use super::cond::{Cond, Leaf, Related, Row};
 use super::exec::{Ask, Batch, Exec, MatchedRow, Out};
 use super::region::BoxTest;
 use super::{Relation, Where};
@@ -25,7 +25,7 @@ fn own(found: &MatchedRow) -> Own {
     (found.batch, found.row)
 }
 
-/// What was found beside the rows of a batch.
+/// What was found related the rows of a batch.
 struct Mates {
     place: Where,
     /// Two rows are enough to know that there is another.
@@ -52,8 +52,8 @@ impl Mates {
         }
     }
 
-    /// Whether there is another attribute beside this row.
-    fn beside(&self, found: &MatchedRow, bounds: Option<(&[i64], &[i64])>) -> bool {
+    /// Whether there is another attribute related this row.
+    fn related(&self, found: &MatchedRow, bounds: Option<(&[i64], &[i64])>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
             let mates =
@@ -103,7 +103,7 @@ impl Out for Mates {
     }
 }
 
-/// A row that was kept, with what is beside it.
+/// A row that was kept, with what is related it.
 struct RelatedRow<'a> {
     found: &'a MatchedRow,
     bounds: Option<(&'a [i64], &'a [i64])>,
@@ -117,45 +117,47 @@ impl Row for RelatedRow<'_> {
     fn value(&mut self) -> Result<&Value> {
         Ok(&self.found.value)
     }
-    fn beside(&self, index: usize) -> Option<bool> {
-        Some(self.mates.get(&index).is_some_and(|mates| mates.beside(self.found, self.bounds)))
+    fn related(&self, index: usize) -> Option<bool> {
+        Some(self.mates.get(&index).is_some_and(|mates| mates.related(self.found, self.bounds)))
     }
 }
 
 impl Exec<'_> {
     /// Decides the rows of a batch that hang on related attributes; those that fail are taken out.
     pub(super) fn relate(&mut self, batch: &mut Batch) -> Result<()> {
-        let beside = self.beside.clone();
+        let related = self.related.clone();
         let mut keep = vec![true; batch.found.len()];
         let mut from = 0;
         while let Some(first) = batch.found.get(from) {
-            let Some(unit) = batch.units.get(first.unit).cloned() else { break };
+            let Some(partition) = batch.partitions.get(first.partition).cloned() else { break };
             let same = |found: &MatchedRow| {
-                let of = batch.units.get(found.unit);
-                of.is_some_and(|of| Rc::ptr_eq(&of.run, &unit.run) || of.run.id == unit.run.id)
+                let of = batch.partitions.get(found.partition);
+                of.is_some_and(|of| Rc::ptr_eq(&of.run, &partition.run) || of.run.id == partition.run.id)
             };
             let rest = batch.found.get(from..).unwrap_or_default();
             let to = from + rest.iter().position(|found| !same(found)).unwrap_or(rest.len());
             let open: Vec<&MatchedRow> =
                 batch.found.get(from..to).unwrap_or_default().iter().filter(|found| found.open).collect();
             let mut mates = HashMap::new();
-            for (index, one) in beside.iter().enumerate() {
+            for (index, one) in related.iter().enumerate() {
                 let asked = |found: &&MatchedRow| {
-                    let unit = batch.units.get(found.unit);
-                    unit.is_some_and(|unit| {
-                        unit.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index))
+                    let partition = batch.partitions.get(found.partition);
+                    partition.is_some_and(|partition| {
+                        partition.cond.has(&|leaf| matches!(leaf, Leaf::Related(of) if *of == index))
                     })
                 };
                 let asking: Vec<&MatchedRow> = open.iter().copied().filter(asked).collect();
                 if !asking.is_empty() {
-                    mates.insert(index, self.mates(&unit.run, one, &asking, batch)?);
+                    mates.insert(index, self.mates(&partition.run, one, &asking, batch)?);
                 }
             }
             for (found, keep) in batch.found.iter().zip(&mut keep).take(to).skip(from) {
-                let Some(unit) = batch.units.get(found.unit).filter(|_| found.open) else { continue };
-                let spot = unit.spot(found.step, found.variable)?;
+                let Some(partition) = batch.partitions.get(found.partition).filter(|_| found.open) else {
+                    continue;
+                };
+                let cell = partition.cell(found.step, found.variable)?;
                 let mut row = RelatedRow { found, bounds: batch.bounds(found), mates: &mates };
-                *keep = spot.cond.test(&mut row)? == Some(true);
+                *keep = cell.cond.test(&mut row)? == Some(true);
             }
             from = to;
         }
@@ -164,22 +166,22 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// What lies beside rows of one run.
+    /// What lies related rows of one run.
     fn mates(
         &mut self,
         run: &super::cond::RunAt,
-        beside: &Beside,
+        related: &Related,
         asking: &[&MatchedRow],
         batch: &Batch,
     ) -> Result<Mates> {
-        let mut cond = beside.cond.clone();
+        let mut cond = related.cond.clone();
         let steps: BTreeSet<i64> = asking.iter().map(|found| found.step).collect();
         let steps: Steps = steps.into_iter().map(|step| (step, step)).collect();
-        if beside.place == Where::SameVariable {
+        if related.place == Where::SameVariable {
             let on: BTreeSet<i64> = asking.iter().map(|found| found.variable).collect();
             cond = cond.and(Cond::Leaf(Leaf::On(on.into_iter().collect())));
         }
-        if beside.place == Where::Overlapping
+        if related.place == Where::Overlapping
             && let Some(hull) = hull(asking, batch)
         {
             cond = cond.and(Cond::Leaf(Leaf::Boxed(Arc::new(hull))));
@@ -187,11 +189,11 @@ impl Exec<'_> {
         let ask = Ask {
             cond: &cond,
             run: Some(run),
-            steps: (beside.place != Where::SameRun).then_some(&steps),
-            boxes: beside.place == Where::Overlapping,
-            few: (beside.place == Where::SameRun).then_some(2),
+            steps: (related.place != Where::SameRun).then_some(&steps),
+            boxes: related.place == Where::Overlapping,
+            few: (related.place == Where::SameRun).then_some(2),
         };
-        let mut mates = Mates { place: beside.place, by_place: HashMap::new(), by_box: HashMap::new() };
+        let mut mates = Mates { place: related.place, by_place: HashMap::new(), by_box: HashMap::new() };
         self.ask(&ask, &mut mates)?;
         mates.sort();
         Ok(mates)

@@ -7,13 +7,13 @@ use fieldstone_core::value::Value;
 
 use super::bounds;
 use super::cond::Row;
-use super::exec::{Spot, Unit};
+use super::exec::{CellCondition, Partition};
 use crate::engine::{AttrRow, VariableId, stored};
 
 /// Decides rows one after another.
 #[derive(Default)]
 pub(super) struct Reader {
-    pub(super) spot: Option<(i64, VariableId, Rc<Spot>)>,
+    pub(super) cell: Option<(i64, VariableId, Rc<CellCondition>)>,
     pub(super) start: Vec<i64>,
     pub(super) count: Vec<i64>,
     /// Whether start and count are those of the row.
@@ -35,26 +35,30 @@ impl Reader {
         Ok(())
     }
 
-    /// The spot of a row that matches, and whether it does only with a related attribute.
-    pub(super) fn matches(&mut self, unit: &Unit, row: &AttrRow<'_>) -> Result<Option<(Rc<Spot>, bool)>> {
-        if !bounds::within(&unit.steps, row.step) {
+    /// The cell of a row that matches, and whether it does only with a related attribute.
+    pub(super) fn matches(
+        &mut self,
+        partition: &Partition,
+        row: &AttrRow<'_>,
+    ) -> Result<Option<(Rc<CellCondition>, bool)>> {
+        if !bounds::within(&partition.steps, row.step) {
             return Ok(None);
         }
-        let spot = match &self.spot {
-            Some((step, variable, spot)) if *step == row.step && *variable == row.variable => spot.clone(),
+        let cell = match &self.cell {
+            Some((step, variable, cell)) if *step == row.step && *variable == row.variable => cell.clone(),
             _ => {
-                let spot = unit.spot(row.step, row.variable)?;
-                self.spot = Some((row.step, row.variable, spot.clone()));
-                spot
+                let cell = partition.cell(row.step, row.variable)?;
+                self.cell = Some((row.step, row.variable, cell.clone()));
+                cell
             }
         };
         self.decoded = false;
         self.value = None;
-        let mut view = View { reader: self, row, spot: &spot };
-        Ok(match spot.cond.test(&mut view)? {
+        let mut view = View { reader: self, row, cell: &cell };
+        Ok(match cell.cond.test(&mut view)? {
             Some(false) => None,
-            Some(true) => Some((spot, false)),
-            None => Some((spot, true)),
+            Some(true) => Some((cell, false)),
+            None => Some((cell, true)),
         })
     }
 }
@@ -63,13 +67,13 @@ impl Reader {
 struct View<'a, 'r> {
     reader: &'a mut Reader,
     row: &'a AttrRow<'r>,
-    spot: &'a Spot,
+    cell: &'a CellCondition,
 }
 
 impl Row for View<'_, '_> {
     fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
         if self.row.region.is_empty() {
-            return Ok(self.spot.whole.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())));
+            return Ok(self.cell.whole.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())));
         }
         if !self.reader.decoded {
             self.reader.decode(self.row.region)?;
@@ -85,7 +89,7 @@ impl Row for View<'_, '_> {
         Ok(self.reader.value.insert(value))
     }
 
-    fn beside(&self, _: usize) -> Option<bool> {
+    fn related(&self, _: usize) -> Option<bool> {
         None
     }
 }

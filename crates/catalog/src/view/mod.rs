@@ -51,7 +51,7 @@ pub struct IndexView<'a, I: BorrowMut<Index>> {
     user: u32,
     insist: Insist<'a>,
     feed: Option<Feed>,
-    /// The transaction of which something is laid over the tables; and whether anything is begun.
+    /// The transaction of which something is overlaid on the tables; and whether anything is begun.
     overlay: Option<Id>,
     begun: bool,
     attributes: u64,
@@ -184,7 +184,7 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
                 self.index().set_held(asked, &standing)?;
             }
         }
-        if self.overlay.is_some() { self.index().overlaid() } else { Ok(()) }
+        if self.overlay.is_some() { self.index().finish_overlay() } else { Ok(()) }
     }
 
     fn generation(&mut self) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! The embedded engine and the index on it: errors, plans, views, fields, what is laid over, corrections.
+//! The embedded engine and the index on it: errors, plans, views, fields, what is overlaid, corrections.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -126,7 +126,7 @@ fn an_expression_that_is_too_large_is_refused_by_every_call() {
         let mut world = empress::world();
         world.seal();
         let mut memory = Memory::new(&world);
-        let told = [
+        let outcomes = [
             query::collect(&mut memory, &query).map(drop),
             query::count(&mut memory, &query).map(drop),
             query::aggregate(&mut memory, &query, &[]).map(drop),
@@ -137,8 +137,8 @@ fn an_expression_that_is_too_large_is_refused_by_every_call() {
             query::tags(&mut memory, &query).map(drop),
             query::boxes(&mut memory, &query).map(drop),
         ];
-        for told in told {
-            let error = told.unwrap_err();
+        for outcome in outcomes {
+            let error = outcome.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
             assert!(error.hint().unwrap().contains("ask for less"), "{error:?}");
         }

@@ -244,8 +244,8 @@ fn what_is_nested_too_deeply_is_refused_shown_in_part_and_dropped() {
         Expr::Term(Term::Value(test())),
         Expr::Not(Box::new(Expr::Term(Term::Param("nx".into(), test())))),
     ] {
-        let told = deep.size().check().unwrap_err();
-        assert!(told.to_string().contains("more than 100 levels"), "{told}");
+        let output = deep.size().check().unwrap_err();
+        assert!(output.to_string().contains("more than 100 levels"), "{output}");
         assert!(deep.to_string().contains('…'));
     }
     // Text may say as much and no more, also where it needs no brackets for it.

@@ -1,7 +1,7 @@
 //! Keywords and values that a store holds, within a time that nobody notices.
 //!
 //! Two threads look: one at the values of the keyword under the rest of the request, entry by entry; one
-//! at the values in the whole store, which index runs know. Whoever presses TAB gets what the first has
+//! at the values in the whole store, which segments know. Whoever presses TAB gets what the first has
 //! found when the time is over, and where that is not all, what the second knows as well.
 
 use std::collections::BTreeSet;

@@ -11,7 +11,7 @@ Examples:
   fieldstone dump store | less
   fieldstone dump store run=a,variable=t";
 
-/// Show logs, commits, index runs and entries as text
+/// Show logs, commits, segments and entries as text
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

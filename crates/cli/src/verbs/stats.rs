@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         "stored_bytes": stats.stored_bytes,
         "masked": stats.masked,
         "writers": stats.writers,
-        "runs": stats.runs,
+        "segments": stats.segments,
         "files": stats.files,
         "file_bytes": stats.file_bytes,
     });
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ("stored_bytes", "bytes that they take, compressed"),
         ("masked", "versions and pieces that newer ones hide"),
         ("writers", "writers"),
-        ("runs", "index runs"),
+        ("segments", "segments"),
         ("files", "files of the store"),
         ("file_bytes", "bytes of all its files"),
     ];

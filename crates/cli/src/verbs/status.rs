@@ -66,7 +66,7 @@ fn document(status: &Status) -> Value {
             "user": w.user,
             "state": w.state,
             "commits": w.commits,
-            "runs": w.runs,
+            "segments": w.segments,
             "last_flush": time::utc(w.last_flush, false),
             "clock_off_seconds": w.clock_off.map(|ns| ns as f64 / 1e9),
             "tail": w.tail,

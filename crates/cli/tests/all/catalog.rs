@@ -134,7 +134,7 @@ fn a_table_is_taken_whole_or_not_at_all() {
         let before = t.run(["find", "store", "--count"]).ok().out();
         let run = t.run_with(["annotate", "store", "--csv", "-", "--run", "a"], csv.as_bytes());
         assert!(!run.err().contains("annotated"), "{csv}");
-        run.tells(words);
+        run.says(words);
         assert_eq!(t.run(["find", "store", "--count"]).ok().out(), before, "{csv}");
     }
 }
@@ -181,7 +181,7 @@ fn parquet_is_taken_through_python() {
         t.run(["find", "store", "tag=seen"]).ok().out(),
         "a\t-\t-\tseen\t2026-11-21T06:00:00Z\t-\t-\n"
     );
-    taken("absent.parquet").code(3).tells(&["absent.parquet"]);
+    taken("absent.parquet").code(3).says(&["absent.parquet"]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn deleting_says_what_goes_first() {
     assert_eq!(t.run(["find", "store", "tag=maximum", "--count"]).ok().out(), "2\n");
     let then = t.run(["find", "store", "tag=maximum", "--count", "--at", before.trim()]).ok().out();
     assert_eq!(then, "3\n");
-    t.run(["delete", "store", "runs"]).code(2).tells(&["no query", "everything"]);
+    t.run(["delete", "store", "runs"]).code(2).says(&["no query", "everything"]);
     // Its fields stay, and so does the run that they name.
     t.run(["delete", "store", "runs", "run=a", "--doit"]).ok();
     assert_eq!(t.run(["find", "store", "--count"]).ok().out(), "0\n");
@@ -221,18 +221,18 @@ fn the_engine_may_go() {
 #[test]
 fn errors_name_what_is_meant() {
     let t = tagged();
-    t.run(["find", "store", "tag=maximum and vlaue>3"]).code(2).tells(&["vlaue>3\n", "^", "`value`"]);
+    t.run(["find", "store", "tag=maximum and vlaue>3"]).code(2).says(&["vlaue>3\n", "^", "`value`"]);
     assert!(t.run(["find", "store", "tag=maxmum"]).ok().err().contains("did you mean `maximum`?"));
     t.run(["find", "nowhere"]).code(3);
     let on = |words: &str| t.run(["annotate", "store"].into_iter().chain(words.split(' ')));
-    on("maximum 3 --run c").code(3).tells(&["'c'"]);
-    on("maximum 3 --run a --variable v --step 6").code(3).tells(&["'v'"]);
-    on("maximum hot --run a").code(2).tells(&["'hot' is no float"]);
+    on("maximum 3 --run c").code(3).says(&["'c'"]);
+    on("maximum 3 --run a --variable v --step 6").code(3).says(&["'v'"]);
+    on("maximum hot --run a").code(2).says(&["'hot' is no float"]);
     on("maximum 3 --run a --variable t --step 6 --box 0:99,0:1").code(2);
-    on("maximum 3").code(2).tells(&["--run"]);
-    on("maximum --run a").code(2).tells(&["--csv"]);
+    on("maximum 3").code(2).says(&["--run"]);
+    on("maximum --run a").code(2).says(&["--csv"]);
     on("maximum 3 --run a --type flaot").code(2);
-    t.run(["find", "store", "--txn", "1"]).code(2).tells(&["id of a transaction"]);
+    t.run(["find", "store", "--txn", "1"]).code(2).says(&["id of a transaction"]);
     for verb in ["find", "runs", "steps", "variables", "tags", "rebuild"] {
         t.run([verb, "nowhere"]).code(3);
     }

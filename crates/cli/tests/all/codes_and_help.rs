@@ -45,10 +45,10 @@ fn an_error_is_json_where_data_are() {
     let t = TestStore::with(&[KEY]);
     let of = |arguments: &[&str], exit: i32| {
         let ran = t.run(arguments.iter().copied());
-        let told: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
         assert!(ran.bytes().is_empty());
         ran.code(exit);
-        told["error"].clone()
+        report["error"].clone()
     };
     let error = of(&["get", "store", "run=a,variable=t,step=7", "-o", "f", "--json"], 3);
     assert_eq!((&error["kind"], &error["code"]), (&"NotFound".into(), &"field-not-found".into()));
@@ -72,12 +72,12 @@ fn spans_are_told_to_who_asks_and_to_nobody_else() {
     };
     let silent = run(None);
     assert!(!silent.err().contains("commit"), "{}", silent.err());
-    let told = run(Some("debug"));
-    assert_eq!(told.out(), silent.out());
+    let report = run(Some("debug"));
+    assert_eq!(report.out(), silent.out());
     for words in ["open{store=\"store\"", "flush:commit{", "fields=1", "records=0", "syncs=1"] {
-        assert!(told.err().contains(words), "{words}: {}", told.err());
+        assert!(report.err().contains(words), "{words}: {}", report.err());
     }
-    assert!(!told.err().contains("look{"), "that is of level trace: {}", told.err());
+    assert!(!report.err().contains("look{"), "that is of level trace: {}", report.err());
     let part = run(Some("fieldstone_catalog=trace"));
     assert!(!part.err().contains("commit"), "{}", part.err());
     assert!(run(Some("fieldstone=loud")).err().contains("FIELDSTONE_LOG=fieldstone=loud"));
@@ -86,10 +86,10 @@ fn spans_are_told_to_who_asks_and_to_nobody_else() {
 #[test]
 fn not_found_is_3() {
     let t = TestStore::with(&[KEY]);
-    t.run(["list", "nowhere"]).code(3).tells(&["nowhere"]);
-    t.run(["get", "store", "run=a,variable=t,step=7"]).code(3).tells(&["step=7"]);
-    t.run(["get", "store", "run=zz"]).code(3).tells(&["run=zz"]);
-    t.run(["archive", "store", "run=a", "variable=t", "absent.grib"]).code(3).tells(&["absent.grib"]);
+    t.run(["list", "nowhere"]).code(3).says(&["nowhere"]);
+    t.run(["get", "store", "run=a,variable=t,step=7"]).code(3).says(&["step=7"]);
+    t.run(["get", "store", "run=zz"]).code(3).says(&["run=zz"]);
+    t.run(["archive", "store", "run=a", "variable=t", "absent.grib"]).code(3).says(&["absent.grib"]);
     for verb in ["get", "axes", "where", "plot", "stats", "status", "verify", "dump", "version"] {
         t.run([verb, "nowhere"]).code(3);
     }
@@ -100,17 +100,17 @@ fn not_found_is_3() {
 fn invalid_is_2() {
     let t = TestStore::with(&[KEY]);
     let t2 = TestStore::empty();
-    t2.run_with(["archive", "store", "runn=a", "--schema", "mars"], b"x").code(2).tells(&["lacks"]);
+    t2.run_with(["archive", "store", "runn=a", "--schema", "mars"], b"x").code(2).says(&["lacks"]);
     t.run(["list", "store", "run="]).code(2);
     t.run(["list", "store", "--depth", "4"]).code(2);
     t.run(["list", "store", "--no-such-option"]).code(2);
     t.run(["no-such-verb"]).code(2);
-    t.run(["archive", "store"]).code(2).tells(&["no key"]);
-    t.run(["archive", "store", "run=a/b", "variable=t"]).code(2).tells(&["run"]);
-    t.run(["archive", "store", "run=a", "variable=t", "x", "y"]).code(2).tells(&["'x' and 'y'"]);
+    t.run(["archive", "store"]).code(2).says(&["no key"]);
+    t.run(["archive", "store", "run=a/b", "variable=t"]).code(2).says(&["run"]);
+    t.run(["archive", "store", "run=a", "variable=t", "x", "y"]).code(2).says(&["'x' and 'y'"]);
     t.run_with(["archive", "store", "run=a", "variable=t", "--shape", "2,x", "--dtype", "f4"], b"")
         .code(2)
-        .tells(&["'x'"]);
+        .says(&["'x'"]);
     t.run(["archive", "store", "run=a", "variable=t", "--shape", "2"]).code(2);
     assert!(t.run(["get", "store", "run=a", "--json"]).code(2).err().contains("-o FILE"));
     t.run(["get", "store", "run=a", "--box", "0:1"]).code(2);
@@ -123,14 +123,14 @@ fn conflict_is_4() {
     let t = TestStore::with(&[KEY]);
     t.run_with(["archive", "store", "run=a", "variable=t", "--schema", "mars"], b"x")
         .code(4)
-        .tells(&["schema"]);
+        .says(&["schema"]);
 }
 
 #[test]
 fn corrupt_is_5() {
     let t = TestStore::with(&[KEY, "run=b variable=t"]);
     t.damage(KEY.as_bytes());
-    t.run(["get", "store", "run=a"]).code(5).tells(&["{run=a}{variable=t}{step=6}"]);
+    t.run(["get", "store", "run=a"]).code(5).says(&["{run=a}{variable=t}{step=6}"]);
     t.run(["get", "store", "run=b"]).ok();
 }
 
@@ -144,7 +144,7 @@ fn denied_is_6() {
     if std::fs::read(t.file("secret")).is_ok() {
         return denied_to_another_user(&t); // root may read everything
     }
-    t.run(["archive", "store", "run=c", "variable=t", "secret"]).code(6).tells(&["secret"]);
+    t.run(["archive", "store", "run=c", "variable=t", "secret"]).code(6).says(&["secret"]);
     t.run_with(["archive", "closed/store", "run=c", "variable=t"], b"x").code(6);
     t.run(["doctor", "closed"]).code(6);
 }
@@ -154,7 +154,7 @@ fn denied_to_another_user(t: &TestStore) {
     for (path, _) in t.files("store") {
         std::os::unix::fs::chown(path, Some(12_345), None).unwrap();
     }
-    t.run_with(["archive", "store", "run=a", "variable=t"], b"x").code(6).tells(&["12345"]);
+    t.run_with(["archive", "store", "run=a", "variable=t"], b"x").code(6).says(&["12345"]);
     t.run(["get", "store", "run=a"]).ok();
 }
 
@@ -206,8 +206,8 @@ fn help_lists_every_verb_and_each_has_examples() {
 fn a_wrong_word_is_answered_with_the_right_one() {
     let t = TestStore::with(&[KEY]);
     let wrong = |words: &[&str], message: &str, hint: &str| {
-        let told = t.run(words).code(2).err();
-        assert_eq!(told, format!("error: {message}\nhint: {hint}\n"), "{words:?}");
+        let report = t.run(words).code(2).err();
+        assert_eq!(report, format!("error: {message}\nhint: {hint}\n"), "{words:?}");
     };
     wrong(&["lst", "store"], "unrecognized subcommand 'lst'", "did you mean `list`? try: fieldstone --help");
     wrong(
@@ -231,8 +231,8 @@ fn a_wrong_word_is_answered_with_the_right_one() {
         "try: fieldstone list --help",
     );
     wrong(&["help", "requests"], "there is no verb and no topic 'requests'", "did you mean `request`?");
-    t.run(["list", "stroe"]).code(3).tells(&["no store at stroe", "did you mean `store`?"]);
-    t.run(["list", "elsewhere"]).code(3).tells(&["try: fieldstone init elsewhere"]);
+    t.run(["list", "stroe"]).code(3).says(&["no store at stroe", "did you mean `store`?"]);
+    t.run(["list", "elsewhere"]).code(3).says(&["try: fieldstone init elsewhere"]);
 }
 
 #[test]
@@ -254,15 +254,15 @@ fn what_is_not_there_is_told_beside_what_is() {
         ("run=b,step=6", "with run=b there is step=0", "fieldstone list store run=b"),
     ] {
         for verb in ["get", "plot"] {
-            t.run([verb, "store", request]).code(3).tells(&[reason, &format!("try: {command}\n")]);
+            t.run([verb, "store", request]).code(3).says(&[reason, &format!("try: {command}\n")]);
         }
         let listed = t.run(["list", "store", request, "--json"]).ok();
         assert!(listed.err().contains(reason), "{}", listed.err());
         assert_eq!(listed.json()["fields"], serde_json::json!([]));
         assert_eq!(t.run(["list", "store", request, "-q"]).ok().err(), "");
     }
-    t.run(["plot", "store", "run=a"]).code(2).tells(&["more than one", "try: fieldstone list store run=a"]);
-    t.run(["list", "store", "step=0/too/6"]).code(2).tells(&["too"]);
+    t.run(["plot", "store", "run=a"]).code(2).says(&["more than one", "try: fieldstone list store run=a"]);
+    t.run(["list", "store", "step=0/too/6"]).code(2).says(&["too"]);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn completions_are_scripts_for_each_shell() {
         let script = t.run(["completions", shell]).ok().out();
         assert!(script.contains(word) && script.contains(&format!("__complete {shell}")), "{shell}");
     }
-    t.run(["completions", "tcsh"]).code(2).tells(&["tcsh"]);
+    t.run(["completions", "tcsh"]).code(2).says(&["tcsh"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn dump_prints_cdl() {
     assert!(
         one.starts_with("netcdf other {") && one.ends_with("data:\n\n f = 1, 2, 3 ;\n\n b = 9, 10 ;\n}\n")
     );
-    t.run(["container", "dump", "small.nc", "-v", "none"]).code(3).tells(&["none"]);
+    t.run(["container", "dump", "small.nc", "-v", "none"]).code(3).says(&["none"]);
     let json = t.run(["container", "dump", "small.nc", "--json"]).ok().json();
     assert_eq!(json["vars"][1]["shape"], serde_json::json!([2, 3]));
     assert_eq!(json["attrs"]["title"], "small");
@@ -85,11 +85,11 @@ fn what_is_no_container_is_5_and_what_is_not_there_3() {
     std::fs::write(t.file("cut.nc"), &file[..60]).unwrap();
     std::fs::write(t.file("short.nc"), &file[..file.len() - 4]).unwrap();
     for verb in ["dump", "header", "stats", "offsets"] {
-        t.run(["container", verb, "absent.nc"]).code(3).tells(&["absent.nc"]);
-        t.run(["container", verb, "text.nc"]).code(5).tells(&["text.nc", "offset"]);
-        t.run(["container", verb, "cut.nc"]).code(5).tells(&["cut.nc", "offset"]);
+        t.run(["container", verb, "absent.nc"]).code(3).says(&["absent.nc"]);
+        t.run(["container", verb, "text.nc"]).code(5).says(&["text.nc", "offset"]);
+        t.run(["container", verb, "cut.nc"]).code(5).says(&["cut.nc", "offset"]);
     }
-    t.run(["container", "dump", "short.nc"]).code(5).tells(&["`b`", "beyond the end of the file"]);
+    t.run(["container", "dump", "short.nc"]).code(5).says(&["`b`", "beyond the end of the file"]);
     t.run(["container"]).code(2);
 }
 
@@ -120,7 +120,7 @@ fn validate_says_what_is_wrong_and_ends_with_5() {
     let json = t.run(["container", "validate", "text.nc", "--json"]).code(5).json();
     assert_eq!(json["files"][0]["ok"], false);
     assert!(json["files"][0]["findings"][0]["rule"].is_string());
-    t.run(["container", "validate", "absent.nc"]).code(3).tells(&["absent.nc"]);
+    t.run(["container", "validate", "absent.nc"]).code(3).says(&["absent.nc"]);
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn validate_knows_partitioned_containers() {
     let mut file = std::fs::read(t.file("small.fsp")).unwrap();
     file[170] ^= 1;
     std::fs::write(t.file("damaged.fsp"), &file).unwrap();
-    let told = t.run(["container", "validate", "damaged.fsp"]).code(5).out();
-    assert!(told.contains("error: offset 160: metadata block 0"), "{told}");
+    let output = t.run(["container", "validate", "damaged.fsp"]).code(5).out();
+    assert!(output.contains("error: offset 160: metadata block 0"), "{output}");
     file[170] ^= 1;
     file[..4].copy_from_slice(b"FSUP");
     std::fs::write(t.file("unfinished.fsp"), &file).unwrap();
     let json = t.run(["container", "validate", "unfinished.fsp", "--json"]).code(5).json();
-    let told = json["files"][0]["findings"][0]["message"].as_str().unwrap();
-    assert!(told.contains("stopped while data were written"), "{told}");
+    let output = json["files"][0]["findings"][0]["message"].as_str().unwrap();
+    assert!(output.contains("stopped while data were written"), "{output}");
     assert!(json["files"][0]["format"].is_null());
 }
 

@@ -51,7 +51,7 @@ fn what_nobody_has_decided_is_told_and_not_read() {
         (&json!(id), &json!(1))
     );
     assert!(t.run(["status", "store"]).ok().out().contains(&format!("undecided {id} since ")));
-    t.run(["get", "store"]).code(3).tells(&["holds no field"]);
+    t.run(["get", "store"]).code(3).says(&["holds no field"]);
     assert_eq!(t.run(["list", "store"]).ok().out(), "");
 }
 
@@ -66,7 +66,7 @@ fn verify_passes_a_sound_store_and_names_what_is_damaged() {
     let report = t.run(["verify", "store", "--json"]).code(5);
     let damaged = &report.json()["damaged"];
     assert!(damaged.to_string().contains("{run=a}{variable=t}{step=6}"), "{damaged}");
-    let text = t.run(["verify", "store"]).code(5).tells(&["damaged"]);
+    let text = t.run(["verify", "store"]).code(5).says(&["damaged"]);
     assert!(text.out().starts_with("damaged: "), "{}", text.out());
     assert_eq!(t.run(["get", "store", "run=b"]).ok().out(), "run=b variable=t");
 }
@@ -99,9 +99,9 @@ fn doctor_tests_a_disk_and_leaves_nothing() {
     let text = t.run(["doctor", "."]).ok().out();
     assert!(text.contains("O_EXCL") && text.contains("file system"), "{text}");
     assert_eq!(std::fs::read_dir(t.path()).unwrap().count(), 0);
-    t.run(["doctor", "absent"]).code(3).tells(&["absent"]);
+    t.run(["doctor", "absent"]).code(3).says(&["absent"]);
     std::fs::write(t.file("file"), b"").unwrap();
-    t.run(["doctor", "file"]).code(2).tells(&["no folder"]);
+    t.run(["doctor", "file"]).code(2).says(&["no folder"]);
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn a_helper_that_cannot_start_is_told() {
         command.env("FIELDSTONE_PYTHON", python);
         crate::harness::finish(command, b"")
     };
-    plot("/no/such/python").code(7).tells(&["/no/such/python", "FIELDSTONE_PYTHON"]);
-    plot("/bin/false").code(7).tells(&["/bin/false"]);
+    plot("/no/such/python").code(7).says(&["/no/such/python", "FIELDSTONE_PYTHON"]);
+    plot("/bin/false").code(7).says(&["/bin/false"]);
     assert!(!t.file("a.png").exists());
 }
 

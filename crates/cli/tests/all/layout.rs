@@ -114,9 +114,9 @@ fn a_real_terminal_tells_its_width() {
         String::from_utf8(output.stdout).unwrap().replace('\r', "")
     };
     let plain = t.run(["list", "store", "--width", "40"]).ok().out();
-    let told = on_terminal(&[]);
-    assert!(told.starts_with("\x1b[2mbytes"), "the head is dim: {told:?}");
-    assert_eq!(told.replace("\x1b[2m", "").replace("\x1b[0m", ""), plain);
+    let message = on_terminal(&[]);
+    assert!(message.starts_with("\x1b[2mbytes"), "the head is dim: {message:?}");
+    assert_eq!(message.replace("\x1b[2m", "").replace("\x1b[0m", ""), plain);
     assert_eq!(on_terminal(&[("NO_COLOR", "1")]), plain);
     let wide = on_terminal(&[("COLUMNS", "100"), ("NO_COLOR", "1")]);
     assert_eq!(wide, t.run(["list", "store", "--width", "100"]).ok().out());
@@ -203,5 +203,5 @@ fn requests_come_from_files_and_stdin_too() {
     assert_eq!(t.run(["list", "store", "@a.req", "variable=t"]).ok().out(), expected);
     assert_eq!(t.run_with(["list", "store", "-"], b"run=a,step=0\n").ok().out(), expected);
     assert_eq!(t.run(["get", "store", "@a.req"]).ok().out(), "run=a variable=t step=0");
-    t.run(["list", "store", "@absent.req"]).code(3).tells(&["absent.req"]);
+    t.run(["list", "store", "@absent.req"]).code(3).says(&["absent.req"]);
 }

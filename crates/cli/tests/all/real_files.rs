@@ -72,9 +72,12 @@ fn netcdf_goes_in_comes_out_and_is_drawn() {
     let drawn = run(&t, &python, &["plot", "store", &key, "--width", "40"]).ok().out();
     assert!(drawn.lines().count() > 3 && drawn.contains(" to "), "{drawn}");
     // Packing is undone and words are found, through the header that was ingested with the file.
-    let told = t.run(["plot", "store", &key, "--json"]).ok().json();
-    assert_eq!(told["label"], "Geopotential (m**2 s**-2)", "{told}");
-    assert!(told["min"].as_f64().unwrap() > 50_000.0 && told["max"].as_f64().unwrap() < 200_000.0, "{told}");
+    let summary = t.run(["plot", "store", &key, "--json"]).ok().json();
+    assert_eq!(summary["label"], "Geopotential (m**2 s**-2)", "{summary}");
+    assert!(
+        summary["min"].as_f64().unwrap() > 50_000.0 && summary["max"].as_f64().unwrap() < 200_000.0,
+        "{summary}"
+    );
     run(&t, &python, &["plot", "store", &key, "-o", "a.png"]).ok();
     assert!(t.read("a.png").starts_with(b"\x89PNG"));
 }

@@ -17,7 +17,7 @@ fn a_store_is_made_with_its_schema_before_the_first_field() {
     let files = t.files("store");
     assert!(t.run(["init", "store"]).ok().err().contains("there already"));
     assert_eq!(t.run(["init", "store", "--schema", "mars", "--json"]).ok().json()["created"], json!(false));
-    t.run(["init", "store", "--schema", "simulation"]).code(4).tells(&["another schema"]);
+    t.run(["init", "store", "--schema", "simulation"]).code(4).says(&["another schema"]);
     assert_eq!(t.files("store"), files, "a store that is there stays as it is");
     // Archiving takes the schema that is there, and no other.
     t.run_with(["archive", "store", "run=a", "variable=t"], b"x").code(2);
@@ -25,7 +25,7 @@ fn a_store_is_made_with_its_schema_before_the_first_field() {
         ["class=od", "expver=1", "stream=oper", "date=20260101", "time=0", "type=an", "step=0", "param=130"];
     t.run_with(["archive", "store"].iter().chain(&key), b"x").ok();
     assert_eq!(t.run(["list", "store"]).ok().out().lines().count(), 1);
-    t.run(["init", "elsewhere", "--schema", "absent.schema"]).code(3).tells(&["absent.schema"]);
+    t.run(["init", "elsewhere", "--schema", "absent.schema"]).code(3).says(&["absent.schema"]);
     assert!(!t.file("elsewhere").exists());
     std::fs::write(t.file("my.schema"), "[model [name [n]]]").unwrap();
     t.run(["init", "own", "--schema", "my.schema"]).ok();
@@ -37,27 +37,27 @@ fn a_wrong_schema_is_told_by_its_place() {
     let t = TestStore::empty();
     let text = "# my schema\nstep: Intger;\n\t[run [variable [step]]]\n";
     std::fs::write(t.file("my.schema"), text).unwrap();
-    let told = t.run(["schema", "check", "my.schema"]).code(2).err();
+    let output = t.run(["schema", "check", "my.schema"]).code(2).err();
     assert_eq!(
-        told,
+        output,
         "error: my.schema:2:7: `Intger` is no type\n 2 | step: Intger;\n   |       ^\nhint: did you mean `Integer`?\n"
     );
     // Every verb that reads a schema file shows the place.
-    t.run(["schema", "show", "my.schema"]).code(2).tells(&["my.schema:2:7"]);
+    t.run(["schema", "show", "my.schema"]).code(2).says(&["my.schema:2:7"]);
     let report = t.run(["schema", "check", "my.schema", "--json"]).code(2).json();
     assert_eq!(
         report["errors"],
         json!([{"line": 2, "column": 7, "message": "`Intger` is no type", "hint": "did you mean `Integer`?"}])
     );
-    let told =
+    let output =
         t.run_with(["schema", "check", "-"], "[run [variable\n\t[step, ü ?? ]]]".as_bytes()).code(2).err();
-    assert!(told.contains("\n 2 |  [step, ü ?? ]]]\n   |            ^\n"), "{told}");
+    assert!(output.contains("\n 2 |  [step, ü ?? ]]]\n   |            ^\n"), "{output}");
     // A line of any length is shown around the place.
     let long = format!("[{}run [variable [step]]] ]", "a, ".repeat(500).replace('a', "k"));
-    let told = t.run_with(["schema", "check", "-"], long.as_bytes()).code(2).err();
-    assert!(told.lines().all(|line| line.chars().count() < 160), "{told}");
-    t.run_with(["schema", "check", "-"], b"\xff\xfe").code(2).tells(&["UTF-8"]);
-    t.run(["schema", "check", "absent"]).code(3).tells(&["absent"]);
+    let output = t.run_with(["schema", "check", "-"], long.as_bytes()).code(2).err();
+    assert!(output.lines().all(|line| line.chars().count() < 160), "{output}");
+    t.run_with(["schema", "check", "-"], b"\xff\xfe").code(2).says(&["UTF-8"]);
+    t.run(["schema", "check", "absent"]).code(3).says(&["absent"]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_right_schema_is_shown_and_its_dead_rules_are_named() {
         (&level["keywords"][0]["type"], &level["keywords"][0]["required"]),
         (&json!("Integer"), &json!(false))
     );
-    t.run(["schema", "show", "nowhere"]).code(3).tells(&["nowhere", "a store or a schema file"]);
+    t.run(["schema", "show", "nowhere"]).code(3).says(&["nowhere", "a store or a schema file"]);
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn keys_are_tried_without_a_store() {
     );
     let key = t.run(["schema", "key", "simulation", "run=a", "variable=t", "--json"]).ok().json();
     assert_eq!(key["levels"], json!([{"run": "a"}, {"variable": "t"}, {}]));
-    t.run(["schema", "key", "simulation", "runn=a", "variable=t"]).code(2).tells(&["lacks", "`run`"]);
+    t.run(["schema", "key", "simulation", "runn=a", "variable=t"]).code(2).says(&["lacks", "`run`"]);
     let keys =
         t.run(["schema", "expand", "simulation", "run=a", "variable=t/u", "step=0/to/12/by/6"]).ok().out();
     assert_eq!(keys.lines().count(), 6);
     assert!(keys.starts_with("{run=a}{variable=t}{step=0}\n{run=a}{variable=t}{step=6}\n"), "{keys}");
-    t.run(["schema", "expand", "simulation", "run=a"]).code(2).tells(&["list values for variable"]);
+    t.run(["schema", "expand", "simulation", "run=a"]).code(2).says(&["list values for variable"]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn one_field_is_shown_with_all_that_is_known() {
     assert_eq!(shown["values"], json!([0.0, 0.125, 0.25, 0.375, 0.5, 0.625]));
     let masked: Vec<_> = shown["versions"].as_array().unwrap().iter().map(|v| v["masked"].clone()).collect();
     assert_eq!(masked, [json!(false), json!(true)]);
-    t.run(["show", "store", "run=zz"]).code(3).tells(&["no field has run=zz"]);
+    t.run(["show", "store", "run=zz"]).code(3).says(&["no field has run=zz"]);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn the_target_of_a_request_is_the_file() {
     t.run(["get", "store", "run=a,target=c.grib", "-o", "d.grib"]).ok();
     assert!(t.file("d.grib").exists() && !t.file("c.grib").exists());
     assert_eq!(t.run(["get", "store", "run=a,target=c.grib", "-o", "-"]).ok().bytes(), t.read("d.grib"));
-    t.run(["get", "store", "run=a,target=a/b"]).code(2).tells(&["more than one file"]);
+    t.run(["get", "store", "run=a,target=a/b"]).code(2).says(&["more than one file"]);
     t.run(["get", "store", "run=b,target=c.grib"]).code(3);
     assert!(!t.file("c.grib").exists());
 }

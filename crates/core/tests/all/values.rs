@@ -295,9 +295,9 @@ fn a_test_is_measured_and_dropped_however_deep_it_is() {
         _ => Test::Any(vec![inner]),
     });
     for deep in [not, lists] {
-        let told = deep.size().check().unwrap_err();
-        assert!(told.to_string().contains("more than 100 levels within one another"), "{told}");
-        assert!(told.hint().unwrap().contains("ask for less"), "{told:?}");
+        let message = deep.size().check().unwrap_err();
+        assert!(message.to_string().contains("more than 100 levels within one another"), "{message}");
+        assert!(message.hint().unwrap().contains("ask for less"), "{message:?}");
     }
     let most = (0..Size::MOST.levels).fold(one(), |inner, _| Test::Not(Box::new(inner)));
     most.size().check().unwrap();
@@ -306,8 +306,8 @@ fn a_test_is_measured_and_dropped_however_deep_it_is() {
     assert_eq!(Test::All(vec![one(), Test::Exists]).size(), Size { parts: 4, levels: 1 });
     let values = |n: usize| Test::IsIn(vec![Value::Bool(true); n]);
     values(Size::MOST.parts - 1).size().check().unwrap();
-    let told = values(Size::MOST.parts).size().check().unwrap_err();
-    assert!(told.to_string().contains("more than 1000000 terms, tests and values"), "{told}");
+    let message = values(Size::MOST.parts).size().check().unwrap_err();
+    assert!(message.to_string().contains("more than 1000000 terms, tests and values"), "{message}");
     // Values in a test count as deep as they are.
     let list = (0..101).fold(Value::Null, |inner, _| Value::List(vec![inner]));
     assert!(Test::Equal(list).size().check().is_err());

@@ -89,9 +89,9 @@ pub fn check(path: &Path) -> Result<Report> {
     validate(&Bytes::open(path)?)
 }
 
-/// Names of a header as paths, without the attribute that says how they are spelled.
+/// Names of a header as paths, without the attribute that says how they are escaped.
 fn show_paths(header: &mut Header) {
-    if !paths::is_spelled(&header.attrs) {
+    if !paths::is_escaped(&header.attrs) {
         return;
     }
     header.dims.names = header.dims.names.iter().map(paths::decode).collect();

@@ -17,9 +17,9 @@ fn remove_logs(folder: &Path) {
 }
 
 fn failed(outcome: fieldstone::Result<()>, part: &str) {
-    let told = outcome.unwrap_err();
-    assert_eq!(told.kind(), ErrorKind::Unavailable, "{told}");
-    assert!(told.message().contains(part), "{told}");
+    let output = outcome.unwrap_err();
+    assert_eq!(output.kind(), ErrorKind::Unavailable, "{output}");
+    assert!(output.message().contains(part), "{output}");
 }
 
 /// A handle that has a log, and another that sees what is flushed.
@@ -43,9 +43,9 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
     for step in 0..3 {
         both.annotate("a", "max", step, [0, 0], 1.0);
     }
-    let told = both.store.flush(None).unwrap_err();
-    assert_eq!(told.kind(), ErrorKind::Unavailable, "{told}");
-    assert!(told.message().contains("3 attributes, and 2 other records of the catalog"), "{told}");
+    let output = both.store.flush(None).unwrap_err();
+    assert_eq!(output.kind(), ErrorKind::Unavailable, "{output}");
+    assert!(output.message().contains("3 attributes, and 2 other records of the catalog"), "{output}");
     assert_eq!(both.hits(vec![]).len(), 0);
     // The run is not there any more, for this handle neither.
     let unknown = both.try_annotate("a", "max", 1, [0, 0], 1.0, None).unwrap_err();

@@ -32,7 +32,7 @@ impl Dice {
 /// Run, variable, step, member.
 type Key = (String, String, String, String);
 /// Run, tag, step, variable.
-type Spot = (String, String, Option<i64>, Option<String>);
+type CellKey = (String, String, Option<i64>, Option<String>);
 
 /// One call.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ enum Call {
     Array(Key, DType, Vec<u64>),
     /// Run, and variable, step and member where they are named.
     Remove(String, [Option<String>; 3]),
-    Annotate(Spot, f64),
+    Annotate(CellKey, f64),
     CreateRun(String),
     CreateVariable(String, String, Vec<u64>),
     CreateStep(String, i64),
@@ -83,7 +83,7 @@ fn call(dice: &mut Dice) -> Call {
 #[derive(Debug, Default, Clone)]
 struct Model {
     fields: BTreeMap<Key, Option<(DType, Vec<u64>)>>,
-    attributes: BTreeMap<Spot, f64>,
+    attributes: BTreeMap<CellKey, f64>,
     runs: BTreeSet<String>,
     variables: BTreeMap<(String, String), Vec<u64>>,
     steps: BTreeSet<(String, i64)>,
@@ -96,22 +96,22 @@ fn number(step: &str) -> Option<i64> {
 impl Model {
     fn all_steps(&self) -> BTreeSet<(String, i64)> {
         let fields = self.fields.keys().filter_map(|key| Some((key.0.clone(), number(&key.2)?)));
-        let spots = self.attributes.keys().filter_map(|spot| Some((spot.0.clone(), spot.2?)));
-        self.steps.iter().cloned().chain(fields).chain(spots).collect()
+        let cells = self.attributes.keys().filter_map(|cell| Some((cell.0.clone(), cell.2?)));
+        self.steps.iter().cloned().chain(fields).chain(cells).collect()
     }
 
     fn all_variables(&self) -> BTreeSet<(String, String)> {
         let fields = self.fields.keys().map(|key| (key.0.clone(), key.1.clone()));
-        let spots = self.attributes.keys().filter_map(|spot| Some((spot.0.clone(), spot.3.clone()?)));
-        self.variables.keys().cloned().chain(fields).chain(spots).collect()
+        let cells = self.attributes.keys().filter_map(|cell| Some((cell.0.clone(), cell.3.clone()?)));
+        self.variables.keys().cloned().chain(fields).chain(cells).collect()
     }
 
     fn all_runs(&self) -> BTreeSet<String> {
         let fields = self.fields.keys().map(|key| key.0.clone());
-        let spots = self.attributes.keys().map(|spot| spot.0.clone());
+        let cells = self.attributes.keys().map(|cell| cell.0.clone());
         let steps = self.steps.iter().map(|step| step.0.clone());
         let variables = self.variables.keys().map(|key| key.0.clone());
-        self.runs.iter().cloned().chain(fields).chain(spots).chain(steps).chain(variables).collect()
+        self.runs.iter().cloned().chain(fields).chain(cells).chain(steps).chain(variables).collect()
     }
 
     /// The array of a variable at its last step, of several the last by key.
@@ -162,28 +162,28 @@ impl Model {
             Call::Remove(run, parts) => {
                 self.named(&run, &parts).iter().for_each(|key| drop(self.fields.remove(key)));
             }
-            Call::Annotate(spot, value) => drop(self.attributes.insert(spot, value)),
+            Call::Annotate(cell, value) => drop(self.attributes.insert(cell, value)),
             Call::CreateRun(run) => drop(self.runs.insert(run)),
             Call::CreateVariable(run, name, shape) => drop(self.variables.insert((run, name), shape)),
             Call::CreateStep(run, step) => drop(self.steps.insert((run, step))),
             Call::DeleteRun(run, fields) => {
-                self.attributes.retain(|spot, _| spot.0 != run);
+                self.attributes.retain(|cell, _| cell.0 != run);
                 self.runs.remove(&run);
                 self.variables.retain(|key, _| key.0 != run);
                 self.steps.retain(|key| key.0 != run);
                 self.fields.retain(|key, _| !fields || key.0 != run);
             }
             Call::DeleteStep(run, step, fields) => {
-                self.attributes.retain(|spot, _| spot.0 != run || spot.2 != Some(step));
+                self.attributes.retain(|cell, _| cell.0 != run || cell.2 != Some(step));
                 self.steps.remove(&(run.clone(), step));
                 self.fields.retain(|key, _| !fields || key.0 != run || number(&key.2) != Some(step));
             }
             Call::DeleteVariable(run, name, fields) => {
-                self.attributes.retain(|spot, _| spot.0 != run || spot.3.as_ref() != Some(&name));
+                self.attributes.retain(|cell, _| cell.0 != run || cell.3.as_ref() != Some(&name));
                 self.variables.remove(&(run.clone(), name.clone()));
                 self.fields.retain(|key, _| !fields || key.0 != run || key.1 != name);
             }
-            Call::DeleteTag(run, tag) => self.attributes.retain(|spot, _| spot.0 != run || spot.1 != tag),
+            Call::DeleteTag(run, tag) => self.attributes.retain(|cell, _| cell.0 != run || cell.1 != tag),
         }
     }
 
@@ -392,7 +392,7 @@ fn every_engine_says_what_follows_from_the_calls() {
 }
 
 /// What was not flushed, of one handle, its threads and its transactions: each time it is asked for, over a copy
-/// of the engine that has had part of it before, it is what a new catalog says that lays over all of it. Meanwhile
+/// of the engine that has had part of it before, it is what a new catalog says that overlays all of it. Meanwhile
 /// the handle flushes, discards, aborts and commits, and another handle goes on.
 fn unflushed(seed: u64, folder: &Path) {
     let mut dice = Dice(seed);
@@ -438,12 +438,12 @@ fn unflushed(seed: u64, folder: &Path) {
         }
         let sessions = open.iter().copied().map(Some).chain([None]);
         for session in sessions.filter(|_| dice.roll(3) > 0).collect::<Vec<_>>() {
-            let before = both.catalog.laid_over();
+            let before = both.catalog.overlaid();
             let incremental = said_in(&both.catalog, session);
-            let laid = both.catalog.laid_over() - before;
+            let laid = both.catalog.overlaid() - before;
             let fresh = replayed(&both);
             let rebuilt = said_in(&fresh, session);
-            extended += usize::from(laid * 4 < fresh.laid_over());
+            extended += usize::from(laid * 4 < fresh.overlaid());
             let lacks: Vec<_> = rebuilt.difference(&incremental).collect();
             let surplus: Vec<_> = incremental.difference(&rebuilt).collect();
             assert!(

@@ -41,7 +41,7 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     (Both { store, catalog }, journal)
 }
 
-/// Alice's run with a variable, two attributes and bob's own at the spot of one of them.
+/// Alice's run with a variable, two attributes and bob's own at the cell of one of them.
 fn both(world: &SimWorld) -> (Both, Both) {
     let (alice, bob) = (open(world, "alice"), open(world, "bob"));
     alice.prepare("a");

@@ -30,16 +30,16 @@ fn all_in(transaction: Option<Id>) -> Query {
     Query { transaction, ..Query::all() }
 }
 
-/// Records that are laid over the engine while a run is looked up, annotated and counted again and again.
-fn laid_over(both: &Both, rounds: u64, transaction: Option<Id>) -> u64 {
-    let before = both.catalog.laid_over();
+/// Records that are overlaid on the engine while a run is looked up, annotated and counted again and again.
+fn overlaid(both: &Both, rounds: u64, transaction: Option<Id>) -> u64 {
+    let before = both.catalog.overlaid();
     let found = both.catalog.count(&all_in(transaction)).unwrap();
     for round in 0..rounds {
         both.catalog.run(None, "a", transaction).unwrap();
         both.try_annotate("a", "max", round as i64, [0, 0], 1.0, transaction).unwrap();
         assert_eq!(both.catalog.count(&all_in(transaction)).unwrap(), found + round + 1);
     }
-    both.catalog.laid_over() - before
+    both.catalog.overlaid() - before
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn what_was_read_before_is_not_laid_over_again() {
     both.flush();
     for transaction in [None, Some(both.store.begin().unwrap())] {
         let laid = [100, 300].map(|rounds| {
-            let laid = laid_over(&both, rounds, transaction);
+            let laid = overlaid(&both, rounds, transaction);
             both.store.discard(transaction).unwrap();
             laid
         });
-        // Until a copy of the engine pays, all is laid over again: fewer records than the engine has pages.
+        // Until a copy of the engine pays, all is overlaid again: fewer records than the engine has pages.
         assert!(laid[1] - laid[0] <= 200 + 20, "{laid:?} records in 100 and in 300 rounds, {transaction:?}");
         assert!(laid[0] < 100 + 200, "{laid:?}");
     }
@@ -72,12 +72,12 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
         both.catalog.create_run(RunDecl::named(run), false, transaction).unwrap();
     };
     both.catalog.run(None, "a", transaction).unwrap();
-    let before = both.catalog.laid_over();
+    let before = both.catalog.overlaid();
     for step in 0..50 {
         both.try_annotate("a", "max", step, [0, 0], 1.0, transaction).unwrap();
         assert!(both.catalog.run(None, "a", transaction).unwrap().declared);
     }
-    assert!(both.catalog.laid_over() - before <= 1, "nothing is laid over for it");
+    assert!(both.catalog.overlaid() - before <= 1, "nothing is overlaid for it");
     // Another catalog of the same store gives records of the same session.
     let other = Catalog::of(&both.store, CatalogSettings::default());
     let run = RunName { project: "p".into(), name: "a".into() };
@@ -256,7 +256,7 @@ fn a_child_has_nothing_of_what_its_parent_has_not_flushed() {
     assert_eq!(both.hits(vec![]).len(), 6);
 }
 
-/// What a session lost to a failure, or gave up, is not read from what was laid over before; nor in another
+/// What a session lost to a failure, or gave up, is not read from what was overlaid before; nor in another
 /// session, whose overlay holds it, too.
 #[test]
 fn what_was_lost_or_discarded_is_gone_from_every_overlay() {

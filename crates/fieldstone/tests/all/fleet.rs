@@ -119,14 +119,14 @@ fn round(
                     std::thread::sleep(Duration::from_millis(milliseconds));
                     let _ = child.kill();
                 }
-                (name, (told(child, end), end))
+                (name, (count_acknowledged(child, end), end))
             })
         })
         .collect();
     waiting.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-fn told(child: Child, end: End) -> u64 {
+fn count_acknowledged(child: Child, end: End) -> u64 {
     match end {
         End::Done => {
             let output = child.wait_with_output().unwrap();
@@ -176,16 +176,16 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
     let folder = Folder::new("fleet");
     let url = folder.store();
     let mut random = Random(17);
-    let mut told = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     let (rounds, flushes) = if full() { (10, 40) } else { (1, 16) };
     for n in 0..rounds {
-        told.extend(round(&url, n, flushes, &mut random, traced));
+        counts.extend(round(&url, n, flushes, &mut random, traced));
         let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
         let catalog = Catalog::of(&store, CatalogSettings::default());
         let seen = steps(&*store, &catalog);
         let mut killed = 0;
         let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
-        for (name, (acknowledged, end)) in &told {
+        for (name, (acknowledged, end)) in &counts {
             let none = BTreeMap::new();
             let of = seen.get(name).unwrap_or(&none);
             // Whole flushes from the first one on, each step once as a field and once as an attribute.
@@ -204,9 +204,9 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
         }
         assert_eq!(
             seen.len(),
-            told.values().zip(told.keys()).filter(|(_, name)| seen.contains_key(*name)).count()
+            counts.values().zip(counts.keys()).filter(|(_, name)| seen.contains_key(*name)).count()
         );
-        assert!(killed > 0 && killed < told.len() as u64, "{killed} of {} were killed", told.len());
+        assert!(killed > 0 && killed < counts.len() as u64, "{killed} of {} were killed", counts.len());
         let check = catalog.verify().unwrap();
         assert!(check.ok(), "the engine as it was left: {check:#?}");
         let found = answers(&catalog);
@@ -215,6 +215,6 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
         check_clean(&*store);
         let boards = std::fs::read_dir(format!("{url}/boards")).unwrap().count();
         assert_eq!(boards, 2, "as if on two hosts");
-        println!("round {n}: {killed} of {} processes were killed, in calls: {calls:?}", told.len());
+        println!("round {n}: {killed} of {} processes were killed, in calls: {calls:?}", counts.len());
     }
 }

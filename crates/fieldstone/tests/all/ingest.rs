@@ -501,8 +501,8 @@ fn real_grib_files_come_back_byte_for_byte() {
             assert!(found.contains(&*message), "{}: {} bytes are lost", path.display(), message.len());
             all.insert(message.into_owned());
         }
-        let told: Vec<_> = report.skipped.iter().filter(|skipped| skipped.path == *path).collect();
-        assert_eq!(!told.is_empty(), damaged, "{}: {told:?}", path.display());
+        let skipped: Vec<_> = report.skipped.iter().filter(|skipped| skipped.path == *path).collect();
+        assert_eq!(!skipped.is_empty(), damaged, "{}: {skipped:?}", path.display());
     }
     assert_eq!(found.len(), all.len());
     assert!(paths.len() > 40 && all.len() > 400, "{} files, {} messages", paths.len(), all.len());

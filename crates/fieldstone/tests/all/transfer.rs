@@ -135,7 +135,7 @@ fn of_all_kinds(world: &SimWorld) -> Store {
 }
 
 /// All that can be told of a field.
-fn told(field: &Field) -> String {
+fn output(field: &Field) -> String {
     let field = field.clone().lenient();
     let read = field.read().unwrap();
     let sum = read.iter().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(*b)));
@@ -156,7 +156,7 @@ fn told(field: &Field) -> String {
 fn all(store: &Store) -> Vec<String> {
     let options = fieldstone::RetrieveOptions { strict: false, transaction: None };
     let fields = store.retrieve(&Request::new(), &options).unwrap();
-    fields.iter().map(|field| told(&field.unwrap())).collect()
+    fields.iter().map(|field| output(&field.unwrap())).collect()
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn fields_of_every_kind_come_along_as_they_are() {
     hot.flush(None).unwrap();
     let again = copied(&hot, "", &cold).unwrap();
     assert_eq!((again.fields, again.bytes, again.unchanged), (2, 9, n - 2));
-    assert_eq!(told(&field(&hot, "created", 0).unwrap()), told(&field(&cold, "created", 0).unwrap()));
+    assert_eq!(output(&field(&hot, "created", 0).unwrap()), output(&field(&cold, "created", 0).unwrap()));
 }
 
 #[test]

@@ -269,9 +269,9 @@ pub fn check_count(version: Version, count: u64, what: impl Fn() -> String) -> R
 }
 
 /// Checks what does not depend on offsets: lengths, types, lengths of names as they stand in the file.
-pub fn check_limits(header: &Header, spelled: bool) -> Result<()> {
+pub fn check_limits(header: &Header, escaped: bool) -> Result<()> {
     let version = header.version;
-    let check_name = |name: &str| check_length(name, write::name_len(name, spelled));
+    let check_name = |name: &str| check_length(name, write::name_len(name, escaped));
     let check_type = |ty: NcType, whose: &dyn Fn() -> String| {
         if ty.is_in(version) {
             return Ok(());
@@ -339,12 +339,12 @@ pub fn record_begin(data_end: u64, alignment: &Alignment) -> Result<u64> {
 pub fn lay_out(
     header: &mut Header,
     alignment: &Alignment,
-    spelled: bool,
+    escaped: bool,
     old: Option<&Header>,
 ) -> Result<Layout> {
-    check_limits(header, spelled)?;
+    check_limits(header, escaped)?;
     let version = header.version;
-    let header_len = write::header_len(header, spelled);
+    let header_len = write::header_len(header, escaped);
     let count = header.vars.len();
     let mut sizes = Vec::with_capacity(count);
     let (mut last_fixed, mut last_record, mut records) = (None, None, Records::default());

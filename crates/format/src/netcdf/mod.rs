@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`columns`] | a header in memory: dimensions, attributes, variables, kept by columns |
 //! | [`names`] | which names are legal, and their normal form |
-//! | [`paths`] | paths as names: the reversible spelling |
+//! | [`paths`] | paths as names: the reversible escaping |
 //! | [`fill`] | fill values |
 //! | [`trailer`] | the name index after the last data byte |
 //! | [`extents`] | from a box of a variable to ranges of bytes |

@@ -1,11 +1,11 @@
-//! Paths as names (C-7): how `event_7/plane_u/x` is spelled where `/` is illegal, and how it is read back.
+//! Paths as names (C-7): how `event_7/plane_u/x` is escaped where `/` is illegal, and how it is read back.
 //!
 //! A path is parts joined by `/`, each a legal name. A file that holds a path spells all names of its
 //! dimensions, variables and global attributes by one rule, and says so in the global attribute
-//! [`ATTRIBUTE`]: `/` becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never spelled.
+//! [`ATTRIBUTE`]: `/` becomes `.`, `.` becomes `~.`, `~` becomes `~~`. Attributes of variables are never escaped.
 //!
 //! Invariants: `decode(encode(p)) == p` for every text without empty parts, so that different paths have different
-//! names; a name that no path is spelled as is shown as it stands.
+//! names; a name that no path is escaped as is shown as it stands.
 //!
 //! ```
 //! use fieldstone_format::netcdf::paths;
@@ -22,13 +22,13 @@ use fieldstone_core::{Code, Result};
 use super::names::{check_characters, check_length};
 use super::{Attrs, NcType};
 
-/// Name of the global attribute that says that names are spelled paths.
+/// Name of the global attribute that says that names are escaped paths.
 pub const ATTRIBUTE: &str = "fieldstone_paths";
 
 /// Value of [`ATTRIBUTE`]: the rule itself, for people who meet such a file without us.
 pub const RULE: &str = "names are paths: . stands for /, ~. for ., ~~ for ~";
 
-/// Checks that `path` is parts that are legal names, joined by `/`, and that its spelling fits into a name.
+/// Checks that `path` is parts that are legal names, joined by `/`, and that its escaping fits into a name.
 /// A name without `/` is held against the limit as it stands: where other paths make the file spell it,
 /// layout checks it again.
 pub fn check_path(path: &str) -> Result<()> {
@@ -50,7 +50,7 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'/' | b'.' | b'~')
 }
 
-/// Gives the spelling of `path` piece by piece.
+/// Gives the escaping of `path` piece by piece.
 fn spell<'a>(path: &'a str, mut piece: impl FnMut(&'a str)) {
     let mut rest = path;
     while let Some(at) = rest.bytes().position(is_special) {
@@ -66,27 +66,27 @@ fn spell<'a>(path: &'a str, mut piece: impl FnMut(&'a str)) {
     piece(rest);
 }
 
-/// Appends the spelling of `path` to `name`.
+/// Appends the escaping of `path` to `name`.
 pub fn encode(path: &str, name: &mut String) {
     spell(path, |piece| name.push_str(piece));
 }
 
-/// Appends the bytes of the spelling of `path` to `name`.
+/// Appends the bytes of the escaping of `path` to `name`.
 pub fn encode_bytes(path: &str, name: &mut Vec<u8>) {
     spell(path, |piece| name.extend_from_slice(piece.as_bytes()));
 }
 
-/// Whether a file with these global attributes spells paths as names.
-pub fn is_spelled(attrs: &Attrs) -> bool {
+/// Whether a file with these global attributes escapes paths as names.
+pub fn is_escaped(attrs: &Attrs) -> bool {
     attrs.find(ATTRIBUTE).is_some_and(|attr| attr.ty == NcType::Char && attr.value == RULE.as_bytes())
 }
 
-/// Bytes of the spelling of `path`.
+/// Bytes of the escaping of `path`.
 pub fn encoded_len(path: &str) -> usize {
     path.len() + path.bytes().filter(|byte| matches!(byte, b'.' | b'~')).count()
 }
 
-/// The path that is spelled `name`; `name` itself where none is.
+/// The path that is escaped `name`; `name` itself where none is.
 pub fn decode(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(is_special) {
         return Cow::Borrowed(name);
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn spelled(path: &str) -> String {
+    fn escaped(path: &str) -> String {
         let mut name = String::new();
         encode(path, &mut name);
         name
@@ -147,7 +147,7 @@ mod tests {
         for (path, name) in
             [("x", "x"), ("a/b/c", "a.b.c"), ("v1.5", "v1~.5"), ("a~b/c", "a~~b.c"), ("é/ü.ö", "é.ü~.ö")]
         {
-            assert_eq!(spelled(path), name);
+            assert_eq!(escaped(path), name);
             assert_eq!(decode(name), path);
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     proptest! {
         #[test]
         fn spelling_is_reversible(path in "[a./~é]{0,12}") {
-            let name = spelled(&path);
+            let name = escaped(&path);
             prop_assert_eq!(name.len(), encoded_len(&path));
             prop_assert!(!name.contains('/'));
             let shown = if has_empty_part(&path) { &name } else { &path };
@@ -192,7 +192,7 @@ mod tests {
         #[test]
         fn a_name_that_decodes_to_something_else_is_its_spelling(name in "[a./~é]{0,12}") {
             let path = decode(&name);
-            prop_assert!(path == name || spelled(&path) == name);
+            prop_assert!(path == name || escaped(&path) == name);
         }
     }
 }

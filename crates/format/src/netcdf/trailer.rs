@@ -211,8 +211,8 @@ pub struct Locator {
     pub vars: u32,
     /// Bytes from one record to the next; 0 without record variables.
     pub record_size: u64,
-    /// Whether names in the file are spelled by the rule of paths.
-    pub spelled: bool,
+    /// Whether names in the file are escaped by the rule of paths.
+    pub escaped: bool,
     /// Checksum of the page sums.
     pub pages_crc: u32,
 }
@@ -223,7 +223,7 @@ impl Locator {
         let mut bytes = Vec::with_capacity(LOCATOR as usize);
         bytes.extend_from_slice(MAGIC);
         bytes.put_u32(VERSION);
-        bytes.put_u32(if self.spelled { SPELLED } else { 0 } | (self.dims_at as u32) << 8);
+        bytes.put_u32(if self.escaped { SPELLED } else { 0 } | (self.dims_at as u32) << 8);
         bytes.put_u64(self.header_len);
         bytes.put_u64(self.attrs_at);
         bytes.put_u64(self.vars_at);
@@ -252,7 +252,7 @@ impl Locator {
             dims: cursor.u32().ok()?,
             vars: cursor.u32().ok()?,
             record_size: cursor.u64().ok()?,
-            spelled: flags & SPELLED != 0,
+            escaped: flags & SPELLED != 0,
             pages_crc: cursor.u32().ok()?,
         };
         let known = version == VERSION && flags & 0xfe == 0 && crc(&bytes[..60]) == cursor.u32().ok()?;
@@ -332,7 +332,7 @@ mod tests {
             dims: 130,
             vars: 70,
             record_size: 24,
-            spelled: true,
+            escaped: true,
             pages_crc: 7,
         }
     }

@@ -69,8 +69,8 @@ fn padded(len: usize) -> u64 {
 }
 
 /// Bytes of a name in the file, before padding.
-pub fn name_len(name: &str, spelled: bool) -> usize {
-    if spelled { paths::encoded_len(name) } else { name.len() }
+pub fn name_len(name: &str, escaped: bool) -> usize {
+    if escaped { paths::encoded_len(name) } else { name.len() }
 }
 
 /// Bytes of magic and number of records.
@@ -83,58 +83,58 @@ pub fn list_head_size(version: Version) -> u64 {
     4 + version.size_width() as u64
 }
 
-fn name_size(version: Version, name: &str, spelled: bool) -> u64 {
-    version.size_width() as u64 + padded(name_len(name, spelled))
+fn name_size(version: Version, name: &str, escaped: bool) -> u64 {
+    version.size_width() as u64 + padded(name_len(name, escaped))
 }
 
 /// Bytes of a dimension's entry.
-pub fn dim_size(version: Version, name: &str, spelled: bool) -> u64 {
-    name_size(version, name, spelled) + version.size_width() as u64
+pub fn dim_size(version: Version, name: &str, escaped: bool) -> u64 {
+    name_size(version, name, escaped) + version.size_width() as u64
 }
 
-/// Bytes of an attribute's entry. `spelled` is for global attributes: those of variables never are.
-pub fn attr_size(version: Version, attr: Attr<'_>, spelled: bool) -> u64 {
+/// Bytes of an attribute's entry. `escaped` is for global attributes: those of variables never are.
+pub fn attr_size(version: Version, attr: Attr<'_>, escaped: bool) -> u64 {
     let fixed = 4 + version.size_width() as u64;
-    name_size(version, attr.name, spelled) + fixed + padded(attr.value.len())
+    name_size(version, attr.name, escaped) + fixed + padded(attr.value.len())
 }
 
 /// Bytes of a variable's entry.
-pub fn var_size(version: Version, var: Var<'_>, spelled: bool) -> u64 {
+pub fn var_size(version: Version, var: Var<'_>, escaped: bool) -> u64 {
     let width = version.size_width() as u64;
     let attrs: u64 = var.attrs().map(|attr| attr_size(version, attr, false)).sum();
     let fixed = width + list_head_size(version) + 4 + width + version.offset_width() as u64;
-    name_size(version, var.name(), spelled) + fixed + width * var.dims().len() as u64 + attrs
+    name_size(version, var.name(), escaped) + fixed + width * var.dims().len() as u64 + attrs
 }
 
 /// Bytes of the entries of dimensions `range`.
-pub fn dims_size(header: &Header, range: Range<usize>, spelled: bool) -> u64 {
-    range.map(|i| dim_size(header.version, header.dims.names.get(i), spelled)).sum()
+pub fn dims_size(header: &Header, range: Range<usize>, escaped: bool) -> u64 {
+    range.map(|i| dim_size(header.version, header.dims.names.get(i), escaped)).sum()
 }
 
-/// Bytes of the list of global attributes with its head. Where names are spelled, the attribute that says
+/// Bytes of the list of global attributes with its head. Where names are escaped, the attribute that says
 /// so is counted; it is not among `attrs`.
-pub fn attrs_size(version: Version, attrs: &Attrs, spelled: bool) -> u64 {
-    let stated = if spelled { attr_size(version, statement(), false) } else { 0 };
-    let entries: u64 = attrs.iter().map(|attr| attr_size(version, attr, spelled)).sum();
+pub fn attrs_size(version: Version, attrs: &Attrs, escaped: bool) -> u64 {
+    let stated = if escaped { attr_size(version, escape_marker(), false) } else { 0 };
+    let entries: u64 = attrs.iter().map(|attr| attr_size(version, attr, escaped)).sum();
     list_head_size(version) + entries + stated
 }
 
 /// Bytes of the entries of variables `range`.
-pub fn vars_size(header: &Header, range: Range<usize>, spelled: bool) -> u64 {
-    range.map(|i| var_size(header.version, header.vars.get(i), spelled)).sum()
+pub fn vars_size(header: &Header, range: Range<usize>, escaped: bool) -> u64 {
+    range.map(|i| var_size(header.version, header.vars.get(i), escaped)).sum()
 }
 
 /// Bytes of the whole header.
-pub fn header_len(header: &Header, spelled: bool) -> u64 {
+pub fn header_len(header: &Header, escaped: bool) -> u64 {
     head_size(header.version)
         + 2 * list_head_size(header.version)
-        + dims_size(header, 0..header.dims.len(), spelled)
-        + attrs_size(header.version, &header.attrs, spelled)
-        + vars_size(header, 0..header.vars.len(), spelled)
+        + dims_size(header, 0..header.dims.len(), escaped)
+        + attrs_size(header.version, &header.attrs, escaped)
+        + vars_size(header, 0..header.vars.len(), escaped)
 }
 
-/// The global attribute that says that names are spelled paths. It stands behind all others.
-pub fn statement() -> Attr<'static> {
+/// The global attribute that says that names are escaped paths. It stands behind all others.
+pub fn escape_marker() -> Attr<'static> {
     Attr { name: paths::ATTRIBUTE, ty: NcType::Char, value: paths::RULE.as_bytes() }
 }
 
@@ -158,10 +158,10 @@ fn put_padding(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(&[0; 3][..len.wrapping_neg() & 3]);
 }
 
-fn put_name(out: &mut Vec<u8>, version: Version, name: &str, spelled: bool) {
-    let len = name_len(name, spelled);
+fn put_name(out: &mut Vec<u8>, version: Version, name: &str, escaped: bool) {
+    let len = name_len(name, escaped);
     put_size(out, version, len as u64);
-    if len == name.len() && !(spelled && name.contains('/')) {
+    if len == name.len() && !(escaped && name.contains('/')) {
         out.extend_from_slice(name.as_bytes());
     } else {
         paths::encode_bytes(name, out);
@@ -169,9 +169,9 @@ fn put_name(out: &mut Vec<u8>, version: Version, name: &str, spelled: bool) {
     put_padding(out, len);
 }
 
-/// Appends an attribute's entry. `spelled` is for global attributes: those of variables never are.
-pub fn put_attr(out: &mut Vec<u8>, version: Version, attr: Attr<'_>, spelled: bool) {
-    put_name(out, version, attr.name, spelled);
+/// Appends an attribute's entry. `escaped` is for global attributes: those of variables never are.
+pub fn put_attr(out: &mut Vec<u8>, version: Version, attr: Attr<'_>, escaped: bool) {
+    put_name(out, version, attr.name, escaped);
     put_u32(out, attr.ty as u32);
     put_size(out, version, attr.len() as u64);
     out.extend_from_slice(attr.value);
@@ -192,19 +192,19 @@ pub fn put_list_head(out: &mut Vec<u8>, version: Version, list: List, count: u64
 }
 
 /// Appends the entries of dimensions `range`.
-pub fn put_dims(out: &mut Vec<u8>, header: &Header, range: Range<usize>, spelled: bool) {
+pub fn put_dims(out: &mut Vec<u8>, header: &Header, range: Range<usize>, escaped: bool) {
     for i in range {
-        put_name(out, header.version, header.dims.names.get(i), spelled);
+        put_name(out, header.version, header.dims.names.get(i), escaped);
         put_size(out, header.version, header.dims.lens[i]);
     }
 }
 
-/// Appends the list of global attributes with its head, and the statement of the spelling where there is one.
-pub fn put_attrs(out: &mut Vec<u8>, version: Version, attrs: &Attrs, spelled: bool) {
-    put_list_head(out, version, List::Attrs, attrs.len() as u64 + u64::from(spelled));
-    attrs.iter().for_each(|attr| put_attr(out, version, attr, spelled));
-    if spelled {
-        put_attr(out, version, statement(), false);
+/// Appends the list of global attributes with its head, and the statement of the escaping where there is one.
+pub fn put_attrs(out: &mut Vec<u8>, version: Version, attrs: &Attrs, escaped: bool) {
+    put_list_head(out, version, List::Attrs, attrs.len() as u64 + u64::from(escaped));
+    attrs.iter().for_each(|attr| put_attr(out, version, attr, escaped));
+    if escaped {
+        put_attr(out, version, escape_marker(), false);
     }
 }
 
@@ -214,13 +214,13 @@ pub fn put_vars(
     out: &mut Vec<u8>,
     header: &Header,
     range: Range<usize>,
-    spelled: bool,
+    escaped: bool,
     dim_id: impl Fn(u32) -> u64,
 ) {
     let version = header.version;
     for i in range {
         let var = header.vars.get(i);
-        put_name(out, version, var.name(), spelled);
+        put_name(out, version, var.name(), escaped);
         put_size(out, version, var.dims().len() as u64);
         var.dims().iter().for_each(|id| put_size(out, version, dim_id(*id)));
         let attrs = var.attrs();
@@ -233,15 +233,15 @@ pub fn put_vars(
 }
 
 /// The whole header.
-pub fn header(header: &Header, spelled: bool) -> Vec<u8> {
+pub fn header(header: &Header, escaped: bool) -> Vec<u8> {
     let version = header.version;
-    let mut out = Vec::with_capacity(header_len(header, spelled) as usize);
+    let mut out = Vec::with_capacity(header_len(header, escaped) as usize);
     put_head(&mut out, version, header.numrecs);
     put_list_head(&mut out, version, List::Dims, header.dims.len() as u64);
-    put_dims(&mut out, header, 0..header.dims.len(), spelled);
-    put_attrs(&mut out, version, &header.attrs, spelled);
+    put_dims(&mut out, header, 0..header.dims.len(), escaped);
+    put_attrs(&mut out, version, &header.attrs, escaped);
     put_list_head(&mut out, version, List::Vars, header.vars.len() as u64);
-    put_vars(&mut out, header, 0..header.vars.len(), spelled, u64::from);
+    put_vars(&mut out, header, 0..header.vars.len(), escaped, u64::from);
     out
 }
 
@@ -265,19 +265,19 @@ mod tests {
     #[test]
     fn entries_have_the_sizes_that_were_told() {
         for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
-            for spelled in [false, true] {
+            for escaped in [false, true] {
                 let header = sample(version);
                 let mut out = Vec::new();
-                put_dims(&mut out, &header, 1..2, spelled);
-                assert_eq!(out.len() as u64, dims_size(&header, 1..2, spelled));
+                put_dims(&mut out, &header, 1..2, escaped);
+                assert_eq!(out.len() as u64, dims_size(&header, 1..2, escaped));
                 out.clear();
-                put_attrs(&mut out, version, &header.attrs, spelled);
-                assert_eq!(out.len() as u64, attrs_size(version, &header.attrs, spelled));
+                put_attrs(&mut out, version, &header.attrs, escaped);
+                assert_eq!(out.len() as u64, attrs_size(version, &header.attrs, escaped));
                 out.clear();
-                put_vars(&mut out, &header, 0..1, spelled, u64::from);
-                assert_eq!(out.len() as u64, vars_size(&header, 0..1, spelled));
-                let whole = super::header(&header, spelled);
-                assert_eq!(whole.len() as u64, header_len(&header, spelled));
+                put_vars(&mut out, &header, 0..1, escaped, u64::from);
+                assert_eq!(out.len() as u64, vars_size(&header, 0..1, escaped));
+                let whole = super::header(&header, escaped);
+                assert_eq!(whole.len() as u64, header_len(&header, escaped));
                 assert_eq!(whole.len() % 4, 0);
             }
         }

@@ -153,8 +153,8 @@ fn repeated_sections_make_messages() {
         ([a.clone(), b[2..].to_vec(), b[2..4].to_vec()].concat(), "ends in its section 5"),
         ([[&a[..4], &[refers], &a[5..]].concat(), b[2..].to_vec()].concat(), "bitmap that is not there"),
     ] {
-        let told = fields(&message(&sections)).unwrap_err();
-        assert!(told.contains(why), "{told}");
+        let output = fields(&message(&sections)).unwrap_err();
+        assert!(output.contains(why), "{output}");
     }
 }
 

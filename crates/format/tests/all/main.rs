@@ -9,6 +9,6 @@ mod catalog_spec;
 mod common;
 mod grib;
 mod helper_frames;
-mod keys_and_runs;
+mod keys_and_segments;
 mod spec_example;
 mod structures;

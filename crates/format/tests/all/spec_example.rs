@@ -8,8 +8,8 @@ use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_format::block::Block;
 use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::keys::encode_key;
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, LogHeader, Section, encode_frame};
-use fieldstone_format::run::{BlockCursor, CommitInfo, RunBuilder, RunMeta};
+use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, LogHeader, Section, encode_frame};
+use fieldstone_format::segment::{BlockCursor, CommitInfo, SegmentBuilder, SegmentMeta};
 use fieldstone_format::{Id, crc};
 
 const STAMP: u64 = 1_700_000_000_000_000_000;
@@ -64,10 +64,10 @@ fn log() -> Vec<u8> {
     };
     let mut value = Vec::new();
     entry.encode(&mut value);
-    let mut run = RunBuilder::new();
-    run.push(&key(), &value, 0, entry.length).unwrap();
+    let mut segment = SegmentBuilder::new();
+    segment.push(&key(), &value, 0, entry.length).unwrap();
     let commit = CommitInfo { sequence: 1, stamp: STAMP, time: STAMP as i64, transaction: None };
-    let (run, mut reference) = run.finish(vec![commit], 1).unwrap();
+    let (segment, mut reference) = segment.finish(vec![commit], 1).unwrap();
     reference.offset = payload_at + PAYLOAD.len() as u64;
     let record = CommitRecord {
         sequence: 1,
@@ -76,10 +76,10 @@ fn log() -> Vec<u8> {
         fields: 1,
         bytes: PAYLOAD.len() as u64,
         side: Section { offset: reference.offset + reference.length, length: 0, crc: 0 },
-        runs: vec![reference],
+        segments: vec![reference],
         ..CommitRecord::default()
     };
-    let (frame, _) = encode_frame(log.len() as u64, &record, &[PAYLOAD, &run].concat());
+    let (frame, _) = encode_frame(log.len() as u64, &record, &[PAYLOAD, &segment].concat());
     log.extend_from_slice(&frame);
     log
 }
@@ -127,9 +127,9 @@ fn the_example_is_read_from_its_end_as_the_specification_says() {
     let log = log();
     let header_len = LogHeader::length(&log).unwrap() as usize;
     assert_eq!(LogHeader::decode(&log).unwrap().host, "h");
-    let ends = Ends::decode_foot(&log[log.len() - FOOT..], log.len() as u64).unwrap();
+    let ends = FrameInfo::decode_foot(&log[log.len() - FOOT..], log.len() as u64).unwrap();
     assert_eq!((ends.frame, ends.sequence), (header_len as u64, 1));
-    assert_eq!(Ends::decode_head(&log[header_len..], header_len as u64).unwrap(), ends);
+    assert_eq!(FrameInfo::decode_head(&log[header_len..], header_len as u64).unwrap(), ends);
     let (at, length) = ends.body();
     assert_eq!(crc(&log[at as usize..(at + length) as usize]), ends.body_crc);
     let records = ends.record_offsets().map(|from| {
@@ -138,11 +138,11 @@ fn the_example_is_read_from_its_end_as_the_specification_says() {
     });
     assert_eq!(records[0], records[1]);
     let [record, _] = records;
-    let reference = record.runs[0];
+    let reference = record.segments[0];
     for offset in reference.meta_offsets() {
         let bytes = &log[offset as usize..(offset + reference.meta_len) as usize];
-        let meta =
-            RunMeta::decode(bytes, reference.meta_crc, reference.length - 2 * reference.meta_len).unwrap();
+        let meta = SegmentMeta::decode(bytes, reference.meta_crc, reference.length - 2 * reference.meta_len)
+            .unwrap();
         assert_eq!((meta.commits[0].stamp, meta.commits[0].time), (STAMP, STAMP as i64));
         let block = &meta.directory[0];
         let start = (reference.offset + block.offset) as usize;

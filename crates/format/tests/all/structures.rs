@@ -8,11 +8,11 @@ use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::entry::Entry;
 use fieldstone_format::log::{
-    CommitRecord, Decision, Ends, FOOT, HEAD, LogHeader, Prepared, Section, SideRecord, decode_side,
+    CommitRecord, Decision, FOOT, FrameInfo, HEAD, LogHeader, Prepared, Section, SideRecord, decode_side,
     encode_frame, encode_side,
 };
 use fieldstone_format::marker::{self, Marker};
-use fieldstone_format::run::RunRef;
+use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::version::Version;
 use fieldstone_format::{Id, crc, data, log};
 use proptest::collection::vec;
@@ -32,9 +32,9 @@ fn header() -> impl Strategy<Value = LogHeader> {
     })
 }
 
-fn run_ref() -> impl Strategy<Value = RunRef> {
+fn run_ref() -> impl Strategy<Value = SegmentRef> {
     (any::<u32>(), 0..1u64 << 62, 0..1u64 << 62, number(), any::<u32>(), number(), number()).prop_map(
-        |(file, offset, length, meta, meta_crc, weight, entries)| RunRef {
+        |(file, offset, length, meta, meta_crc, weight, entries)| SegmentRef {
             file,
             offset,
             length,
@@ -64,7 +64,7 @@ fn record() -> impl Strategy<Value = CommitRecord> {
     (fixed, option::of(id()), number(), number(), lists).prop_map(
         |(fixed, transaction, fields, bytes, lists)| {
             let (sequence, stamp, time, [previous, previous_decision, previous_side]) = fixed;
-            let (prepared, data_logs, runs, condemned, decision) = lists;
+            let (prepared, data_logs, segments, condemned, decision) = lists;
             CommitRecord {
                 sequence,
                 stamp,
@@ -77,7 +77,7 @@ fn record() -> impl Strategy<Value = CommitRecord> {
                 fields,
                 bytes,
                 data_logs,
-                runs,
+                segments,
                 side: Section::default(),
                 side_count: 0,
                 condemned,
@@ -117,9 +117,9 @@ fn version() -> impl Strategy<Value = Version> {
 
 /// Reads a frame as a reader does: head, record, foot, body.
 fn read_frame(bytes: &[u8], offset: u64) -> fieldstone_core::Result<CommitRecord> {
-    let ends = Ends::decode_head(bytes, offset)?;
+    let ends = FrameInfo::decode_head(bytes, offset)?;
     if bytes.len() as u64 != ends.length
-        || Ends::decode_foot(&bytes[bytes.len() - FOOT..], ends.end())? != ends
+        || FrameInfo::decode_foot(&bytes[bytes.len() - FOOT..], ends.end())? != ends
     {
         return Err(corrupt("the frame is cut"));
     }
@@ -153,15 +153,15 @@ proptest! {
     fn any_bytes_may_be_read_as_anything(bytes in vec(any::<u8>(), 0..300), offset in number()) {
         // Nothing to compare: no panic, no allocation beyond the input.
         let _ = LogHeader::decode(&bytes);
-        let _ = Ends::decode_head(&bytes, offset);
-        let _ = Ends::decode_foot(&bytes, offset);
+        let _ = FrameInfo::decode_head(&bytes, offset);
+        let _ = FrameInfo::decode_foot(&bytes, offset);
         let _ = Slot::decode(&bytes);
         let _ = Marker::decode(&bytes);
         let _ = Entry::decode(&bytes);
-        let _ = RunRef::decode(&mut Cursor::new(&bytes));
+        let _ = SegmentRef::decode(&mut Cursor::new(&bytes));
         let _ = decode_side(&bytes, offset);
         let _ = read_blocks(&mut Cursor::new(&bytes), offset, true);
-        let _ = fieldstone_format::run::RunMeta::decode(&bytes, crc(&bytes), offset);
+        let _ = fieldstone_format::segment::SegmentMeta::decode(&bytes, crc(&bytes), offset);
         let _ = fieldstone_format::keys::KeyDecoder::new().decode(&bytes);
         let _ = fieldstone_format::keys::level_ends(&bytes);
         let _ = Version::decode(&String::from_utf8_lossy(&bytes));
@@ -194,9 +194,9 @@ proptest! {
         };
         record.side_count = 1;
         let (bytes, hash) = encode_frame(offset, &record, &body);
-        prop_assert_eq!(Ends::decode_head(&bytes, offset).unwrap().hash, hash);
+        prop_assert_eq!(FrameInfo::decode_head(&bytes, offset).unwrap().hash, hash);
         prop_assert_eq!(&read_frame(&bytes, offset).unwrap(), &record);
-        prop_assert!(Ends::decode_head(&bytes, offset + 1).is_err(), "a frame that was copied elsewhere");
+        prop_assert!(FrameInfo::decode_head(&bytes, offset + 1).is_err(), "a frame that was copied elsewhere");
         damage_is_seen(&bytes, |bytes| read_frame(bytes, offset));
         record.side.length += 1;
         let (bytes, _) = encode_frame(offset, &record, &body);

@@ -25,7 +25,7 @@ use fieldstone_format::log::SideRecord;
 
 use super::history::{Dice, History, Standing};
 use crate::feed::{Commit, EntryChange, Feed, TransactionState};
-use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, lay_over, rebuild};
+use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
 use crate::view::{Again, Holds, Marks, View, Wait};
 
 /// How often one tries to go on where others went on.
@@ -343,19 +343,19 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
         transaction: None,
         side: harness.side(dice, world.heads()),
     };
-    assert!(!lay_over(&mut *view, &world.feed, &world.fields, None, &[])?, "there is nothing to lay over");
+    assert!(!overlay(&mut *view, &world.feed, &world.fields, None, &[])?, "there is nothing to overlay");
     let sessions = world.history.transactions().iter().map(|id| Some(*id)).chain([None]);
     for session in sessions {
         let mut shown = Vec::new();
         for view in [&mut view, &mut other] {
             let own = std::slice::from_ref(&own);
-            assert!(lay_over(&mut **view, &world.feed, &world.fields, session, own)?);
+            assert!(overlay(&mut **view, &world.feed, &world.fields, session, own)?);
             shown.push(view.dump()?);
             view.abort()?;
             view.leave();
             world.check(&mut **view)?;
         }
-        assert_eq!(shown[0], shown[1], "laid over in another order");
+        assert_eq!(shown[0], shown[1], "overlaid in another order");
     }
     Ok(())
 }
@@ -372,7 +372,7 @@ fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<(
     let (feed, fields) = told.history.at(&told.prepared)?;
     assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
     assert_eq!(view.dump()?, nothing, "what is prepared shows");
-    assert!(lay_over(&mut *view, &feed, &fields, Some(told.transaction), &[])?);
+    assert!(overlay(&mut *view, &feed, &fields, Some(told.transaction), &[])?);
     let laid = view.dump()?;
     view.abort()?;
     view.leave();

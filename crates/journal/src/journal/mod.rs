@@ -37,7 +37,7 @@ use crate::identity::{StoreIdentity, random_id};
 use crate::medium::posix::FileMedium;
 use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::medium::{Inspect, Look, Medium};
-use crate::run::BlockCache;
+use crate::segment::BlockCache;
 use crate::snapshot::{Refresher, Snapshot};
 use crate::writer::{Horizon, PendingCursor, PendingSide, Writer};
 
@@ -397,7 +397,7 @@ impl Journal {
     /// Looks at every log that is not closed.
     pub fn refresh(&self) -> Result<()> {
         if self.pinned.is_none() {
-            // Ends after the lock is given back.
+            // FrameInfo after the lock is given back.
             let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
             lock(&self.state().refresher).refresh(Look::All)?;
         }

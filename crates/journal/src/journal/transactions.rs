@@ -41,19 +41,19 @@ impl Journal {
         }
         let (horizon, snapshot) = self.horizon()?;
         let user = self.env.identity.uid();
-        let verdict = snapshot.verdict(transaction, user);
-        if verdict.is_some_and(|verdict| verdict.aborted()) {
+        let state = snapshot.transaction_state(transaction, user);
+        if state.is_some_and(|state| state.aborted()) {
             return self.check_open(transaction, None, &snapshot);
         }
         self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
-        let before = verdict.map_or(0, |verdict| verdict.kinds());
+        let before = state.map_or(0, |state| state.kinds());
         let kinds = (before | on) & !off;
-        let covers = match verdict {
-            Some(verdict) if verdict.closed() => verdict.covers().to_vec(),
+        let covers = match state {
+            Some(state) if state.closed() => state.covers().to_vec(),
             _ => snapshot.prepared(transaction, user),
         };
         let covered = |(writer, sequence): &(Id, u64)| {
-            verdict.is_some_and(|verdict| verdict.covers_commit(*writer, *sequence))
+            state.is_some_and(|state| state.covers_commit(*writer, *sequence))
         };
         if kinds == before && covers.iter().all(covered) {
             return Ok(());
@@ -68,14 +68,14 @@ impl Journal {
         flushed: Option<Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let verdict = snapshot.verdict(transaction, self.env.identity.uid());
-        let Some(verdict) = verdict.filter(|verdict| verdict.closed()) else {
+        let state = snapshot.transaction_state(transaction, self.env.identity.uid());
+        let Some(state) = state.filter(|state| state.closed()) else {
             return Ok(());
         };
-        if flushed.is_some_and(|flushed| verdict.covers_commit(flushed.writer, flushed.ends.sequence)) {
+        if flushed.is_some_and(|flushed| state.covers_commit(flushed.writer, flushed.ends.sequence)) {
             return Ok(());
         }
-        let verb = if verdict.aborted() { "aborted" } else { "committed" };
+        let verb = if state.aborted() { "aborted" } else { "committed" };
         Err(Code::TransactionDecided
             .error(format!("transaction {transaction} is {verb} already: what comes later is never visible"))
             .with_hint("begin a new transaction"))
@@ -92,16 +92,16 @@ impl Journal {
         }
         let (horizon, snapshot) = self.horizon()?;
         let user = self.env.identity.uid();
-        let verdict = snapshot.verdict(transaction, user);
-        if let Some(verdict) = verdict.filter(|verdict| verdict.closed()) {
-            if verdict.aborted() == commit {
+        let state = snapshot.transaction_state(transaction, user);
+        if let Some(state) = state.filter(|state| state.closed()) {
+            if state.aborted() == commit {
                 self.check_open(transaction, None, &snapshot)?;
             }
         } else {
             let covers = snapshot.prepared(transaction, user);
             self.check_decider(transaction, &covers, &snapshot)?;
             // J-21: the end is written even of nothing, for those who have joined and not flushed yet.
-            if given || !covers.is_empty() || verdict.is_some() {
+            if given || !covers.is_empty() || state.is_some() {
                 let kinds = ALL_KINDS;
                 self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
             }

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
 
 use crate::identity::StoreIdentity;
@@ -93,12 +93,12 @@ pub trait Medium: Send + Sync + fmt::Debug {
         &self,
         log: Id,
         target: Address,
-        from: &Ends,
+        from: &FrameInfo,
         record: &CommitRecord,
-    ) -> Result<(Ends, CommitRecord)>;
+    ) -> Result<(FrameInfo, CommitRecord)>;
 
     /// Commits of a log from its first one on, up to one that cannot be read or to `until`.
-    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(Ends, CommitRecord)>>;
+    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(FrameInfo, CommitRecord)>>;
 
     /// A new log. Nothing is made of it before its first commit.
     fn log(&self, header: LogHeader) -> Box<dyn LogWriter>;
@@ -121,7 +121,7 @@ pub trait Watch: Send + fmt::Debug {
     fn look(&mut self, look: Look) -> Result<bool>;
 
     /// Takes a commit of this process's own, which is durable: no look is needed to know it.
-    fn wrote(&mut self, log: Id, ends: &Ends, record: &Arc<CommitRecord>);
+    fn wrote(&mut self, log: Id, ends: &FrameInfo, record: &Arc<CommitRecord>);
 
     /// The logs with a commit, by writer.
     fn tips(&self) -> Vec<Arc<Tip>>;
@@ -155,10 +155,10 @@ pub trait LogWriter: Send + fmt::Debug {
 
     /// Appends a frame, whose parts follow one another; durable when this returns. Unavailable where the log
     /// is gone from its place.
-    fn append(&mut self, ends: &Ends, parts: &[&[u8]]) -> Result<()>;
+    fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()>;
 
     /// Tells readers of the commit that was appended last: a hint, which fails nothing.
-    fn announce(&mut self, ends: &Ends, record: &CommitRecord);
+    fn announce(&mut self, ends: &FrameInfo, record: &CommitRecord);
 
     /// Fills `buffer` with bytes that this writer appended.
     fn read(&self, buffer: &mut [u8], at: Address) -> Result<()>;
@@ -236,7 +236,7 @@ fn agree(marker: Marker, asked: &StoreIdentity, store: &dyn fmt::Display) -> Res
 /// Looking after what is stored.
 pub trait Inspect: Send + Sync + fmt::Debug {
     /// Every commit of a log up to this one, oldest first, with the outcome of checking all of it.
-    fn check(&self, log: &Tip, each: &mut dyn FnMut(Ends, Result<CommitRecord>)) -> Result<()>;
+    fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()>;
 
     /// Reads a log's header again.
     fn check_header(&self, log: &Tip) -> Result<()>;

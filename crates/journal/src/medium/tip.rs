@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 
 /// How much a look looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Tip {
     /// The commit.
     pub record: Arc<CommitRecord>,
     /// Where its frame lies.
-    pub ends: Ends,
+    pub ends: FrameInfo,
     /// When the log was changed last, nanoseconds since 1970, by the medium's clock.
     pub changed: i64,
 }
@@ -53,7 +53,7 @@ impl Tip {
     }
 
     /// The log with one commit more.
-    pub fn followed_by(&self, record: &Arc<CommitRecord>, ends: Ends) -> Tip {
+    pub fn followed_by(&self, record: &Arc<CommitRecord>, ends: FrameInfo) -> Tip {
         Tip {
             record: record.clone(),
             ends,

@@ -8,15 +8,15 @@ use fieldstone_core::{Error, Result};
 use super::Decided;
 use super::chain::Chain;
 use crate::medium::{Medium, Tip};
-use crate::run::{BlockCache, Run};
+use crate::segment::{BlockCache, Segment};
 
 /// A log up to one of its commits: the [`Tip`], and what is read for it.
 #[derive(Debug, Clone)]
 pub struct LogView {
     /// The commit.
     pub tip: Arc<Tip>,
-    /// The runs it names, oldest first.
-    pub runs: Vec<Arc<Run>>,
+    /// The segments it names, oldest first.
+    pub segments: Vec<Arc<Segment>>,
     /// Decisions in this log up to the commit, oldest first.
     pub decisions: Chain<Arc<Decided>>,
     /// What hides earlier decisions.
@@ -44,8 +44,8 @@ impl LogView {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
         };
-        let runs = runs_of(medium, cache, tip, known);
-        LogView { tip: tip.clone(), runs, decisions, decisions_damage }
+        let segments = segments_of(medium, cache, tip, known);
+        LogView { tip: tip.clone(), segments, decisions, decisions_damage }
     }
 
     /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
@@ -69,27 +69,27 @@ impl LogView {
         match broken {
             Some(e) => Err(e),
             None => {
-                let runs = runs_of(medium, cache, &tip, Some(self));
+                let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
-                Ok(Some(LogView { tip, runs, decisions, decisions_damage }))
+                Ok(Some(LogView { tip, segments, decisions, decisions_damage }))
             }
         }
     }
 }
 
-/// The index runs that a commit names; those that a view has already are shared with it.
-fn runs_of(
+/// The segments that a commit names; those that a view has already are shared with it.
+fn segments_of(
     medium: &Arc<dyn Medium>,
     cache: &Arc<BlockCache>,
     tip: &Tip,
     view: Option<&LogView>,
-) -> Vec<Arc<Run>> {
-    let seen = |reference| view?.runs.iter().find(|run| run.reference == reference).cloned();
-    let run = |&reference| {
-        let new = || Arc::new(Run::new(tip.writer, reference, medium.clone(), cache.clone()));
+) -> Vec<Arc<Segment>> {
+    let seen = |reference| view?.segments.iter().find(|segment| segment.reference == reference).cloned();
+    let segment = |&reference| {
+        let new = || Arc::new(Segment::new(tip.writer, reference, medium.clone(), cache.clone()));
         seen(reference).unwrap_or_else(new)
     };
-    tip.record.runs.iter().map(run).collect()
+    tip.record.segments.iter().map(segment).collect()
 }
 
 /// All decisions up to a commit, oldest first, given those known up to an earlier one; and what

@@ -1,32 +1,32 @@
 //! Snapshots: which commits of which logs a read sees.
 //!
 //! A snapshot names, for every log, its last commit that belongs to it. Everything else follows from
-//! the commit records: the runs to search, the verdicts on transactions, the order of versions. A
+//! the commit records: the segments to search, the states of transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
 mod chain;
 mod log_view;
 mod owners;
 mod refresh;
-mod verdict;
+mod user_state;
 
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::kinds;
-use fieldstone_format::run::CommitInfo;
+use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::version::Version;
 
 use chain::Layers;
 pub use log_view::LogView;
 pub use owners::Owners;
 pub use refresh::Refresher;
-pub use verdict::{ALL_KINDS, Decided, Verdict};
+pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::medium::Claims;
 pub use crate::medium::{Look, Loss, Problem};
-use crate::run::{Run, RunCursor};
+use crate::segment::{Segment, SegmentCursor};
 
 /// Where a version of a field stands in the order of all versions; the greater one is newer.
 pub type Order = (u64, Id);
@@ -37,11 +37,11 @@ pub struct Snapshot {
     /// Logs with at least one commit, by writer id.
     pub logs: Vec<Arc<LogView>>,
     /// Runs of all logs; `run_log[i]` is the index of run i's log.
-    pub runs: Vec<Arc<Run>>,
-    /// Index into `logs` for each run.
+    pub segments: Vec<Arc<Segment>>,
+    /// Index into `logs` for each segment.
     pub run_log: Vec<u32>,
-    /// Verdicts by transaction and user: one decides for his own logs and for no other's.
-    verdicts: Layers<(Id, u32), Arc<Verdict>>,
+    /// States by transaction and user: one decides for his own logs and for no other's.
+    states: Layers<(Id, u32), Arc<UserState>>,
     /// Users who own datasets.
     pub owners: Owners,
     /// Who owns the folder of logs.
@@ -59,9 +59,9 @@ impl Snapshot {
     pub fn empty() -> Snapshot {
         Snapshot {
             logs: Vec::new(),
-            runs: Vec::new(),
+            segments: Vec::new(),
             run_log: Vec::new(),
-            verdicts: Layers::default(),
+            states: Layers::default(),
             owners: Owners::One(None),
             folder_owner: None,
             problems: Vec::new(),
@@ -78,22 +78,22 @@ impl Snapshot {
         before: Option<&Snapshot>,
     ) -> Result<Snapshot> {
         logs.sort_by_key(|log| log.writer);
-        let (mut runs, mut run_log) = (Vec::new(), Vec::new());
+        let (mut segments, mut run_log) = (Vec::new(), Vec::new());
         for (i, log) in logs.iter().enumerate() {
-            runs.extend(log.runs.iter().cloned());
-            run_log.resize(runs.len(), i as u32);
+            segments.extend(log.segments.iter().cloned());
+            run_log.resize(segments.len(), i as u32);
         }
-        let verdicts = match before.and_then(|before| verdicts(&logs, before)) {
-            Some(verdicts) => verdicts,
-            None => verdicts(&logs, &Snapshot::empty()).unwrap_or_default(),
+        let states = match before.and_then(|before| states(&logs, before)) {
+            Some(states) => states,
+            None => states(&logs, &Snapshot::empty()).unwrap_or_default(),
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
-        Ok(Snapshot { logs, runs, run_log, verdicts, owners, folder_owner, ..Snapshot::empty() })
+        Ok(Snapshot { logs, segments, run_log, states, owners, folder_owner, ..Snapshot::empty() })
     }
 
-    /// The log that run `index` belongs to.
-    pub fn log_of(&self, run: usize) -> &Arc<LogView> {
-        &self.logs[self.run_log[run] as usize]
+    /// The log that segment `index` belongs to.
+    pub fn log_of(&self, segment: usize) -> &Arc<LogView> {
+        &self.logs[self.run_log[segment] as usize]
     }
 
     /// The log of `writer`.
@@ -108,27 +108,27 @@ impl Snapshot {
         let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
         // All alike, so that the commits' own stamps count, as they will after the decision.
         let undecided = (own == Some(id)).then_some((u64::MAX, Id::NONE));
-        let Some(verdict) = self.log(writer).and_then(|log| self.verdict(id, log.uid)) else {
+        let Some(state) = self.log(writer).and_then(|log| self.transaction_state(id, log.uid)) else {
             return undecided;
         };
-        verdict
+        state
             .visible(kinds::FIELDS, writer, commit.sequence)
-            .or_else(|| undecided.filter(|_| verdict.is_open_for(writer, commit.sequence)))
+            .or_else(|| undecided.filter(|_| state.is_open_for(writer, commit.sequence)))
     }
 
     /// What a user decided about a transaction, for the logs of his own.
-    pub fn verdict(&self, transaction: Id, user: u32) -> Option<&Arc<Verdict>> {
-        self.verdicts.get(&(transaction, user))
+    pub fn transaction_state(&self, transaction: Id, user: u32) -> Option<&Arc<UserState>> {
+        self.states.get(&(transaction, user))
     }
 
     /// All decisions: transaction, user, and what he decided.
-    pub fn verdicts(&self) -> impl Iterator<Item = (Id, u32, &Arc<Verdict>)> {
-        self.verdicts.iter().map(|((id, user), verdict)| (*id, *user, verdict))
+    pub fn transaction_states(&self) -> impl Iterator<Item = (Id, u32, &Arc<UserState>)> {
+        self.states.iter().map(|((id, user), state)| (*id, *user, state))
     }
 
     /// Whether a transaction has ended for the logs of a user.
     pub fn has_ended(&self, transaction: Id, user: u32) -> bool {
-        self.verdict(transaction, user).is_some_and(|verdict| verdict.closed())
+        self.transaction_state(transaction, user).is_some_and(|state| state.closed())
     }
 
     /// Logs of a user with commits prepared under a transaction, each with the last one's sequence.
@@ -158,12 +158,12 @@ impl Snapshot {
 
     /// Whether anything stands under an encoded first level.
     pub fn has_dataset(&self, prefix: &[u8]) -> bool {
-        self.runs.iter().any(|run| {
-            let Ok(meta) = run.meta() else { return true };
+        self.segments.iter().any(|segment| {
+            let Ok(meta) = segment.meta() else { return true };
             match &meta.datasets {
                 Some(datasets) => datasets.iter().any(|(known, _)| known == prefix),
                 None => {
-                    let mut cursor = RunCursor::new(run.clone(), 0);
+                    let mut cursor = SegmentCursor::new(segment.clone(), 0);
                     matches!(cursor.seek(prefix), Ok(true)) && cursor.key().starts_with(prefix)
                 }
             }
@@ -203,7 +203,7 @@ impl Snapshot {
 
 /// What is decided in these logs, given what was decided in a snapshot before; `None` where a log is not
 /// what it was then and more.
-fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<Verdict>>> {
+fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), Arc<UserState>>> {
     let same_user = |log: &Arc<LogView>| {
         let at = logs.binary_search_by_key(&log.writer, |log| log.writer);
         at.is_ok_and(|at| logs[at].uid == log.uid)
@@ -211,7 +211,7 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32)
     if !before.logs.iter().all(same_user) {
         return None;
     }
-    let mut verdicts = before.verdicts.clone();
+    let mut states = before.states.clone();
     for log in logs {
         let known = before.log(log.writer).map_or(0, |log| log.decisions.len());
         if let Some(last) = known.checked_sub(1) {
@@ -221,11 +221,11 @@ fn verdicts(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32)
         }
         for decided in log.decisions.since(known) {
             let id = (decided.decision.transaction, log.uid);
-            let verdict = verdicts.get(&id).cloned().unwrap_or_default();
-            verdicts.insert(id, Arc::new(verdict.with((decided.stamp, log.writer), decided.clone())));
+            let state = states.get(&id).cloned().unwrap_or_default();
+            states.insert(id, Arc::new(state.with((decided.stamp, log.writer), decided.clone())));
         }
     }
-    Some(verdicts)
+    Some(states)
 }
 
 fn gone(writer: Id) -> Error {

@@ -15,7 +15,7 @@ use fieldstone_format::Id;
 
 use super::LogView;
 use crate::medium::Claims;
-use crate::run::RunCursor;
+use crate::segment::SegmentCursor;
 
 /// Owners of datasets, as far as they matter.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl Owners {
         }
         let mut oldest: HashMap<Vec<u8>, Candidate> = HashMap::new();
         for log in logs {
-            for run in &log.runs {
-                // A run that cannot be read holds nothing that could be owned.
-                let Ok(meta) = run.meta() else { continue };
+            for segment in &log.segments {
+                // A segment that cannot be read holds nothing that could be owned.
+                let Ok(meta) = segment.meta() else { continue };
                 let mut note = |prefix: &[u8], commit: u64| {
                     let Some(info) = meta.commits.get(commit as usize) else { return };
                     let candidate = Candidate {
@@ -55,7 +55,7 @@ impl Owners {
                     datasets.iter().for_each(|(prefix, commit)| note(prefix, *commit));
                     continue;
                 }
-                let mut cursor = RunCursor::tolerant(run.clone(), 0);
+                let mut cursor = SegmentCursor::tolerant(segment.clone(), 0);
                 while cursor.advance()? {
                     let end = fieldstone_format::keys::level_ends(cursor.key())?[0];
                     let commit = fieldstone_format::bytes::Cursor::new(cursor.value()).varint()?;

@@ -14,7 +14,7 @@ use tracing::Span;
 
 use super::{LogView, Snapshot};
 use crate::medium::{Look, Medium, Problem, Watch};
-use crate::run::BlockCache;
+use crate::segment::BlockCache;
 use crate::writer::Flushed;
 
 /// The state between refreshes.

@@ -9,7 +9,7 @@ use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
-use fieldstone_format::run::{CommitInfo, RunBuilder, RunRef};
+use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentRef};
 
 use super::encoded::Encoded;
 use super::loss::Keys;
@@ -249,15 +249,15 @@ impl Batch {
         Ok(())
     }
 
-    /// The index run of this batch, whose inline payload will stand at `base` of the log. `None` for a
+    /// The segment of this batch, whose inline payload will stand at `base` of the log. `None` for a
     /// batch without fields.
-    pub fn index_run(&self, base: u64, commit: CommitInfo) -> Result<Option<(Vec<u8>, RunRef)>> {
+    pub fn segment(&self, base: u64, commit: CommitInfo) -> Result<Option<(Vec<u8>, SegmentRef)>> {
         if self.live == 0 {
             return Ok(None);
         }
         let mut items: Vec<&Item> = self.items.iter().flatten().collect();
         items.sort_by(|a, b| a.key.cmp(&b.key).then(b.entry.ordinal.cmp(&a.entry.ordinal)));
-        let mut builder = RunBuilder::new();
+        let mut builder = SegmentBuilder::new();
         let mut value = Vec::new();
         for item in items {
             value.clear();

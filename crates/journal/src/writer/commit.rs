@@ -11,7 +11,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{self, CommitRecord, Decision};
-use fieldstone_format::run::CommitInfo;
+use fieldstone_format::segment::CommitInfo;
 
 use super::Writer;
 use super::batch::Batch;
@@ -87,9 +87,9 @@ impl Flight {
             log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
         }
         let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
-        let run = batch.index_run(log.payload_offset(), info)?;
+        let segment = batch.segment(log.payload_offset(), info)?;
         let side = log::encode_side(&batch.side);
-        let flushed = log.append(record, batch.inline_payload(), run, &side)?;
+        let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
         self.last_stamp = stamp;
         Ok(flushed)
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
-use fieldstone_format::log::{CommitRecord, Ends, Envelope, HEAD, LogHeader, Prepared, Section};
-use fieldstone_format::run::RunRef;
+use fieldstone_format::log::{CommitRecord, Envelope, FrameInfo, HEAD, LogHeader, Prepared, Section};
+use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::{Id, crc};
 
-use super::live_runs::LiveRuns;
+use super::live_segments::LiveSegments;
 use crate::identity::{StoreIdentity, random_id};
 use crate::medium::{Address, LogWriter, Medium};
 
@@ -20,7 +20,7 @@ pub struct Flushed {
     /// What the commit says.
     pub record: Arc<CommitRecord>,
     /// Where its frame lies.
-    pub ends: Ends,
+    pub ends: FrameInfo,
 }
 
 /// A log being written. The medium makes it with its first commit.
@@ -35,7 +35,7 @@ pub struct Log {
     last_side: Address,
     /// Transactions that commits of this log were prepared under.
     prepared: Vec<Prepared>,
-    runs: LiveRuns,
+    segments: LiveSegments,
 }
 
 impl Log {
@@ -62,7 +62,7 @@ impl Log {
             last_decision: 0,
             last_side: 0,
             prepared: Vec::new(),
-            runs: LiveRuns::default(),
+            segments: LiveSegments::default(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Log {
     }
 
     /// A transaction has ended: what was prepared under it is not of interest any more.
-    pub fn settle(&mut self, transaction: Id) {
+    pub fn forget_transaction(&mut self, transaction: Id) {
         self.prepared.retain(|prepared| prepared.transaction != transaction);
     }
 
@@ -106,17 +106,17 @@ impl Log {
         &mut self,
         mut record: CommitRecord,
         payload: &[u8],
-        run: Option<(Vec<u8>, RunRef)>,
+        segment: Option<(Vec<u8>, SegmentRef)>,
         side: &[u8],
     ) -> Result<Flushed> {
         let frame = self.medium.next();
-        let mut merged = run.map(|run| self.runs.merge(&*self.medium, run)).transpose()?;
+        let mut merged = segment.map(|segment| self.segments.merge(&*self.medium, segment)).transpose()?;
         let mut at = self.payload_offset() + payload.len() as u64;
         if let Some(merged) = &mut merged {
             merged.place(at);
             at += merged.bytes().len() as u64;
         }
-        record.runs = self.runs.references(merged.as_ref());
+        record.segments = self.segments.references(merged.as_ref());
         record.side = Section { offset: at, length: side.len() as u64, crc: crc(side) };
         record.previous = self.last_frame;
         record.previous_decision = self.last_decision;
@@ -136,7 +136,7 @@ impl Log {
         }
         self.prepared = record.prepared.clone();
         if let Some(merged) = merged {
-            self.runs.apply(merged);
+            self.segments.apply(merged);
         }
         self.medium.announce(&ends, &record);
         Ok(Flushed { writer: self.writer(), record: Arc::new(record), ends })

@@ -5,7 +5,7 @@
 //! * `session`: one outside transactions, one for each transaction: what was archived and not yet
 //!   flushed (`batch`), and who is still to be told of what a failure took (`loss`);
 //! * `encoded`: a value as it is handed over;
-//! * `log`: what a commit says of those before it; `live_runs`: the index runs of the log and their merging;
+//! * `log`: what a commit says of those before it; `live_segments`: the segments of the log and their merging;
 //! * `shared`: where bytes stand that later values may be equal to.
 //!
 //! Where the bytes go is the [medium](crate::medium)'s. Invariants:
@@ -19,7 +19,7 @@
 mod batch;
 mod commit;
 mod encoded;
-mod live_runs;
+mod live_segments;
 mod log;
 mod loss;
 mod session;
@@ -205,7 +205,7 @@ impl Writer {
         self.sessions.remove(&Some(session));
         self.flushed.remove(&Some(session));
         if let Some(log) = &mut self.log {
-            log.settle(session);
+            log.forget_transaction(session);
         }
     }
 

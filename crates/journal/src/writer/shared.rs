@@ -1,4 +1,4 @@
-//! Places of values that others may be equal to: a heap of files of one model run repeats its
+//! Places of values that others may be equal to: a heap of files of one model segment repeats its
 //! coordinates, and the store keeps their bytes once (J-12).
 //!
 //! Invariants:

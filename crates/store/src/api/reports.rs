@@ -56,8 +56,8 @@ pub struct Stats {
     pub masked: u64,
     /// Writers.
     pub writers: u64,
-    /// Index runs.
-    pub runs: u64,
+    /// Segments.
+    pub segments: u64,
     /// Bytes of all files of the store.
     pub file_bytes: u64,
     /// Files of the store.
@@ -79,8 +79,8 @@ pub struct WriterStatus {
     pub state: &'static str,
     /// Commits.
     pub commits: u64,
-    /// Index runs.
-    pub runs: u64,
+    /// Segments.
+    pub segments: u64,
     /// When it last flushed, nanoseconds since 1970, by its clock.
     pub last_flush: i64,
     /// How far its clock is ahead of the file system's, nanoseconds, where it is off by a minute or more.

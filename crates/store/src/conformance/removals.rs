@@ -173,7 +173,7 @@ pub fn removal_within_a_batch(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// Removals last while the writers merge their index runs.
+/// Removals last while the writers merge their segments.
 pub fn removal_survives_merges(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let mut there = std::collections::BTreeSet::new();

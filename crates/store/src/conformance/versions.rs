@@ -38,7 +38,7 @@ pub fn version_reads_as_it_was(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// Versions stay readable while the writers merge their index runs.
+/// Versions stay readable while the writers merge their segments.
 pub fn version_survives_merges(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let mut versions = Vec::new();

@@ -33,9 +33,9 @@ pub fn read_many(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
             let (mine, behind) = rest.split_at(fields.count());
             let (own, left) = room.split_at_mut(bytes);
             (rest, room) = (behind, left);
-            others.push(scope.spawn(move || read_run(mine, own)));
+            others.push(scope.spawn(move || read_segment(mine, own)));
         }
-        let last = read_run(rest, room);
+        let last = read_segment(rest, room);
         for other in others {
             // A panic there is a panic here, as without threads.
             other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -45,7 +45,7 @@ pub fn read_many(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
 }
 
 /// The same by one thread.
-fn read_run(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
+fn read_segment(batch: &[(Field, usize)], out: &mut [u8]) -> Result<()> {
     let (mut rest, mut room) = (batch, out);
     while let Some((first, _)) = rest.first() {
         let count = first.source().read_first(rest, room)?;

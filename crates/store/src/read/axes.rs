@@ -20,7 +20,7 @@ pub fn axes(
     own: Option<Id>,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
-    if !(selection.is_unconstrained() && from_runs(snapshot, &mut axes)?) {
+    if !(selection.is_unconstrained() && from_segments(snapshot, &mut axes)?) {
         axes = Axes::default();
         let mut scan = Scan::new(snapshot.clone(), selection, own)?;
         let mut decoder = KeyDecoder::new();
@@ -82,16 +82,16 @@ impl Axes {
     }
 }
 
-/// Answers from what the runs say of themselves, where that is the whole truth: all commits visible,
+/// Answers from what the segments say of themselves, where that is the whole truth: all commits visible,
 /// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
-fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
+fn from_segments(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
     if matches!(snapshot.owners, Owners::Many(..)) || !snapshot.losses.is_empty() {
         return Ok(false);
     }
     let mut all = Vec::new();
-    for (i, run) in snapshot.runs.iter().enumerate() {
+    for (i, segment) in snapshot.segments.iter().enumerate() {
         let writer = snapshot.log_of(i).writer;
-        let meta = run.meta()?;
+        let meta = segment.meta()?;
         if meta.removals || meta.commits.iter().any(|commit| snapshot.order(writer, commit, None).is_none()) {
             return Ok(false);
         }
@@ -100,7 +100,7 @@ fn from_runs(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
             all.push((axis.level, &axis.keyword, values));
         }
     }
-    // Runs list their axes level by level; keep that order over all runs.
+    // Segments list their axes level by level; keep that order over all segments.
     all.sort_by_key(|(level, _, _)| *level);
     let mut places = BTreeMap::new();
     for (level, keyword, values) in all {

@@ -24,7 +24,7 @@ const GROUP_MAX: usize = 512 << 10;
 #[derive(Debug)]
 pub struct LocalField {
     files: Arc<Files>,
-    /// Keeps the snapshot's files and runs alive.
+    /// Keeps the snapshot's files and segments alive.
     snapshot: Arc<Snapshot>,
     versions: Versions,
 }

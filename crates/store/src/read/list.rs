@@ -1,4 +1,4 @@
-//! Listing: a stream in key order that holds one block per index run.
+//! Listing: a stream in key order that holds one block per segment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl ListStream {
         let key = self.decoder.decode(&versions.key)?;
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
-        let log = self.scan.snapshot().log_of(newest.run as usize);
+        let log = self.scan.snapshot().log_of(newest.segment as usize);
         let owner = self.users.entry(log.uid).or_insert_with(|| log.header.user.as_str().into()).clone();
         // Pieces that disagree are listed as the newest says; reading them is a Conflict.
         let agree = versions.array().is_ok();

@@ -1,12 +1,12 @@
-//! Finding one key: filters rule most runs out, one block of the others is searched.
+//! Finding one key: filters rule most segments out, one block of the others is searched.
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
-use fieldstone_format::run::key_hash;
+use fieldstone_format::segment::key_hash;
 
 use super::versions::Versions;
-use crate::run::RunCursor;
+use crate::segment::SegmentCursor;
 use crate::snapshot::Snapshot;
 
 /// What stands under an encoded key.
@@ -14,12 +14,12 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
     let mut parts = Vec::new();
-    for (index, run) in snapshot.runs.iter().enumerate() {
+    for (index, segment) in snapshot.segments.iter().enumerate() {
         // Whose log does not count is not read: damage in it concerns nobody here.
-        if !snapshot.owners.counts(dataset, snapshot.log_of(index).uid) || !run.may_contain(key, hash)? {
+        if !snapshot.owners.counts(dataset, snapshot.log_of(index).uid) || !segment.may_contain(key, hash)? {
             continue;
         }
-        let mut cursor = RunCursor::new(run.clone(), index);
+        let mut cursor = SegmentCursor::new(segment.clone(), index);
         let mut more = cursor.seek(key)? && cursor.key() == key;
         while more {
             Versions::collect(snapshot, index, cursor.place(), cursor.value(), own, &mut parts)

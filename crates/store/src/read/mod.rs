@@ -1,7 +1,7 @@
 //! Reading: from a request to keys, from keys to entries, from entries to checked bytes.
 //!
 //! * `matcher` compares encoded keys with a request and says where the next match can be;
-//! * `scan` walks all runs of a snapshot in key order; `lookup` finds one key;
+//! * `scan` walks all segments of a snapshot in key order; `lookup` finds one key;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks,

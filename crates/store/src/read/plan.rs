@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fieldstone_core::schema::Selection;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::run::BlockCursor;
+use fieldstone_format::segment::BlockCursor;
 
 use super::field::LocalField;
 use super::lookup::lookup;
@@ -28,7 +28,7 @@ const LOOKUPS_MAX: u64 = 256;
 /// Most missing combinations that a message names.
 const MISSING_NAMED: usize = 5;
 
-/// An entry's place: run, block, place in the block.
+/// An entry's place: segment, block, place in the block.
 type Ref = (u32, u32, u32);
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub fn retrieve(
     let mut found: Vec<(u64, Ref)> = Vec::new();
     let mut complex = Vec::new();
     let keep = |versions: &Versions, complex: &mut Vec<Vec<Ref>>| -> Ref {
-        let at = |part: &Part| (part.run, part.place.0, part.place.1);
+        let at = |part: &Part| (part.segment, part.place.0, part.place.1);
         match versions.live() {
             [part] => at(part),
             parts => {
@@ -162,12 +162,12 @@ impl Plan {
         wanted.sort_unstable();
         let mut slots = vec![Slot::default(); end - start];
         let mut open: Option<OpenBlock> = None;
-        for ((run, block, place), i, j) in wanted {
+        for ((segment, block, place), i, j) in wanted {
             let mut state = match open.take() {
-                Some(state) if state.block == (run, block) => state,
+                Some(state) if state.block == (segment, block) => state,
                 _ => {
-                    let bytes = self.snapshot.runs[run as usize].block(block as usize)?;
-                    OpenBlock { block: (run, block), passed: 0, cursor: BlockCursor::new(bytes) }
+                    let bytes = self.snapshot.segments[segment as usize].block(block as usize)?;
+                    OpenBlock { block: (segment, block), passed: 0, cursor: BlockCursor::new(bytes) }
                 }
             };
             while state.passed <= place {
@@ -179,7 +179,7 @@ impl Plan {
             let mut parts = Vec::with_capacity(1);
             Versions::collect(
                 &self.snapshot,
-                run as usize,
+                segment as usize,
                 (block, place),
                 state.cursor.value(),
                 self.own,

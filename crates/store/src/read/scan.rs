@@ -1,4 +1,4 @@
-//! Walking all runs of a snapshot in key order, key by key, skipping what a request cannot match.
+//! Walking all segments of a snapshot in key order, key by key, skipping what a request cannot match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use fieldstone_format::keys::level_ends;
 
 use super::matcher::{Match, Matcher};
 use super::versions::{Part, Versions};
-use crate::run::RunCursor;
+use crate::segment::SegmentCursor;
 use crate::snapshot::{Loss, Owners, Snapshot};
 
-/// A merge of all runs. Memory: one block per run.
+/// A merge of all segments. Memory: one block per segment.
 #[derive(Debug)]
 pub struct Scan {
     snapshot: Arc<Snapshot>,
     matcher: Matcher,
     own: Option<Id>,
     /// A binary heap, least key first; every cursor stands on an entry.
-    heap: Vec<RunCursor>,
+    heap: Vec<SegmentCursor>,
     key: Vec<u8>,
     prefix: Vec<u8>,
     /// Index blocks that could not be read. What else there is comes first, then these as an error.
@@ -36,10 +36,10 @@ pub struct Scan {
 impl Scan {
     /// A walk over what `selection` matches.
     pub fn new(snapshot: Arc<Snapshot>, selection: Selection, own: Option<Id>) -> Result<Scan> {
-        let mut heap = Vec::with_capacity(snapshot.runs.len());
+        let mut heap = Vec::with_capacity(snapshot.segments.len());
         let mut damage = Vec::new();
-        for (index, run) in snapshot.runs.iter().enumerate() {
-            let mut cursor = RunCursor::tolerant(run.clone(), index);
+        for (index, segment) in snapshot.segments.iter().enumerate() {
+            let mut cursor = SegmentCursor::tolerant(segment.clone(), index);
             match cursor.advance() {
                 Ok(true) => heap.push(cursor),
                 Ok(false) => damage.extend(cursor.take_damage()),
@@ -122,12 +122,12 @@ impl Scan {
             while let Some(cursor) = self.heap.first_mut()
                 && cursor.key() == self.key
             {
-                let run = cursor.index;
-                let uid = self.snapshot.log_of(run).uid;
+                let segment = cursor.index;
+                let uid = self.snapshot.log_of(segment).uid;
                 if self.snapshot.owners.counts(&self.key[..dataset_end], uid) {
                     Versions::collect(
                         &self.snapshot,
-                        run,
+                        segment,
                         cursor.place(),
                         cursor.value(),
                         self.own,
@@ -191,7 +191,7 @@ impl Scan {
     }
 
     fn sift_down(&mut self, mut i: usize) {
-        let before = |a: &RunCursor, b: &RunCursor| (a.key(), a.index) < (b.key(), b.index);
+        let before = |a: &SegmentCursor, b: &SegmentCursor| (a.key(), a.index) < (b.key(), b.index);
         loop {
             let mut least = i;
             for child in [2 * i + 1, 2 * i + 2] {

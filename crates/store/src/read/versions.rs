@@ -6,7 +6,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::key_text;
-use fieldstone_format::run::CommitInfo;
+use fieldstone_format::segment::CommitInfo;
 
 use crate::snapshot::{Order, Snapshot};
 
@@ -16,9 +16,9 @@ const MISSING_NAMED: usize = 4;
 /// An entry, with the commit it came by.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Index of its run in the snapshot.
-    pub run: u32,
-    /// Index of the block in the run, and place in the block.
+    /// Index of its segment in the snapshot.
+    pub segment: u32,
+    /// Index of the block in the segment, and place in the block.
     pub place: (u32, u32),
     /// Writer whose files hold its bytes.
     pub writer: Id,
@@ -32,14 +32,14 @@ pub struct Part {
 
 impl Part {
     /// An entry of run `run`, visible or not; its order is that of its own commit.
-    pub fn decode(snapshot: &Snapshot, run: usize, place: (u32, u32), value: &[u8]) -> Result<Part> {
-        let writer = snapshot.log_of(run).writer;
+    pub fn decode(snapshot: &Snapshot, segment: usize, place: (u32, u32), value: &[u8]) -> Result<Part> {
+        let writer = snapshot.log_of(segment).writer;
         let entry = Entry::decode(value)?;
         let commit = *usize::try_from(entry.commit)
             .ok()
-            .and_then(|i| snapshot.runs[run].meta().ok()?.commits.get(i))
+            .and_then(|i| snapshot.segments[segment].meta().ok()?.commits.get(i))
             .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
-        Ok(Part { run: run as u32, place, writer, commit, order: (commit.stamp, writer), entry })
+        Ok(Part { segment: segment as u32, place, writer, commit, order: (commit.stamp, writer), entry })
     }
 
     /// Its name within the store.
@@ -96,13 +96,13 @@ impl Versions {
     /// Adds an entry of run `run` if it is visible.
     pub fn collect(
         snapshot: &Snapshot,
-        run: usize,
+        segment: usize,
         place: (u32, u32),
         value: &[u8],
         own: Option<Id>,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
-        let part = Part::decode(snapshot, run, place, value)?;
+        let part = Part::decode(snapshot, segment, place, value)?;
         if let Some(order) = snapshot.order(part.writer, &part.commit, own) {
             parts.push(Part { order, ..part });
         }

@@ -11,7 +11,7 @@ use crate::api::PlaceFile;
 use crate::read::{Part, Scan};
 use crate::snapshot::Snapshot;
 
-/// Logs, commits and runs, then every version of every field that a request selects.
+/// Logs, commits and segments, then every version of every field that a request selects.
 pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for log in &snapshot.logs {
@@ -27,14 +27,14 @@ pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selectio
         inspect.check(log, &mut |ends, outcome| {
             lines.push(match outcome {
                 Ok(record) => format!(
-                    "  commit {} at {}, {} bytes: stamp {}, {} fields of {} bytes, {} runs{}{}",
+                    "  commit {} at {}, {} bytes: stamp {}, {} fields of {} bytes, {} segments{}{}",
                     record.sequence,
                     ends.frame,
                     ends.length,
                     record.stamp,
                     record.fields,
                     record.bytes,
-                    record.runs.len(),
+                    record.segments.len(),
                     record.transaction.map(|id| format!(", prepared under {id}")).unwrap_or_default(),
                     record.decision.map_or(String::new(), |d| {
                         let verb = if d.committed { "commits" } else { "aborts" };
@@ -44,10 +44,10 @@ pub fn dump(inspect: &dyn Inspect, snapshot: &Arc<Snapshot>, selection: Selectio
                 Err(e) => format!("  commit {} at {}: {}", ends.sequence, ends.frame, e.message()),
             });
         })?;
-        for run in &log.runs {
-            let r = &run.reference;
+        for segment in &log.segments {
+            let r = &segment.reference;
             lines.push(format!(
-                "  run at {} of {}: {} bytes, {} entries of {} commits",
+                "  segment at {} of {}: {} bytes, {} entries of {} commits",
                 r.offset,
                 PlaceFile::Own(log.writer, r.file),
                 r.length,

@@ -13,8 +13,11 @@ use crate::snapshot::Snapshot;
 
 /// Counts what a request selects, and the files of the whole store.
 pub fn stats(files: &Arc<Files>, snapshot: &Arc<Snapshot>, selection: Selection) -> Result<Stats> {
-    let mut stats =
-        Stats { writers: snapshot.logs.len() as u64, runs: snapshot.runs.len() as u64, ..Stats::default() };
+    let mut stats = Stats {
+        writers: snapshot.logs.len() as u64,
+        segments: snapshot.segments.len() as u64,
+        ..Stats::default()
+    };
     let mut last: (Vec<u8>, Vec<u8>) = Default::default();
     let mut scan = Scan::new(snapshot.clone(), selection, None)?.with_removed(true).lenient(true);
     while let Some(versions) = scan.next_key()? {

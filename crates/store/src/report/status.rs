@@ -24,15 +24,15 @@ pub fn status(
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
     for log in &snapshot.logs {
         for prepared in &log.record.prepared {
-            let verdict = snapshot.verdict(prepared.transaction, log.uid);
-            if verdict.is_some_and(|verdict| verdict.closed()) {
+            let decided = snapshot.transaction_state(prepared.transaction, log.uid);
+            if decided.is_some_and(|decided| decided.closed()) {
                 continue;
             }
             let entry = transactions.entry(prepared.transaction).or_insert_with(|| TransactionStatus {
                 id: prepared.transaction,
                 owners: Vec::new(),
                 fields: 0,
-                kinds: verdict.map_or(0, |verdict| verdict.kinds()),
+                kinds: decided.map_or(0, |decided| decided.kinds()),
                 since: prepared.since,
             });
             let header = &log.header;
@@ -94,7 +94,7 @@ fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher
         user: log.header.user.clone(),
         state: state(env, log, refresher),
         commits: log.record.sequence,
-        runs: log.runs.len() as u64,
+        segments: log.segments.len() as u64,
         last_flush: log.record.time,
         clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
         // A log that is gone since has a problem of its own.

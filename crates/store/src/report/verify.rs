@@ -7,13 +7,13 @@ use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::entry::Location;
 use fieldstone_format::marker::{self, Marker};
-use fieldstone_format::run::{BlockCursor, RunMeta};
+use fieldstone_format::segment::{BlockCursor, SegmentMeta};
 use fieldstone_journal::medium::Inspect;
 
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::Files;
 use crate::read::{Match, Matcher, Part, Source, lookup};
-use crate::run::Run;
+use crate::segment::Segment;
 use crate::snapshot::{LogView, Refresher, Snapshot};
 
 /// Verifies what a request selects, hidden versions included; for the empty request also the marker,
@@ -27,8 +27,8 @@ pub fn verify(
     let mut check = Check { files, snapshot, report: VerifyReport::default() };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
-    for (index, run) in snapshot.runs.iter().enumerate() {
-        check.run(index, run, &mut matcher)?;
+    for (index, segment) in snapshot.segments.iter().enumerate() {
+        check.segment(index, segment, &mut matcher)?;
     }
     for problem in &snapshot.problems {
         if problem.damage {
@@ -81,16 +81,16 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn run(&mut self, index: usize, run: &Arc<Run>, matcher: &mut Matcher) -> Result<()> {
-        let file = || PlaceFile::Own(run.writer, run.reference.file).to_string();
-        let meta: Arc<RunMeta> = match run.meta() {
+    fn segment(&mut self, index: usize, segment: &Arc<Segment>, matcher: &mut Matcher) -> Result<()> {
+        let file = || PlaceFile::Own(segment.writer, segment.reference.file).to_string();
+        let meta: Arc<SegmentMeta> = match segment.meta() {
             Ok(meta) => meta.clone(),
             Err(e) => return self.note(None, file, Err(e)),
         };
-        self.note(None, file, run.check_meta())?;
-        self.note(None, file, run.check_filter())?;
+        self.note(None, file, segment.check_meta())?;
+        self.note(None, file, segment.check_filter())?;
         for block in 0..meta.directory.len() {
-            let bytes = match run.block_uncached(block) {
+            let bytes = match segment.block_uncached(block) {
                 Ok(bytes) => bytes,
                 Err(e) => {
                     self.note(None, file, Err(e))?;
@@ -118,13 +118,13 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, run: usize, at: (u32, u32), key: &[u8], value: &[u8]) -> Result<()> {
+    fn entry(&mut self, segment: usize, at: (u32, u32), key: &[u8], value: &[u8]) -> Result<()> {
         let name = || Some(fieldstone_format::keys::key_text(key));
-        let part = match Part::decode(self.snapshot, run, at, value) {
+        let part = match Part::decode(self.snapshot, segment, at, value) {
             Ok(part) => part,
             Err(e) => {
-                let file = self.snapshot.runs[run].reference.file;
-                let file = PlaceFile::Own(self.snapshot.runs[run].writer, file);
+                let file = self.snapshot.segments[segment].reference.file;
+                let file = PlaceFile::Own(self.snapshot.segments[segment].writer, file);
                 return self.note(name(), || file.to_string(), Err(e));
             }
         };

@@ -8,13 +8,13 @@ use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::request::Request;
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, SideRecord, decode_side};
+use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, SideRecord, decode_side};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
 /// The last commit of a log, and its side records.
 fn last_commit(bytes: &[u8]) -> (CommitRecord, Vec<SideRecord>) {
-    let ends = Ends::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
+    let ends = FrameInfo::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
     let record = ends.record_offsets()[0] as usize;
     let record = ends.record(&bytes[record..record + ends.record_len as usize]).unwrap();
     let side = &record.side;
@@ -371,9 +371,9 @@ fn n_flushes_leave_at_most_log2_n_runs() {
     let mut most = 0;
     for n in 1..=200u64 {
         flush_one(&writer, &format!("run=a,variable=t,step={n}"), b"x");
-        let runs = writer.status().unwrap().writers[0].runs;
-        assert!(n < 2 || runs <= u64::from(n.ilog2()), "{runs} runs after {n} flushes");
-        most = most.max(runs);
+        let segments = writer.status().unwrap().writers[0].segments;
+        assert!(n < 2 || segments <= u64::from(n.ilog2()), "{segments} segments after {n} flushes");
+        most = most.max(segments);
     }
     assert!(most > 2, "the rule is tried");
     assert_eq!(listed(&open(&world, "b")).len(), 200);
@@ -396,7 +396,7 @@ fn fifty_writers_flush_five_times_each() {
     assert_eq!(get(&reader, "run=a,variable=all").unwrap(), [49, 4]);
     let status = reader.status().unwrap();
     assert_eq!(status.writers.len(), 50);
-    assert!(status.writers.iter().all(|w| w.commits == 5 && w.runs <= 2));
+    assert!(status.writers.iter().all(|w| w.commits == 5 && w.segments <= 2));
     let stats = reader.stats(&Request::new()).unwrap();
     assert_eq!((stats.fields, stats.masked, stats.datasets, stats.writers), (251, 249, 1, 50));
     let report = reader.verify(&Request::new()).unwrap();

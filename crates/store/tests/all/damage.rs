@@ -1,7 +1,7 @@
 //! Every byte of a small store is changed and every file is cut at every length. Nothing panics,
 //! nothing wrong is given out as right, what is not damaged is read, and `verify` names the file.
 //!
-//! The store holds two writers' logs with merged and unmerged runs, overwritten fields, an array with
+//! The store holds two writers' logs with merged and unmerged segments, overwritten fields, an array with
 //! a table of blocks, pieces of two writers, a joined transaction, an aborted one, and boards; a second
 //! one has a data log. `FIELDSTONE_CRASH=full` changes every bit; of the megabyte of the data log, whose blocks
 //! have one checksum each, it changes some 26,000 bytes, otherwise some 400.
@@ -15,8 +15,8 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_format::log::{Ends, LogHeader, SideRecord};
-use fieldstone_format::run::RunMeta;
+use fieldstone_format::log::{FrameInfo, LogHeader, SideRecord};
+use fieldstone_format::segment::SegmentMeta;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
@@ -148,7 +148,7 @@ fn large_store() -> (SimWorld, Fields) {
     (world, make.fields)
 }
 
-/// One flush of many fields: a run of many blocks, with a filter.
+/// One flush of many fields: a segment of many blocks, with a filter.
 fn wide_store() -> (SimWorld, Fields) {
     let world = SimWorld::new(13);
     world.set_tracing(false);
@@ -174,11 +174,11 @@ enum Part {
     LogHeader,
     /// Head, foot, record, of any frame.
     FrameEnds,
-    /// What is in a frame but a run in force: payload, runs that were merged, side records.
+    /// What is in a frame but a segment in force: payload, segments that were merged, side records.
     Payload,
-    /// Meta part or filter of a run in force.
-    RunFrame,
-    /// Entries of a run in force, with the first and last key in it.
+    /// Meta part or filter of a segment in force.
+    SegmentFrame,
+    /// Entries of a segment in force, with the first and last key in it.
     Entries(Vec<u8>, Vec<u8>),
     DataHeader,
     Data,
@@ -193,9 +193,9 @@ impl Part {
             Part::Board => "board",
             Part::LogHeader => "log header",
             Part::FrameEnds => "heads, records, feet",
-            Part::Payload => "payload, merged runs",
-            Part::RunFrame => "meta and filter of runs",
-            Part::Entries(..) => "entries of runs",
+            Part::Payload => "payload, merged segments",
+            Part::SegmentFrame => "meta and filter of segments",
+            Part::Entries(..) => "entries of segments",
             Part::DataHeader => "data log header",
             Part::Data => "data log",
             Part::Zeros => "zeros behind commits",
@@ -218,7 +218,7 @@ fn parts(world: &SimWorld, path: &Path) -> Vec<(Range<u64>, Part)> {
     let mut at = header;
     let mut last = None;
     while at < len && bytes[at as usize..].iter().any(|&byte| byte != 0) {
-        let ends = Ends::decode_head(&bytes[at as usize..at as usize + 40], at).unwrap();
+        let ends = FrameInfo::decode_head(&bytes[at as usize..at as usize + 40], at).unwrap();
         let (body, length) = ends.body();
         parts.push((at..body, Part::FrameEnds));
         parts.push((body..body + length, Part::Payload));
@@ -230,12 +230,14 @@ fn parts(world: &SimWorld, path: &Path) -> Vec<(Range<u64>, Part)> {
     if at < len {
         parts.push((at..len, Part::Zeros));
     }
-    for run in last.unwrap().runs {
-        let range = run.offset as usize..(run.offset + run.meta_len) as usize;
-        let meta = RunMeta::decode(&bytes[range], run.meta_crc, run.length - 2 * run.meta_len).unwrap();
-        parts.push((run.offset..run.offset + run.length, Part::RunFrame));
+    for segment in last.unwrap().segments {
+        let range = segment.offset as usize..(segment.offset + segment.meta_len) as usize;
+        let meta =
+            SegmentMeta::decode(&bytes[range], segment.meta_crc, segment.length - 2 * segment.meta_len)
+                .unwrap();
+        parts.push((segment.offset..segment.offset + segment.length, Part::SegmentFrame));
         for (i, block) in meta.directory.iter().enumerate() {
-            let start = run.offset + block.offset;
+            let start = segment.offset + block.offset;
             let end_key =
                 meta.directory.get(i + 1).map_or(meta.last_key.to_vec(), |next| next.first_key.to_vec());
             let part = Part::Entries(block.first_key.to_vec(), end_key);
@@ -333,9 +335,9 @@ impl Tally {
             "board",
             "log header",
             "heads, records, feet",
-            "payload, merged runs",
-            "meta and filter of runs",
-            "entries of runs",
+            "payload, merged segments",
+            "meta and filter of segments",
+            "entries of segments",
             "data log header",
             "data log",
             "zeros behind commits",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::common::*;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
-use fieldstone_format::log::{Ends, SideRecord};
+use fieldstone_format::log::{FrameInfo, SideRecord};
 use fieldstone_journal::snapshot::Problem;
 
 /// Flushes a field with a side record that holds `n`.
@@ -15,7 +15,7 @@ fn flush_with_side(store: &Store, n: u8) {
 }
 
 /// A log of six commits, the first, third and last without side records, and where its frames begin.
-fn world() -> (SimWorld, PathBuf, Vec<Ends>) {
+fn world() -> (SimWorld, PathBuf, Vec<FrameInfo>) {
     let world = SimWorld::new(4);
     let store = open(&world, "a");
     let mut begins = Vec::new();
@@ -28,7 +28,8 @@ fn world() -> (SimWorld, PathBuf, Vec<Ends>) {
     }
     let log = files(&world, "logs")[0].clone();
     let bytes = world.read(&log).unwrap();
-    let ends = begins.iter().map(|end| Ends::decode_foot(&bytes[*end as usize - 52..*end as usize], *end));
+    let ends =
+        begins.iter().map(|end| FrameInfo::decode_foot(&bytes[*end as usize - 52..*end as usize], *end));
     (world, log.clone(), ends.map(Result::unwrap).collect())
 }
 

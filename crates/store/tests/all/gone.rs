@@ -27,11 +27,11 @@ fn begun() -> (SimWorld, Store, Env) {
 /// The next flush of `size` bytes fails and names the file at fault and the key.
 fn fails(writer: &Store, size: usize, part: &str) {
     let outcome = put(writer, "run=a,variable=lost", &pattern(size, 1)).and_then(|()| writer.flush(None));
-    let told = error(outcome, ErrorKind::Unavailable);
-    let message = told.message();
-    assert!(message.contains("is gone") && message.contains(part), "{told}");
-    assert!(message.contains("{run=a}{variable=lost}{}"), "{told}");
-    assert!(told.hint().is_some());
+    let failure = error(outcome, ErrorKind::Unavailable);
+    let message = failure.message();
+    assert!(message.contains("is gone") && message.contains(part), "{failure}");
+    assert!(message.contains("{run=a}{variable=lost}{}"), "{failure}");
+    assert!(failure.hint().is_some());
     assert_eq!(writer.unflushed(), 0);
 }
 
@@ -109,8 +109,8 @@ fn a_removed_data_log_lends_nothing() {
     let data = files(&world, "data").remove(0);
     other.disk.unlink(&data).unwrap();
     archive(&writer, "run=a,variable=lost", Value::Bytes(&value), &options).unwrap();
-    let told = error(writer.flush(None), ErrorKind::Unavailable);
-    assert!(told.message().contains(data.to_str().unwrap()), "{told}");
+    let failure = error(writer.flush(None), ErrorKind::Unavailable);
+    assert!(failure.message().contains(data.to_str().unwrap()), "{failure}");
     goes_on(&world, &writer);
 }
 
@@ -151,8 +151,8 @@ fn another_store_in_its_place_is_not_written_to() {
     fails(&writer, 100, "/logs/");
     for _ in 0..2 {
         put(&writer, "run=a,variable=lost", b"x").unwrap();
-        let told = error(writer.flush(None), ErrorKind::Conflict);
-        assert!(told.message().contains("variable=lost") && told.message().contains(ROOT), "{told}");
+        let failure = error(writer.flush(None), ErrorKind::Conflict);
+        assert!(failure.message().contains("variable=lost") && failure.message().contains(ROOT), "{failure}");
     }
     assert_eq!(listed(&open(&world, "c")), ["{run=b}{variable=t}{}"]);
 }
@@ -173,8 +173,8 @@ fn a_transaction_is_not_committed_without_what_it_had_flushed() {
         other.disk.unlink(&files(&world, if large { "data" } else { "logs" })[0]).unwrap();
         fails(&writer, if large { 3 << 20 } else { 100 }, if large { "/data/" } else { "/logs/" });
         for outcome in [writer.decide(ids[1], true), writer.decide(ids[1], true)] {
-            let told = error(outcome, ErrorKind::Unavailable);
-            assert!(told.message().contains("what was flushed into it before"), "{told}");
+            let failure = error(outcome, ErrorKind::Unavailable);
+            assert!(failure.message().contains("what was flushed into it before"), "{failure}");
         }
         writer.decide(ids[1], false).unwrap();
         writer.decide(ids[2], true).unwrap();

@@ -131,7 +131,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     let store = open(&world, "a");
     flush_one(&store, &key("old"), b"old");
     let hold = world.hold(OpKind::SyncData, "logs");
-    let (told, waited, kept) = thread::scope(|scope| {
+    let (failure, waited, kept) = thread::scope(|scope| {
         put(&store, &key("mine"), b"mine").unwrap();
         let (archived, has_archived) = std::sync::mpsc::channel();
         let (go, wait) = std::sync::mpsc::channel::<()>();
@@ -167,8 +167,11 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
         drop(hold);
         (flush.join().unwrap(), other.join().unwrap(), later.join().unwrap())
     });
-    let told = error(told, ErrorKind::Unavailable);
-    assert!(told.message().contains("variable=mine") && told.message().contains("variable=yours"), "{told}");
+    let failure = error(failure, ErrorKind::Unavailable);
+    assert!(
+        failure.message().contains("variable=mine") && failure.message().contains("variable=yours"),
+        "{failure}"
+    );
     let waited = error(waited, ErrorKind::Unavailable);
     assert!(waited.message().contains("variable=yours") && !waited.message().contains("variable=mine"));
     kept.unwrap();
@@ -198,8 +201,8 @@ fn a_value_that_cannot_be_spilled_does_not_end_the_flush_under_way() {
         thread::sleep(std::time::Duration::from_millis(50));
         drop(hold);
         flush.join().unwrap().unwrap();
-        let told = error(large.join().unwrap(), ErrorKind::Unavailable);
-        assert!(told.message().contains("variable=large"), "{told}");
+        let failure = error(large.join().unwrap(), ErrorKind::Unavailable);
+        assert!(failure.message().contains("variable=large"), "{failure}");
     });
     let reader = open(&world, "b");
     assert!(field(&reader, &key("first"), None).is_ok(), "its flush has returned");

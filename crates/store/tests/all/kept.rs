@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
-use fieldstone_format::log::{Ends, FOOT, SideRecord, decode_side};
+use fieldstone_format::log::{FOOT, FrameInfo, SideRecord, decode_side};
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
 
@@ -15,7 +15,7 @@ fn record(byte: u8) -> SideRecord {
 /// Side records of the last commit of the only log.
 fn last_side(world: &SimWorld) -> Vec<SideRecord> {
     let bytes = commits(world, &files(world, "logs")[0]);
-    let ends = Ends::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
+    let ends = FrameInfo::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
     let at = ends.record_offsets()[0] as usize;
     let commit = ends.record(&bytes[at..at + ends.record_len as usize]).unwrap();
     let side = &commit.side;

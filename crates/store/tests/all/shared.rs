@@ -73,8 +73,8 @@ fn a_log_that_failed_lends_nothing_to_the_next() {
         put(&store, "run=2,variable=t", b"lost").unwrap();
         world.fail_nth(OpKind::SyncData, 1, Fault::Io);
         // What names bytes of the log that is sealed now cannot go into the next one.
-        let told = store.flush(None).unwrap_err().to_string();
-        assert!(told.contains("run=1") && told.contains("run=2"), "{told}");
+        let message = store.flush(None).unwrap_err().to_string();
+        assert!(message.contains("run=1") && message.contains("run=2"), "{message}");
         share(&store, "run=3,variable=lat", &value, None);
         store.flush(None).unwrap();
         let reader = open(&world, "b");

@@ -172,8 +172,8 @@ fn an_abort_of_nothing_is_told_to_those_who_flush_later() {
     put_in(&joined, "run=a,variable=t", b"x", id).unwrap();
     opener.decide(id, false).unwrap();
     for _ in 0..2 {
-        let told = error(joined.flush(Some(id)), ErrorKind::Conflict);
-        assert!(told.message().contains("aborted"), "{told}");
+        let failure = error(joined.flush(Some(id)), ErrorKind::Conflict);
+        assert!(failure.message().contains("aborted"), "{failure}");
     }
     error(joined.decide(id, true), ErrorKind::Conflict);
     opener.decide(id, false).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone_core::request::Request;
-use fieldstone_format::log::Ends;
+use fieldstone_format::log::FrameInfo;
 
 fn key(step: u64) -> String {
     format!("run=a,variable=t,step={step}")
@@ -131,10 +131,10 @@ fn a_killed_writers_log_is_read_whole_also_with_a_damaged_head() {
     assert_reads(&open(&world, "b"), 1..=12);
     // From head to head one comes to the sixth commit; from the end to all.
     let bytes = commits(&world, &log);
-    let mut frames = vec![Ends::decode_foot(&bytes[bytes.len() - 52..], end).unwrap()];
+    let mut frames = vec![FrameInfo::decode_foot(&bytes[bytes.len() - 52..], end).unwrap()];
     while frames[0].sequence > 1 {
         let at = frames[0].frame;
-        frames.insert(0, Ends::decode_foot(&bytes[at as usize - 52..at as usize], at).unwrap());
+        frames.insert(0, FrameInfo::decode_foot(&bytes[at as usize - 52..at as usize], at).unwrap());
     }
     world.flip(&log, frames[6].frame + 3, 0xff).unwrap();
     let reader = open(&world, "b");

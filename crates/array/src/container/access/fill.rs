@@ -12,7 +12,7 @@ use fieldstone_format::netcdf::fill::fill_of;
 use fieldstone_format::netcdf::pad4;
 
 use super::super::VarInfo;
-use crate::container::pieces::Pieces;
+use crate::container::write_buffer::WriteBuffer;
 
 /// Bytes of a job that are made at once: few enough to stay in the cache.
 const CHUNK: u64 = 1 << 14;
@@ -166,7 +166,7 @@ pub fn write_shared(file: &TeamFile, jobs: Result<Vec<Job>>) -> Result<()> {
     let parts = team.alltoallv(STEP, Ok(parts))?;
     let jobs: Vec<Job> = parts.iter().flat_map(|part| part.as_chunks().0).map(Job::unpack).collect();
     // The ranks that write the elements are others than those that have filled them.
-    file.settle(STEP, write(file, &jobs))
+    file.visibility_barrier(STEP, write(file, &jobs))
 }
 
 /// Writes jobs; this rank alone. Neighbours become one write.
@@ -175,27 +175,27 @@ pub(super) fn write(file: &TeamFile, jobs: &[Job]) -> Result<()> {
     jobs.sort_unstable_by_key(|job| job.begin);
     let from = jobs.iter().map(|job| job.from).min().unwrap_or(0);
     let to = jobs.iter().map(|job| job.to).max().unwrap_or(0);
-    let mut pieces = Pieces::new(file, 0);
+    let mut buffer = WriteBuffer::new(file, 0);
     for record in from..to {
         for job in jobs.iter().filter(|job| job.from <= record && record < job.to) {
-            add(&mut pieces, job, job.stride.checked_mul(record))?;
+            add(&mut buffer, job, job.stride.checked_mul(record))?;
         }
     }
-    pieces.flush()
+    buffer.flush()
 }
 
 /// Adds a job's bytes, `above` its begin.
-fn add(pieces: &mut Pieces<'_>, job: &Job, above: Option<u64>) -> Result<()> {
+fn add(buffer: &mut WriteBuffer<'_>, job: &Job, above: Option<u64>) -> Result<()> {
     let begin = above.and_then(|above| job.begin.checked_add(above));
     let begin = begin.filter(|begin| begin.checked_add(job.len).is_some());
     let begin = begin.ok_or_else(|| Error::invalid("filling ends at or beyond byte 2^64 of the file"))?;
-    pieces.seek(begin)?;
+    buffer.seek(begin)?;
     // The pattern goes up evenly in a chunk, so that each begins as the job does.
     let chunk = job.pattern.repeat((job.len.min(CHUNK) as usize).div_ceil(job.pattern.len()));
     let mut left = job.len;
     while left > 0 {
         let n = left.min(chunk.len() as u64);
-        pieces.add(&chunk[..n as usize])?;
+        buffer.add(&chunk[..n as usize])?;
         left -= n;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! A netCDF header as readers of plain netCDF see it: names as they stand in the file, spelled paths and the
-//! attribute that states the spelling included. What ncdump shows.
+//! A netCDF header as readers of plain netCDF see it: names as they stand in the file, escaped paths and the
+//! attribute that states the escaping included. What ncdump shows.
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, Header, Var, pad4};

@@ -64,7 +64,7 @@ impl Definitions {
             return Err(Code::Name
                 .error(format!("the name of global attribute `{name}` is reserved"))
                 .with_hint(
-                    "it states how paths are spelled in the file, and is written where there are any",
+                    "it states how paths are escaped in the file, and is written where there are any",
                 ));
         }
         check_type(self.header.version, "global attribute", &name, ty)?;

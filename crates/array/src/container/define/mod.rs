@@ -339,7 +339,7 @@ fn kept<'a>(kind: &str, list: Cow<'a, Names>) -> Result<Cow<'a, Names>> {
             part.first().is_some_and(u8::is_ascii_alphabetic) && part.last().is_some_and(|last| *last != b' ')
         };
         for path in list.iter() {
-            // A spelled path takes at most two bytes for one.
+            // An escaped path takes at most two bytes for one.
             let fits = path.len() <= names::MAX_NAME / 2;
             if !(plain && fits && path.as_bytes().split(|byte| *byte == b'/').all(good)) {
                 paths::check_path(path).map_err(|error| error.context(kind))?;

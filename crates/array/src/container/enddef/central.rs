@@ -112,8 +112,8 @@ pub(super) fn plan(
         let mut header = merged.header;
         let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
         let mine = lens.map(|len| placement::ranges(0, len, &[]));
-        let spelled = merged.has_paths;
-        let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+        let escaped = merged.has_paths;
+        let plan = PlacementOptions { escaped, alignment: options.alignment, old: options.old, base };
         let (placement, entries) = placement::place(Ranks::ALONE, &mut header, mine, &plan)?;
         watch.hold(lens[2] as u64 * 24);
         Ok((GatheredHeader { header, placement, entries }, merged.numbers))
@@ -170,13 +170,13 @@ pub(in crate::container) fn check_slots(strategy: Strategy) -> Result<()> {
 struct PlacementHead {
     layout: Layout,
     counts: Counts,
-    spelled: bool,
+    escaped: bool,
     /// Whether data that the file has must move.
     moved: bool,
     lists: [u64; 3],
 }
 
-words!(PlacementHead { layout: Layout, counts: Counts, spelled: bool, moved: bool, lists: [u64; 3] });
+words!(PlacementHead { layout: Layout, counts: Counts, escaped: bool, moved: bool, lists: [u64; 3] });
 
 /// What rank 0 sends another: where things are, the numbers of its dimensions and variables, and where the
 /// latter begin.
@@ -188,8 +188,8 @@ fn pack_placement(
     rank: usize,
     base: [usize; 3],
 ) -> Vec<u8> {
-    let Placement { layout, counts, spelled, lists, .. } = *placed;
-    let mut out = PlacementHead { layout, counts, spelled, moved, lists }.to_bytes();
+    let Placement { layout, counts, escaped, lists, .. } = *placed;
+    let mut out = PlacementHead { layout, counts, escaped, moved, lists }.to_bytes();
     let skip = if rank == 0 { [0; 3] } else { base };
     for (numbers, skip) in numbers.iter().zip([skip[0], skip[2]]) {
         put_u32(&mut out, (skip + numbers.len()) as u32);
@@ -219,8 +219,8 @@ fn unpack_placement(header: &mut Header, received: &[u8]) -> Result<(Placement, 
         header.vars.begins.push(from.u64()?);
         header.vars.vsizes.push(from.u64()?);
     }
-    let PlacementHead { layout, counts, spelled, moved, lists } = head;
-    Ok((Placement { dim_ids, var_ids, lists, counts, layout, spelled }, moved))
+    let PlacementHead { layout, counts, escaped, moved, lists } = head;
+    Ok((Placement { dim_ids, var_ids, lists, counts, layout, escaped }, moved))
 }
 
 /// The whole index, by the only rank that has everything.
@@ -457,7 +457,7 @@ mod tests {
             one_record_var: false,
         };
         let counts = Counts { dims: 7, attrs: 8, vars: 9 };
-        let head = PlacementHead { layout, counts, spelled: false, moved: true, lists: [12, 13, 14] };
+        let head = PlacementHead { layout, counts, escaped: false, moved: true, lists: [12, 13, 14] };
         assert_eq!(round_trip(&head), [1, 2, 3, 4, 5, 0, 7, 8, 9, 0, 1, 12, 13, 14]);
     }
 }

@@ -16,7 +16,7 @@ use fieldstone_format::netcdf::write::{self, List};
 
 use super::placement::{LocalEntries, Placement};
 use super::report::Watch;
-use crate::container::pieces::{PIECE, Pieces};
+use crate::container::write_buffer::{PIECE, WriteBuffer};
 
 /// Entries that are serialised between two looks at the buffer.
 const STEP: usize = 64;
@@ -24,24 +24,24 @@ const STEP: usize = 64;
 /// Pieces of the header, whose checksums are kept where there is an index.
 #[derive(Debug)]
 struct Stream<'a> {
-    pieces: Pieces<'a>,
+    out: WriteBuffer<'a>,
     index: Option<&'a mut IndexPart>,
 }
 
 impl Stream<'_> {
     fn seek(&mut self, at: u64) -> Result<()> {
-        if self.pieces.here() != at {
+        if self.out.here() != at {
             self.flush()?;
         }
-        self.pieces.seek(at)
+        self.out.seek(at)
     }
 
     fn flush(&mut self) -> Result<()> {
-        let (at, bytes) = self.pieces.gathered();
+        let (at, bytes) = self.out.gathered();
         if let Some(index) = self.index.as_mut().filter(|_| !bytes.is_empty()) {
             index.header.add(at, bytes);
         }
-        self.pieces.flush()
+        self.out.flush()
     }
 }
 
@@ -56,11 +56,11 @@ pub(super) fn write(
 ) -> Result<u64> {
     let version = header.version;
     let room = (PIECE + PIECE / 8).min(own.bytes as usize + 4096);
-    let mut stream = Stream { pieces: Pieces::new(file, room), index };
+    let mut stream = Stream { out: WriteBuffer::new(file, room), index };
     let mut head_len = 0;
     watch.hold(room as u64);
     let is_root = file.team().rank() == 0;
-    let totals = [placed.counts.dims, placed.counts.attrs + u64::from(placed.spelled), placed.counts.vars];
+    let totals = [placed.counts.dims, placed.counts.attrs + u64::from(placed.escaped), placed.counts.vars];
     if is_root {
         let mut head = Vec::new();
         write::put_head(&mut head, version, header.numrecs);
@@ -71,7 +71,7 @@ pub(super) fn write(
     for (kind, list) in [List::Dims, List::Attrs, List::Vars].into_iter().enumerate() {
         if is_root {
             stream.seek(placed.lists[kind])?;
-            write::put_list_head(stream.pieces.buffer(), version, list, totals[kind]);
+            write::put_list_head(stream.out.buffer(), version, list, totals[kind]);
         }
         if own.mine[kind].is_empty() {
             continue;
@@ -82,15 +82,15 @@ pub(super) fn write(
         }
     }
     stream.flush()?;
-    if is_root && placed.spelled {
+    if is_root && placed.escaped {
         // Behind the attributes of all ranks, before the list of variables.
-        let statement = write::statement();
+        let statement = write::escape_marker();
         stream.seek(placed.lists[2] - write::attr_size(version, statement, false))?;
-        write::put_attr(stream.pieces.buffer(), version, statement, false);
+        write::put_attr(stream.out.buffer(), version, statement, false);
         stream.flush()?;
     }
     watch.release(room as u64);
-    Ok(head_len + stream.pieces.written())
+    Ok(head_len + stream.out.written())
 }
 
 fn entries(
@@ -112,7 +112,7 @@ fn entries(
             _ => from + STEP.min((STRIDE - ids[from] % STRIDE) as usize),
         };
         let step = from..to.min(range.end);
-        let here = stream.pieces.here();
+        let here = stream.out.here();
         if let Some(index) = &mut stream.index
             && list != List::Attrs
             && ids[from] % STRIDE == 0
@@ -121,22 +121,17 @@ fn entries(
             offsets.push(here);
         }
         match list {
-            List::Dims => write::put_dims(stream.pieces.buffer(), header, step, placed.spelled),
+            List::Dims => write::put_dims(stream.out.buffer(), header, step, placed.escaped),
             List::Vars => {
                 let dim_id = |local: u32| placed.dim_ids[local as usize];
-                write::put_vars(stream.pieces.buffer(), header, step, placed.spelled, dim_id);
+                write::put_vars(stream.out.buffer(), header, step, placed.escaped, dim_id);
             }
             List::Attrs => {
-                write::put_attr(
-                    stream.pieces.buffer(),
-                    header.version,
-                    header.attrs.get(from),
-                    placed.spelled,
-                );
+                write::put_attr(stream.out.buffer(), header.version, header.attrs.get(from), placed.escaped);
             }
         }
         from = to;
-        if stream.pieces.is_full() {
+        if stream.out.is_full() {
             stream.flush()?;
         }
     }

@@ -63,11 +63,11 @@ pub struct EnddefOutcome {
     pub dim_ids: Vec<u64>,
     /// Where things are in the file.
     pub layout: Layout,
-    /// How many objects the file has, of all ranks; the attribute that states how paths are spelled is not
+    /// How many objects the file has, of all ranks; the attribute that states how paths are escaped is not
     /// counted.
     pub counts: Counts,
-    /// Whether names in the file are spelled paths.
-    pub spelled: bool,
+    /// Whether names in the file are escaped paths.
+    pub escaped: bool,
     /// Offsets of the tags of the lists of dimensions, global attributes and variables.
     pub lists: [u64; 3],
     /// This rank's part of the name index, where the file gets one.
@@ -164,13 +164,13 @@ impl EnddefPlan {
         watch.report.header_bytes_written = written;
         watch.report.counters = file.team().counters();
         let (placement, index, reader) = self.header.into_parts(file);
-        let Placement { dim_ids, var_ids, lists, counts, layout, spelled } = placement;
+        let Placement { dim_ids, var_ids, lists, counts, layout, escaped } = placement;
         Ok(EnddefOutcome {
             var_ids,
             dim_ids,
             layout,
             counts,
-            spelled,
+            escaped,
             lists,
             index,
             reader,

@@ -126,7 +126,7 @@ pub(super) fn plan(
         lists: [0; 3],
         counts: Counts { dims: blocks.head.dims, attrs: blocks.head.attrs, vars: blocks.head.vars },
         layout: blocks.layout,
-        spelled: false,
+        escaped: false,
     };
     Ok(PartitionedHeader { placement, blocks })
 }

@@ -101,7 +101,7 @@ pub(super) struct Placement {
     pub lists: [u64; 3],
     pub counts: Counts,
     pub layout: Layout,
-    pub spelled: bool,
+    pub escaped: bool,
 }
 
 /// The entries of a classic header that one rank places and writes.
@@ -127,7 +127,7 @@ pub(super) fn moves(old: Option<&Header>, header: &Header, layout: &Layout) -> R
 /// What placing needs to know beside the header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacementOptions<'a> {
-    pub spelled: bool,
+    pub escaped: bool,
     pub alignment: Alignment,
     /// The header that the file has, on a redefinition.
     pub old: Option<&'a Header>,
@@ -200,14 +200,14 @@ fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> 
         share.objects[kind] = ranges.iter().map(|range| range.len() as u64).sum();
     }
     for range in dims {
-        share.bytes[0] += write::dims_size(header, range.clone(), plan.spelled);
+        share.bytes[0] += write::dims_size(header, range.clone(), plan.escaped);
         let record = header.dims.record.is_some_and(|record| range.contains(&(record as usize)));
         share.record_dims += u64::from(record);
     }
     for i in attrs.iter().cloned().flatten() {
-        share.bytes[1] += write::attr_size(version, header.attrs.get(i), plan.spelled);
+        share.bytes[1] += write::attr_size(version, header.attrs.get(i), plan.escaped);
     }
-    if plan.spelled {
+    if plan.escaped {
         check_spelled(header, mine)?;
     }
     let mut sizes = vec![0; header.vars.len()];
@@ -237,12 +237,12 @@ fn measure(header: &Header, mine: &LocalRanges, plan: &PlacementOptions<'_>) -> 
     share.fixed = fixed;
     (share.fixed_upper, share.record_upper) = (share.fixed >> 32, share.record >> 32);
     for range in vars {
-        share.bytes[2] += write::vars_size(header, range.clone(), plan.spelled);
+        share.bytes[2] += write::vars_size(header, range.clone(), plan.escaped);
     }
     Ok((share, sizes))
 }
 
-/// Names that fit as they are may not fit as spelled paths.
+/// Names that fit as they are may not fit as escaped paths.
 fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
     let lists = [&header.dims.names, &header.attrs.names, &header.vars.names];
     for ((names, ranges), kind) in lists.into_iter().zip(mine).zip(Kind::ALL) {
@@ -250,7 +250,7 @@ fn check_spelled(header: &Header, mine: &LocalRanges) -> Result<()> {
             let len = write::name_len(name, true);
             if len > MAX_NAME {
                 return Err(Code::ContainerLimit.error(format!(
-                    "{} `{name}` takes {len} bytes in the file, where paths are spelled; netCDF's limit is {MAX_NAME}",
+                    "{} `{name}` takes {len} bytes in the file, where paths are escaped; netCDF's limit is {MAX_NAME}",
                     kind.word()
                 ))
                 .with_hint("shorten the name or one of the parts of its path"));
@@ -294,7 +294,7 @@ fn spread(
         layout::check_count(Version::Cdf1, count, || format!("number of {list} of all ranks"))?;
     }
     let head = write::list_head_size(version);
-    let stated = if plan.spelled { write::attr_size(version, write::statement(), false) } else { 0 };
+    let stated = if plan.escaped { write::attr_size(version, write::escape_marker(), false) } else { 0 };
     let dims_at = write::head_size(version);
     let attrs_at = dims_at + head + total.bytes[0];
     let vars_at = attrs_at + head + total.bytes[1] + stated;
@@ -320,7 +320,7 @@ fn spread(
     begin(header, plan, &mine, &before, &layout, sizes)?;
     let counts = Counts { dims: total.objects[0], attrs: total.objects[1], vars: total.objects[2] };
     let bytes = own.bytes.iter().sum();
-    let placement = Placement { dim_ids, var_ids, lists, counts, layout: layout.0, spelled: plan.spelled };
+    let placement = Placement { dim_ids, var_ids, lists, counts, layout: layout.0, escaped: plan.escaped };
     Ok((placement, LocalEntries { mine, at, bytes }))
 }
 

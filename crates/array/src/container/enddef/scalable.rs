@@ -47,7 +47,7 @@ pub(super) fn plan(
         watch.report.names_held += sent(0) + sent(1) + sent(2);
     }
     let (table, preambles) = names::exchange(team, hashes, skip, preamble, watch)?;
-    let spelled = preambles.iter().any(|preamble| preamble.has_paths);
+    let escaped = preambles.iter().any(|preamble| preamble.has_paths);
 
     let suspects = team.max("suspects", Ok(vec![table.suspects.len() as u64]))?[0];
     let shared = match suspects {
@@ -59,7 +59,7 @@ pub(super) fn plan(
         let not_mine = shared.as_ref().map_or(&[][..], |shared| &shared.not_mine[kind]);
         placement::ranges(skip[kind], lens[kind], not_mine)
     });
-    let plan = PlacementOptions { spelled, alignment: options.alignment, old: options.old, base };
+    let plan = PlacementOptions { escaped, alignment: options.alignment, old: options.old, base };
     let placed = placement::place(Ranks(Some(team)), header, mine, &plan);
     let (mut placement, entries) = team.agree("placed", placed)?;
     watch.hold((placement.dim_ids.len() + placement.var_ids.len() + header.vars.len() * 2) as u64 * 8);

@@ -39,8 +39,8 @@ pub(super) struct IndexShare {
     pub part: IndexPart,
     /// Offsets of the three lists of the header.
     pub lists: [u64; 3],
-    /// Whether names in the header are spelled paths.
-    pub spelled: bool,
+    /// Whether names in the header are escaped paths.
+    pub escaped: bool,
 }
 
 /// Data mode.
@@ -402,10 +402,10 @@ impl DataMode {
     fn write_index(&self, numrecs: u64) -> Result<()> {
         let team = self.file.team();
         let end = self.data_end(numrecs);
-        if let Some(IndexShare { part, lists, spelled }) = &self.index {
+        if let Some(IndexShare { part, lists, escaped }) = &self.index {
             let locator = self.metadata.counts().map(|counts| {
                 let objects = (counts.dims as u32, counts.vars as u32);
-                self.locator(objects, *lists, self.layout.header_len, *spelled)
+                self.locator(objects, *lists, self.layout.header_len, *escaped)
             });
             let locator = team.agree("name index", locator)?;
             return name_index::write_index(&self.file, part, locator, end);
@@ -428,16 +428,16 @@ impl DataMode {
         (dims, vars): (u32, u32),
         [dims_at, attrs_at, vars_at]: [u64; 3],
         header_len: u64,
-        spelled: bool,
+        escaped: bool,
     ) -> Locator {
         let record_size = self.layout.record_size;
-        Locator { dims_at, attrs_at, vars_at, header_len, dims, vars, record_size, spelled, pages_crc: 0 }
+        Locator { dims_at, attrs_at, vars_at, header_len, dims, vars, record_size, escaped, pages_crc: 0 }
     }
 
     fn part_from_file(&self) -> Result<(IndexPart, Vec<u8>)> {
         let version = version_of(self.options.format);
         let read = ParsedHeader::from(&UnfinishedSource(self.file.clone(), version))?;
-        let (mut part, lists) = name_index::part_of(&read.raw, |name| shown_name(name, read.spelled));
+        let (mut part, lists) = name_index::part_of(&read.raw, |name| shown_name(name, read.escaped));
         let end = read.layout.header_len;
         let (mut at, mut buffer) = (lists[0], vec![0; 1 << 20]);
         while at < end {
@@ -450,7 +450,7 @@ impl DataMode {
             at += read as u64;
         }
         let objects = (read.raw.dims.len() as u32, read.raw.vars.len() as u32);
-        Ok((part, self.locator(objects, lists, end, read.spelled).encode().to_vec()))
+        Ok((part, self.locator(objects, lists, end, read.escaped).encode().to_vec()))
     }
 }
 

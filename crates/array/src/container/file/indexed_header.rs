@@ -143,7 +143,7 @@ impl IndexedHeader {
                 indexed.attr_count = count;
             }
         }
-        // Whether names are spelled is stated in a global attribute, so those must be as they were.
+        // Whether names are escaped is stated in a global attribute, so those must be as they were.
         let attrs = locator.vars_at - locator.attrs_at;
         Ok(indexed.checked(locator.attrs_at, attrs)?.map(|()| indexed))
     }
@@ -322,7 +322,7 @@ impl IndexedHeader {
                     let Ok(name) = entry.name() else { return Ok(None) };
                     let is_record = entry.len == 0;
                     let len = if is_record { self.records.get() } else { entry.len };
-                    let name = shown_name(name, self.locator.spelled).into_owned();
+                    let name = shown_name(name, self.locator.escaped).into_owned();
                     dims.push(DimInfo { id, name, len, is_record });
                 }
             }
@@ -363,7 +363,7 @@ impl IndexedHeader {
                 };
                 at += len;
                 let Ok(name) = entry.name() else { return Ok(None) };
-                if is_under(&shown_name(name, self.locator.spelled), path) {
+                if is_under(&shown_name(name, self.locator.escaped), path) {
                     found.push(trusted!(self.var_info(id, &entry)));
                 }
             }
@@ -394,7 +394,7 @@ impl IndexedHeader {
         let Ok(name) = entry.name() else { return Ok(None) };
         Ok(Some(VarInfo {
             id,
-            name: shown_name(name, self.locator.spelled).into_owned(),
+            name: shown_name(name, self.locator.escaped).into_owned(),
             ty: entry.ty,
             dims,
             attrs,
@@ -437,7 +437,7 @@ impl IndexedHeader {
             raw.push(attr.name, attr.ty, attr.value);
             at += len;
         }
-        Ok(Some(shown_attrs(&raw, self.locator.spelled)))
+        Ok(Some(shown_attrs(&raw, self.locator.escaped)))
     }
 
     /// The answer of the index where it is trusted, else that of the whole header.
@@ -471,7 +471,7 @@ impl Metadata for IndexedHeader {
         Format::Classic(self.version)
     }
     fn counts(&self) -> Result<Counts> {
-        let stated = u64::from(self.locator.spelled);
+        let stated = u64::from(self.locator.escaped);
         let counts = Counts {
             dims: u64::from(self.locator.dims),
             attrs: self.attr_count.saturating_sub(stated),

@@ -1,6 +1,6 @@
 //! A header that is all in memory.
 //!
-//! Invariants: names are paths; the attribute that states their spelling is not among the attributes; of
+//! Invariants: names are paths; the attribute that states their escaping is not among the attributes; of
 //! equal names (which a sound file does not have) the first is found.
 
 use std::borrow::Cow;
@@ -33,8 +33,8 @@ pub(crate) struct ParsedHeader {
     pub raw: Header,
     /// Where its parts lie.
     pub layout: Layout,
-    /// Whether its names are spelled by the rule of paths.
-    pub spelled: bool,
+    /// Whether its names are escaped by the rule of paths.
+    pub escaped: bool,
 }
 
 impl ParsedHeader {
@@ -42,8 +42,8 @@ impl ParsedHeader {
     pub fn from(source: &dyn Source) -> Result<ParsedHeader> {
         let (raw, places) = parse::header(source)?;
         let layout = Layout::of(&raw, places.header_len)?;
-        let spelled = paths::is_spelled(&raw.attrs);
-        Ok(ParsedHeader { raw, layout, spelled })
+        let escaped = paths::is_escaped(&raw.attrs);
+        Ok(ParsedHeader { raw, layout, escaped })
     }
 
     /// Number of records; for a streaming file what its length says.
@@ -54,9 +54,9 @@ impl ParsedHeader {
         }
     }
 
-    /// The header with names as paths, without the attribute that states the spelling.
+    /// The header with names as paths, without the attribute that states the escaping.
     pub fn shown(mut self) -> (Header, Layout) {
-        if self.spelled {
+        if self.escaped {
             let header = &mut self.raw;
             header.dims.names = decoded(&header.dims.names);
             header.vars.names = decoded(&header.vars.names);
@@ -67,15 +67,15 @@ impl ParsedHeader {
 }
 
 /// The path that a name of the file is shown as.
-pub(crate) fn shown_name(name: &str, spelled: bool) -> Cow<'_, str> {
-    if spelled { paths::decode(name) } else { Cow::Borrowed(name) }
+pub(crate) fn shown_name(name: &str, escaped: bool) -> Cow<'_, str> {
+    if escaped { paths::decode(name) } else { Cow::Borrowed(name) }
 }
 
-/// Global attributes with names as paths, without the one that states the spelling.
-pub(crate) fn shown_attrs(raw: &Attrs, spelled: bool) -> Attrs {
+/// Global attributes with names as paths, without the one that states the escaping.
+pub(crate) fn shown_attrs(raw: &Attrs, escaped: bool) -> Attrs {
     let mut attrs = Attrs::default();
-    for attr in raw.iter().filter(|attr| !spelled || attr.name != paths::ATTRIBUTE) {
-        attrs.push(&shown_name(attr.name, spelled), attr.ty, attr.value);
+    for attr in raw.iter().filter(|attr| !escaped || attr.name != paths::ATTRIBUTE) {
+        attrs.push(&shown_name(attr.name, escaped), attr.ty, attr.value);
     }
     attrs
 }

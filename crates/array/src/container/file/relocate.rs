@@ -98,7 +98,7 @@ pub(super) fn copy(
         Ok(())
     });
     // The ranks that write the elements further are others than those that have moved them.
-    to.settle("move data", copied)
+    to.visibility_barrier("move data", copied)
 }
 
 fn part(from: &TeamFile, to: &TeamFile, at: u64, goes: u64, len: u64, buffer: &mut Vec<u8>) -> Result<()> {

@@ -92,7 +92,7 @@ impl DefineMode {
         data.changing()?;
         let numrecs = data.agree_state(team, "redef")?.numrecs;
         // The ranks that will write the header again, or move the data, are others than those that wrote them.
-        data.file.settle("redef", Ok(()))?;
+        data.file.visibility_barrier("redef", Ok(()))?;
         let header = team.agree("redef", data.metadata.header())?;
         let mut header = header.clone();
         header.numrecs = Some(numrecs);
@@ -170,8 +170,8 @@ impl DefineMode {
             loaded: OnceLock::new(),
             reader: defined.reader,
         });
-        let (lists, spelled) = (defined.lists, defined.spelled);
-        let index = defined.index.map(|part| IndexShare { part, lists, spelled });
+        let (lists, escaped) = (defined.lists, defined.escaped);
+        let index = defined.index.map(|part| IndexShare { part, lists, escaped });
         let mut data = DataMode::new(file, staging, self.options, header.clone(), records, defined.layout);
         data.ever_finished =
             in_place.as_ref().is_some_and(|old| old.ever_finished.load(Ordering::Acquire)).into();

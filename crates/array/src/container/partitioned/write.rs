@@ -21,8 +21,8 @@ use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY};
 use fieldstone_format::partitioned::{Head, MAGIC, Table, UNFINISHED, WriterEntry, path_entry};
 
 use super::rank_part::{self, Blocks, ObjectFilter, Paths, Sizes};
-use crate::container::pieces::{PIECE, Pieces};
 use crate::container::words::{Words, words};
+use crate::container::write_buffer::{PIECE, WriteBuffer};
 
 /// Pages of an index that are made at once.
 const TOGETHER: usize = 16;
@@ -228,7 +228,7 @@ impl PreparedHeader {
     /// Writes this rank's part of `header`, whose dimensions have the numbers `dim_ids`; gives its bytes. The file
     /// then says that it is unfinished.
     pub fn write(&self, file: &TeamFile, header: &Header, dim_ids: &[u64]) -> Result<u64> {
-        let mut out = Pieces::new(file, PIECE);
+        let mut out = WriteBuffer::new(file, PIECE);
         if file.team().rank() == 0 {
             let mut first = self.head.encode();
             first[..4].copy_from_slice(&UNFINISHED);

@@ -21,7 +21,7 @@ pub struct Report {
     pub numrecs: u64,
     /// Bytes of the header.
     pub header_len: u64,
-    /// Whether names are paths, spelled.
+    /// Whether names are paths, escaped.
     pub paths: bool,
     /// Whether a name index stands at the end.
     pub index: bool,

@@ -17,7 +17,7 @@ Examples:
   fieldstone container dump simulation.nc --json | jq '.vars[].name'
 
 The text is what ncdump prints, byte for byte. Names stand as in the file: paths of a netCDF file as they are
-spelled there.
+escaped there.
 
 With --json: the header alone: name, format, numrecs, dims (name, len, record), attrs, and vars (name, type,
 dims, shape, attrs). An attribute is a text, a number or a list; numbers that JSON lacks are texts.";

@@ -179,7 +179,7 @@ impl Run {
     }
 
     /// Stderr must be an error with these words and a hint.
-    pub fn tells(self, words: &[&str]) -> Run {
+    pub fn says(self, words: &[&str]) -> Run {
         let err = self.err();
         assert!(err.starts_with("error: "), "{}\n{err}", self.what);
         assert!(err.contains("\nhint: "), "no hint: {}\n{err}", self.what);

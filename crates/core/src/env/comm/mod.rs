@@ -108,7 +108,7 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     /// Collective: what any rank wrote is seen by all ranks, and overtakes nothing that they write from now on.
     /// Without it MPI promises neither of bytes that one rank writes and another then reads or writes. A file
     /// whose ranks share one handle has nothing to do.
-    fn settle(&self) -> Result<()> {
+    fn visibility_barrier(&self) -> Result<()> {
         self.sync()
     }
     /// Whether several threads of this rank may call [`read_at`](CommFile::read_at) and

@@ -109,7 +109,7 @@ impl CommFile for DiskCommFile {
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|cause| self.failed("sync", cause))
     }
-    fn settle(&self) -> Result<()> {
+    fn visibility_barrier(&self) -> Result<()> {
         Ok(())
     }
     fn is_concurrent(&self) -> bool {

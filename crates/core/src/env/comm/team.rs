@@ -472,13 +472,13 @@ impl TeamFile {
         self.team.agree(step, self.file.sync())
     }
 
-    /// Collective: see [`CommFile::settle`].
-    pub fn settle(&self, step: &'static str, local: Result<()>) -> Result<()> {
+    /// Collective: see [`CommFile::visibility_barrier`].
+    pub fn visibility_barrier(&self, step: &'static str, local: Result<()>) -> Result<()> {
         self.team.agree(step, local)?;
         if self.team.size() == 1 {
             return Ok(());
         }
-        self.team.agree(step, self.file.settle())
+        self.team.agree(step, self.file.visibility_barrier())
     }
 
     /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks

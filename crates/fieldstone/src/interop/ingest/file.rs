@@ -9,7 +9,7 @@ use fieldstone_format::helper::Request;
 use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
 
 use super::external;
-use super::grib::{Messages, Verdict};
+use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
 use crate::interop::grib::batch::FileSource;
@@ -196,11 +196,11 @@ impl<'a> State<'a> {
         match field.name {
             Name::Grib { key, apart, offset } => {
                 let key = merge(&self.store.schema(), key, &self.options.key);
-                let verdict =
+                let arrival =
                     key.and_then(|key| self.messages.place(key, payload, None, &mut |_| Ok(apart.clone())));
-                match verdict {
-                    Ok(Verdict::Held) => harvest.taken.unchanged += 1,
-                    Ok(Verdict::New(key)) => self.archive(&key, &field.content, payload, harvest)?,
+                match arrival {
+                    Ok(Arrival::Unchanged) => harvest.taken.unchanged += 1,
+                    Ok(Arrival::New(key)) => self.archive(&key, &field.content, payload, harvest)?,
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(format!("message at byte {offset}"), error.to_string());
                     }

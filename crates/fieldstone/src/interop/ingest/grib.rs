@@ -52,11 +52,11 @@ impl State<'_> {
                 let schema = self.store.schema();
                 let place = MessageOrigin { file, at: part.place };
                 let mut ask = |message: &[u8]| self.helper.apart(&Header::new(message));
-                let verdict = merge(&schema, field.key, &self.options.key)
+                let arrival = merge(&schema, field.key, &self.options.key)
                     .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
-                match verdict {
-                    Ok(Verdict::Held) => harvest.taken.unchanged += 1,
-                    Ok(Verdict::New(key)) => self.archive(&key, &Content::Opaque, &field.bytes, harvest)?,
+                match arrival {
+                    Ok(Arrival::Unchanged) => harvest.taken.unchanged += 1,
+                    Ok(Arrival::New(key)) => self.archive(&key, &Content::Opaque, &field.bytes, harvest)?,
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(part.what, error.to_string());
                     }
@@ -72,11 +72,11 @@ impl State<'_> {
 }
 
 /// Where a message goes.
-pub enum Verdict {
+pub enum Arrival {
     /// Under this key.
     New(Texts),
     /// It is there already.
-    Held,
+    Unchanged,
 }
 
 /// The messages of one ingest, by key.
@@ -133,7 +133,7 @@ impl<'a> Messages<'a> {
         message: &[u8],
         place: Option<MessageOrigin>,
         ask: &mut Ask<'_>,
-    ) -> Result<Verdict> {
+    ) -> Result<Arrival> {
         let digest = xxh3_128(message);
         // What tells it apart is asked only where another message has its key.
         let mut apart: Option<Texts> = if place.is_none() { Some(ask(message)?) } else { None };
@@ -145,7 +145,7 @@ impl<'a> Messages<'a> {
             let id = xxh3_128(&encode_key(&resolved).bytes);
             let Some(holder) = self.holders.get_mut(&id) else { break id };
             if holder.message == digest {
-                return Ok(Verdict::Held);
+                return Ok(Arrival::Unchanged);
             }
             let theirs = match &mut holder.apart {
                 Some(known) => known,
@@ -176,7 +176,7 @@ impl<'a> Messages<'a> {
         let apart = apart.map(|apart| apart.iter().map(fact).collect());
         self.holders.insert(id, Holder { message: digest, place, apart });
         self.current.push(id);
-        Ok(if held { Verdict::Held } else { Verdict::New(key) })
+        Ok(if held { Arrival::Unchanged } else { Arrival::New(key) })
     }
 
     /// Whether the store has this very message under this very key.

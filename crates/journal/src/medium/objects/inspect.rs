@@ -1,7 +1,7 @@
 //! Looking after a store of objects.
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::log::{CommitRecord, Ends, HEAD};
+use fieldstone_format::log::{CommitRecord, FrameInfo, HEAD};
 use fieldstone_format::{Id, crc};
 
 use super::{ObjectMedium, object_number, prefix, split};
@@ -9,13 +9,13 @@ use crate::medium::{Address, Inspect, Tip};
 
 impl ObjectMedium {
     /// Compares every part of a commit with its checksum.
-    fn check_commit(&self, log: Id, sequence: u64) -> Result<(Ends, Result<CommitRecord>)> {
+    fn check_commit(&self, log: Id, sequence: u64) -> Result<(FrameInfo, Result<CommitRecord>)> {
         let (ends, record, object) = self.commit(log, sequence)?;
         let part = |at: Address, length: u64| {
             let from = split(at).1 as usize;
             object.bytes.get(from..from + length as usize).unwrap_or_default()
         };
-        let head = Ends::decode_head(part(ends.frame, HEAD as u64), ends.frame);
+        let head = FrameInfo::decode_head(part(ends.frame, HEAD as u64), ends.frame);
         let (body, length) = ends.body();
         let copies = ends.record_offsets().map(|at| ends.record(part(at, u64::from(ends.record_len))));
         let outcome = head.and_then(|head| {
@@ -32,7 +32,7 @@ impl ObjectMedium {
 }
 
 impl Inspect for ObjectMedium {
-    fn check(&self, log: &Tip, each: &mut dyn FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
+    fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()> {
         for sequence in 1..=log.record.sequence {
             let (ends, outcome) = self.check_commit(log.writer, sequence)?;
             each(ends, outcome);

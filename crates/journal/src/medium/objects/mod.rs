@@ -4,7 +4,7 @@
 //! marker                     id and schema
 //! logs/WRITER/SEQUENCE       a commit: its frame, in the first one behind the log's header
 //! data/WRITER-NUMBER/PART    payloads of one large flush
-//! claims/HASH                who owns a dataset or a run
+//! claims/HASH                who owns a dataset or a segment
 //! closed/WRITER              nothing more comes
 //! ```
 //!
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, LogHeader};
+use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
 use fieldstone_format::{Id, claim};
 
@@ -97,13 +97,13 @@ impl ObjectMedium {
     }
 
     /// The commit that an object of a log holds.
-    fn commit(&self, log: Id, sequence: u64) -> Result<(Ends, CommitRecord, Object)> {
+    fn commit(&self, log: Id, sequence: u64) -> Result<(FrameInfo, CommitRecord, Object)> {
         let (object, _) = self.range(log, 0, address(sequence, 0), 0)?;
         let size = object.bytes.len() as u64;
         let named = |e: Error| e.context(object_name(log, 0, sequence));
         let foot = object.bytes.last_chunk::<FOOT>();
         let foot = foot.ok_or_else(|| named(Error::corrupt("it is too short for a commit")))?;
-        let ends = Ends::decode_foot(foot, address(sequence, size)).map_err(named)?;
+        let ends = FrameInfo::decode_foot(foot, address(sequence, size)).map_err(named)?;
         if split(ends.frame).0 != sequence || ends.sequence != sequence {
             return Err(named(Error::corrupt("it holds another commit")));
         }
@@ -182,9 +182,9 @@ impl Medium for ObjectMedium {
         &self,
         log: Id,
         target: Address,
-        from: &Ends,
+        from: &FrameInfo,
         _: &CommitRecord,
-    ) -> Result<(Ends, CommitRecord)> {
+    ) -> Result<(FrameInfo, CommitRecord)> {
         if target >= from.frame {
             return Err(Error::corrupt(format!("commit {} does not lead back", from.sequence)));
         }
@@ -192,7 +192,7 @@ impl Medium for ObjectMedium {
         Ok((ends, record))
     }
 
-    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(Ends, CommitRecord)>> {
+    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(FrameInfo, CommitRecord)>> {
         let commits = (1..split(until).0).map_while(|sequence| self.commit(log, sequence).ok());
         Ok(commits.map(|(ends, record, _)| (ends, record)).collect())
     }

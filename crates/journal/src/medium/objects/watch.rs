@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 
 use super::{ObjectMedium, object_name, object_number, prefix};
 use crate::medium::{Address, Claims, Findings, Look, Medium, Problem, Tip, Watch, is_believed};
@@ -118,7 +118,7 @@ impl Watch for ObjectWatch {
         Ok(std::mem::take(&mut self.moved))
     }
 
-    fn wrote(&mut self, log: Id, ends: &Ends, record: &Arc<CommitRecord>) {
+    fn wrote(&mut self, log: Id, ends: &FrameInfo, record: &Arc<CommitRecord>) {
         let follows = |tip: &&mut Arc<Tip>| tip.record.sequence + 1 == record.sequence;
         if let Some(tip) = self.tips.get_mut(&log).filter(follows) {
             *tip = Arc::new(tip.followed_by(record, *ends));

@@ -2,7 +2,7 @@
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, LogHeader};
+use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 
 use super::{ObjectMedium, address, object_name, split};
 use crate::medium::{Address, DataWriter, LogWriter, Medium, Unsynced};
@@ -36,7 +36,7 @@ impl LogWriter for ObjectLog {
         address(self.sequence + 1, self.before().len() as u64)
     }
 
-    fn append(&mut self, ends: &Ends, parts: &[&[u8]]) -> Result<()> {
+    fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()> {
         let bytes = [&[self.before()], parts].concat().concat();
         self.tried = true;
         let name = object_name(self.writer, 0, ends.sequence);
@@ -47,7 +47,7 @@ impl LogWriter for ObjectLog {
         Ok(())
     }
 
-    fn announce(&mut self, _: &Ends, _: &CommitRecord) {}
+    fn announce(&mut self, _: &FrameInfo, _: &CommitRecord) {}
 
     fn read(&self, buffer: &mut [u8], at: Address) -> Result<()> {
         self.medium.read(self.writer, 0, buffer, at)

@@ -25,8 +25,8 @@ use super::FileMedium;
 use super::create::{create_store, read_marker};
 use super::layout::Layout;
 use super::linked::Existence;
+use super::log_reader::{LogReader, read_header};
 use super::open_files::{OpenFiles, read_vec};
-use super::walker::{Walker, read_header};
 use crate::identity::StoreIdentity;
 use crate::medium::Tip;
 
@@ -286,7 +286,7 @@ impl<'a> Checkpoint<'a> {
     fn frame_before(&self, log: &Tip, same: u64) -> Result<u64> {
         let path = self.source.log(log.writer);
         let file = self.files.get(log.writer, 0)?;
-        let walker = Walker { file: &*file, path: &path, end: log.ends.end() };
+        let reader = LogReader { file: &*file, path: &path, end: log.ends.end() };
         let (mut at, mut whole) = match read_header(&*file, &path, log.ends.end())? {
             Some((_, length)) => (length, 0),
             None => return Ok(0),
@@ -299,7 +299,7 @@ impl<'a> Checkpoint<'a> {
             whole = durable;
         }
         while at < same {
-            at = walker.head(at)?.end();
+            at = reader.head(at)?.end();
             if at <= same {
                 whole = at;
             }

@@ -4,24 +4,24 @@ use std::io::ErrorKind::NotFound;
 
 use fieldstone_core::env::FileKind;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::log::{CommitRecord, Ends};
+use fieldstone_format::log::{CommitRecord, FrameInfo};
 use fieldstone_format::{Id, claim, data, log};
 
 use super::FileMedium;
+use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
-use super::walker::{Walker, read_header};
 use crate::medium::{Address, Inspect, Tip};
 
 impl Inspect for FileMedium {
-    fn check(&self, log: &Tip, each: &mut dyn FnMut(Ends, Result<CommitRecord>)) -> Result<()> {
-        self.walk(log.writer, log.ends.end(), |walker| {
+    fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()> {
+        self.walk(log.writer, log.ends.end(), |reader| {
             let mut frames = vec![log.ends];
             let mut previous = log.record.previous;
             let mut broken = None;
             while previous != 0 {
                 let next = frames[frames.len() - 1].frame;
                 let found =
-                    walker.ends(previous, Some(next)).and_then(|ends| Ok((ends, walker.record(&ends)?)));
+                    reader.ends(previous, Some(next)).and_then(|ends| Ok((ends, reader.record(&ends)?)));
                 match found {
                     Ok((ends, record)) if ends.end() == next => {
                         frames.push(ends);
@@ -29,7 +29,7 @@ impl Inspect for FileMedium {
                     }
                     Ok(_) => {
                         let short = Error::corrupt("the frame does not reach the next");
-                        broken = Some(walker.named(previous, short));
+                        broken = Some(reader.named(previous, short));
                     }
                     Err(e) => broken = Some(e),
                 }
@@ -38,7 +38,7 @@ impl Inspect for FileMedium {
                 }
             }
             for ends in frames.iter().rev() {
-                each(*ends, walker.check_frame(ends));
+                each(*ends, reader.check_frame(ends));
             }
             broken.map_or(Ok(()), Err)
         })
@@ -72,8 +72,8 @@ impl Inspect for FileMedium {
         let path = self.layout.log(log.writer);
         let file = self.files.get(log.writer, 0)?;
         let end = file.stat().map_err(|e| Error::io("look at", &path, e))?.len;
-        let walker = Walker { file: &*file, path: &path, end };
-        Ok(walker.data_end(log.ends.end())?.saturating_sub(log.ends.end()))
+        let reader = LogReader { file: &*file, path: &path, end };
+        Ok(reader.data_end(log.ends.end())?.saturating_sub(log.ends.end()))
     }
 
     fn logs(&self) -> Result<Vec<(String, Option<Id>)>> {

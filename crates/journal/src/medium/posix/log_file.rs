@@ -15,7 +15,7 @@ use fieldstone_core::env::{DiskFile, Env, read_exact_at, write_all_vectored_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, LogHeader};
+use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, LogHeader};
 
 use super::layout::Layout;
 use super::linked::Linked;
@@ -74,7 +74,7 @@ impl LogFile {
     }
 
     /// The zeros that go behind a frame: none while it finds room in those there are.
-    fn zeros_behind(&self, ends: &Ends) -> &'static [u8] {
+    fn zeros_behind(&self, ends: &FrameInfo) -> &'static [u8] {
         // J-4: only a writer that flushes often gains by zeros; a thousand short ones would leave them behind.
         let busy = ends.length <= SMALL && self.small >= SMALL_BEFORE;
         let most = if busy && ends.end() > self.space { ends.end().min(ZEROED_MAX) } else { 0 };
@@ -109,7 +109,7 @@ impl LogFile {
 }
 
 /// What the board of a log's writer says when a commit is durable.
-pub fn slot_of(env: &Env, writer: Id, ends: &Ends, record: &CommitRecord) -> Slot {
+pub fn slot_of(env: &Env, writer: Id, ends: &FrameInfo, record: &CommitRecord) -> Slot {
     Slot {
         writer,
         closed: false,
@@ -129,7 +129,7 @@ impl LogWriter for LogFile {
     }
 
     /// One write, one sync; of the first commit, also a sync of the folder.
-    fn append(&mut self, ends: &Ends, parts: &[&[u8]]) -> Result<()> {
+    fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()> {
         let first = self.file.is_none();
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -163,7 +163,7 @@ impl LogWriter for LogFile {
         Ok(())
     }
 
-    fn announce(&mut self, ends: &Ends, record: &CommitRecord) {
+    fn announce(&mut self, ends: &FrameInfo, record: &CommitRecord) {
         let slot = slot_of(&self.env, self.writer, ends, record);
         self.last_slot = Some(slot);
         self.publish(&slot);

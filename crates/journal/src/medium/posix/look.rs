@@ -11,8 +11,8 @@ use fieldstone_format::board::Slot;
 use fieldstone_format::log::{HEADER_PREFIX, LogHeader};
 
 use super::boards::Boards;
+use super::log_reader::{LogReader, foreign_version, read_header};
 use super::open_files::OpenFiles;
-use super::walker::{Walker, foreign_version, read_header};
 use crate::medium::Tip;
 
 /// A file that changed less than this long ago, nanoseconds, may change again without a new time.
@@ -162,8 +162,8 @@ impl Looker<'_> {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
-        let walker = Walker { file: &*file, path: &path, end };
-        let Some((ends, record)) = walker.last_commit(start, slot, !whole && view.is_some())? else {
+        let reader = LogReader { file: &*file, path: &path, end };
+        let Some((ends, record)) = reader.last_commit(start, slot, !whole && view.is_some())? else {
             // Without a commit of our version, what says another one is no damaged header of ours.
             if header_damage.is_some()
                 && let Some(version) = foreign_version(&*file, &path, stat.len)?

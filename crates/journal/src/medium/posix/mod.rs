@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! fieldstone          the marker: id and schema (`create`)
-//! logs/WRITER.log     header and frames (`log_file`, `walker`); claims (`claims`)
+//! logs/WRITER.log     header and frames (`log_file`, `log_reader`); claims (`claims`)
 //! data/WRITER-N.data  payloads of large flushes (`data_log`)
 //! boards/HOST.board   what the writers of a host say of their logs (`slot`, `boards`)
 //! ```
@@ -23,10 +23,10 @@ mod inspect;
 pub mod layout;
 mod linked;
 mod log_file;
+mod log_reader;
 mod look;
 pub mod open_files;
 mod slot;
-mod walker;
 mod watch;
 
 use std::ffi::OsStr;
@@ -36,14 +36,14 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::log::{CommitRecord, Ends, HEADER_PREFIX, LogHeader};
+use fieldstone_format::log::{CommitRecord, FrameInfo, HEADER_PREFIX, LogHeader};
 
 use self::data_log::DataLog;
 use self::layout::Layout;
 use self::linked::Existence;
 use self::log_file::LogFile;
+use self::log_reader::{LogReader, read_header};
 use self::open_files::OpenFiles;
-use self::walker::{Walker, read_header};
 use self::watch::FolderWatch;
 use super::{Address, Claimed, DataWriter, Inspect, LogWriter, Medium, Watch};
 use crate::identity::StoreIdentity;
@@ -76,10 +76,10 @@ impl FileMedium {
     }
 
     /// Walks a log up to an offset.
-    fn walk<T>(&self, log: Id, end: u64, walk: impl FnOnce(&Walker<'_>) -> Result<T>) -> Result<T> {
+    fn walk<T>(&self, log: Id, end: u64, walk: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
         let path = self.layout.log(log);
         let file = self.files.get_to(log, 0, end)?;
-        walk(&Walker { file: &*file, path: &path, end })
+        walk(&LogReader { file: &*file, path: &path, end })
     }
 }
 
@@ -128,24 +128,24 @@ impl Medium for FileMedium {
         &self,
         log: Id,
         target: Address,
-        from: &Ends,
+        from: &FrameInfo,
         record: &CommitRecord,
-    ) -> Result<(Ends, CommitRecord)> {
-        self.walk(log, from.end(), |walker| match target < from.frame {
-            true => walker.frame(target).or_else(|_| walker.back_to(target, from.frame, record)),
-            false => Err(walker.named(from.frame, Error::corrupt("the chain of commits does not lead back"))),
+    ) -> Result<(FrameInfo, CommitRecord)> {
+        self.walk(log, from.end(), |reader| match target < from.frame {
+            true => reader.frame(target).or_else(|_| reader.back_to(target, from.frame, record)),
+            false => Err(reader.named(from.frame, Error::corrupt("the chain of commits does not lead back"))),
         })
     }
 
-    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(Ends, CommitRecord)>> {
-        self.walk(log, until, |walker| {
-            let header = read_header(walker.file, walker.path, until).ok().flatten();
+    fn first_commits(&self, log: Id, until: Address) -> Result<Vec<(FrameInfo, CommitRecord)>> {
+        self.walk(log, until, |reader| {
+            let header = read_header(reader.file, reader.path, until).ok().flatten();
             let mut at = header.map_or(HEADER_PREFIX as u64, |(_, length)| length);
             let mut commits = Vec::new();
             while at < until {
-                let Ok(ends) = walker.head(at) else { break };
+                let Ok(ends) = reader.head(at) else { break };
                 at = ends.end();
-                commits.extend(walker.record(&ends).ok().map(|record| (ends, record)));
+                commits.extend(reader.record(&ends).ok().map(|record| (ends, record)));
             }
             Ok(commits)
         })

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{self, CommitRecord, Ends};
+use fieldstone_format::log::{self, CommitRecord, FrameInfo};
 use fieldstone_format::{Id, unknown_version};
 
 use super::boards::Boards;
@@ -23,9 +23,9 @@ use super::claims::ListedClaims;
 use super::create::read_marker;
 use super::folder::{Listing, list_if_changed};
 use super::log_file::slot_of;
+use super::log_reader::read_header;
 use super::look::{LogState, Looked, Looker, Store};
 use super::open_files::OpenFiles;
-use super::walker::read_header;
 use crate::medium::{Claims, Findings, Look, Loss, Problem, Tip, Watch, is_believed};
 
 /// How long boards are trusted, nanoseconds.
@@ -357,7 +357,7 @@ impl Watch for FolderWatch {
     }
 
     /// Where the commit before it is known, nothing of the log needs to be read again.
-    fn wrote(&mut self, log: Id, ends: &Ends, record: &Arc<CommitRecord>) {
+    fn wrote(&mut self, log: Id, ends: &FrameInfo, record: &Arc<CommitRecord>) {
         self.own.insert(log, slot_of(&self.env, log, ends, record));
         if let Some(view) = self.views.get_mut(&log).filter(|view| view.tip.ends.end() == ends.frame) {
             *view = view.followed_by(Arc::new(view.tip.followed_by(record, *ends)));

@@ -9,7 +9,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::log::{Ends, FOOT};
+use fieldstone_format::log::{FOOT, FrameInfo};
 use fieldstone_store::api::*;
 pub use fieldstone_store::api::{Admin as _, FieldAccess as _, Transactions as _};
 use fieldstone_store::conformance::Opening;
@@ -37,7 +37,7 @@ pub fn open(world: &SimWorld, host: &str) -> Store {
 pub fn commits(world: &SimWorld, log: &Path) -> Vec<u8> {
     let mut bytes = world.read(log).unwrap();
     let data = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
-    let whole = |end: &usize| Ends::decode_foot(&bytes[end - FOOT..*end], *end as u64).is_ok();
+    let whole = |end: &usize| FrameInfo::decode_foot(&bytes[end - FOOT..*end], *end as u64).is_ok();
     // The foot itself may end in zeros.
     let end = (data..=bytes.len().min(data + 3)).find(whole).unwrap();
     bytes.truncate(end);

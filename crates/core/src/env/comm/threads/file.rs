@@ -80,7 +80,7 @@ impl CommFile for ThreadFile {
         self.by_first(Call::SetLen { file: self.number, len }, |file| file.set_len(len))
     }
 
-    fn settle(&self) -> Result<()> {
+    fn visibility_barrier(&self) -> Result<()> {
         Ok(())
     }
 

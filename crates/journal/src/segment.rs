@@ -1,4 +1,4 @@
-//! Index runs as they are read: meta part, filter and blocks come on demand and are kept.
+//! Segments as they are read: meta part, filter and blocks come on demand and are kept.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::crc;
-use fieldstone_format::run::{BlockCursor, Filter, RunMeta, RunRef};
+use fieldstone_format::segment::{BlockCursor, Filter, SegmentMeta, SegmentRef};
 use fieldstone_format::{Id, keys};
 
 use crate::medium::Medium;
@@ -18,7 +18,7 @@ const CACHE_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct BlockCache {
     state: Mutex<CacheState>,
-    next_run: AtomicU64,
+    next_segment: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -44,37 +44,42 @@ impl BlockCache {
     }
 }
 
-/// A run of one log.
+/// A segment of one log.
 #[derive(Debug)]
-pub struct Run {
+pub struct Segment {
     /// The log's writer.
     pub writer: Id,
-    /// Where the run stands.
-    pub reference: RunRef,
+    /// Where the segment stands.
+    pub reference: SegmentRef,
     medium: Arc<dyn Medium>,
     cache: Arc<BlockCache>,
     number: u64,
-    meta: OnceLock<Arc<RunMeta>>,
+    meta: OnceLock<Arc<SegmentMeta>>,
     filter: OnceLock<Filter>,
 }
 
-impl Run {
-    /// A run of which nothing has been read yet.
-    pub fn new(writer: Id, reference: RunRef, medium: Arc<dyn Medium>, cache: Arc<BlockCache>) -> Run {
-        let number = cache.next_run.fetch_add(1, Ordering::Relaxed);
-        Run { writer, reference, medium, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
+impl Segment {
+    /// A segment of which nothing has been read yet.
+    pub fn new(
+        writer: Id,
+        reference: SegmentRef,
+        medium: Arc<dyn Medium>,
+        cache: Arc<BlockCache>,
+    ) -> Segment {
+        let number = cache.next_segment.fetch_add(1, Ordering::Relaxed);
+        Segment { writer, reference, medium, cache, number, meta: OnceLock::new(), filter: OnceLock::new() }
     }
 
     /// Says which file and range an error is about.
     fn named(&self, error: Error) -> Error {
         let file = self.medium.shown(self.writer, self.reference.file);
-        error.context(format!("index run at {} of {file}", self.reference.offset))
+        error.context(format!("segment at {} of {file}", self.reference.offset))
     }
 
     fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
-        // A damaged length must not become an allocation: the run's own length bounds it.
+        // A damaged length must not become an allocation: the segment's own length bounds it.
         if offset.checked_add(length).is_none_or(|end| end > self.reference.length) {
-            return Err(Error::corrupt("a part lies outside its index run"));
+            return Err(Error::corrupt("a part lies outside its segment"));
         }
         let mut buffer = vec![0; length as usize];
         self.medium.read(self.writer, self.reference.file, &mut buffer, self.reference.offset + offset)?;
@@ -82,7 +87,7 @@ impl Run {
     }
 
     /// The meta part.
-    pub fn meta(&self) -> Result<&Arc<RunMeta>> {
+    pub fn meta(&self) -> Result<&Arc<SegmentMeta>> {
         if let Some(meta) = self.meta.get() {
             return Ok(meta);
         }
@@ -92,10 +97,10 @@ impl Run {
         Ok(self.meta.get_or_init(|| Arc::new(meta)))
     }
 
-    fn meta_copy(&self, offset: u64) -> Result<RunMeta> {
+    fn meta_copy(&self, offset: u64) -> Result<SegmentMeta> {
         let between = self.reference.length - 2 * self.reference.meta_len;
         self.read(offset, self.reference.meta_len)
-            .and_then(|bytes| RunMeta::decode(&bytes, self.reference.meta_crc, between))
+            .and_then(|bytes| SegmentMeta::decode(&bytes, self.reference.meta_crc, between))
             .map_err(|e| self.named(e))
     }
 
@@ -164,11 +169,11 @@ impl Run {
     }
 }
 
-/// Walks the entries of a run in order, with jumps.
+/// Walks the entries of a segment in order, with jumps.
 #[derive(Debug)]
-pub struct RunCursor {
-    run: Arc<Run>,
-    /// Index of the run in the snapshot's order.
+pub struct SegmentCursor {
+    segment: Arc<Segment>,
+    /// Index of the segment in the snapshot's order.
     pub index: usize,
     next_block: usize,
     entry: u32,
@@ -178,15 +183,23 @@ pub struct RunCursor {
     damage: Vec<Error>,
 }
 
-impl RunCursor {
+impl SegmentCursor {
     /// A cursor before the first entry, which stops at damage.
-    pub fn new(run: Arc<Run>, index: usize) -> RunCursor {
-        RunCursor { run, index, next_block: 0, entry: 0, block: None, tolerant: false, damage: Vec::new() }
+    pub fn new(segment: Arc<Segment>, index: usize) -> SegmentCursor {
+        SegmentCursor {
+            segment,
+            index,
+            next_block: 0,
+            entry: 0,
+            block: None,
+            tolerant: false,
+            damage: Vec::new(),
+        }
     }
 
     /// A cursor before the first entry, which passes over damaged blocks and keeps account of them.
-    pub fn tolerant(run: Arc<Run>, index: usize) -> RunCursor {
-        RunCursor { tolerant: true, ..RunCursor::new(run, index) }
+    pub fn tolerant(segment: Arc<Segment>, index: usize) -> SegmentCursor {
+        SegmentCursor { tolerant: true, ..SegmentCursor::new(segment, index) }
     }
 
     /// What the cursor passed over so far.
@@ -205,12 +218,12 @@ impl RunCursor {
                         return Ok(true);
                     }
                     Ok(false) => {}
-                    Err(e) if self.tolerant => self.damage.push(self.run.named(e)),
-                    Err(e) => return Err(self.run.named(e)),
+                    Err(e) if self.tolerant => self.damage.push(self.segment.named(e)),
+                    Err(e) => return Err(self.segment.named(e)),
                 }
                 self.block = None;
             }
-            if self.next_block >= self.run.meta()?.directory.len() {
+            if self.next_block >= self.segment.meta()?.directory.len() {
                 return Ok(false);
             }
             self.open_block(self.next_block)?;
@@ -221,13 +234,13 @@ impl RunCursor {
     /// only if it can hold one.
     pub fn advance_under(&mut self, key: &[u8]) -> Result<bool> {
         if let Some(block) = &mut self.block {
-            if block.advance().map_err(|e| self.run.named(e))? {
+            if block.advance().map_err(|e| self.segment.named(e))? {
                 self.entry += 1;
                 return Ok(self.key() == key);
             }
             self.block = None;
         }
-        match self.run.meta()?.directory.get(self.next_block) {
+        match self.segment.meta()?.directory.get(self.next_block) {
             Some(next) if *next.first_key == *key => self.advance(),
             _ => Ok(false),
         }
@@ -237,7 +250,7 @@ impl RunCursor {
     fn open_block(&mut self, index: usize) -> Result<()> {
         self.next_block = index + 1;
         self.entry = 0;
-        self.block = match self.run.block(index) {
+        self.block = match self.segment.block(index) {
             Ok(block) => Some(BlockCursor::new(block)),
             Err(e) if self.tolerant && e.kind() == ErrorKind::Corrupt => {
                 self.damage.push(e);
@@ -254,12 +267,12 @@ impl RunCursor {
         if self.block.is_some() && self.entry > 0 && self.key() >= key {
             return Ok(true);
         }
-        let mut target = self.run.meta()?.block_for(key);
+        let mut target = self.segment.meta()?.block_for(key);
         if self.block.is_none() {
             target = target.max(self.next_block);
         }
         if self.block.is_none() || target >= self.next_block {
-            if target >= self.run.meta()?.directory.len() {
+            if target >= self.segment.meta()?.directory.len() {
                 return Ok(false);
             }
             self.open_block(target)?;

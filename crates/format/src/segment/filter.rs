@@ -1,10 +1,10 @@
-//! A Bloom filter over the keys of a run: ten bits a key, six probes, double hashing from XXH3-64.
+//! A Bloom filter over the keys of a segment: ten bits a key, six probes, double hashing from XXH3-64.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 const BITS_PER_KEY: usize = 10;
 const HASHES: u8 = 6;
-/// Runs with fewer entries than this have no filter: one block answers as fast.
+/// Segments with fewer entries than this have no filter: one block answers as fast.
 const SMALL: usize = 64;
 
 /// The hash of an encoded key that filters use.
@@ -26,7 +26,7 @@ impl Filter {
         Filter { bits, hashes }
     }
 
-    /// Builds the filter of the keys with these hashes; empty for a small run.
+    /// Builds the filter of the keys with these hashes; empty for a small segment.
     pub fn build(hashes: &[u64]) -> Filter {
         if hashes.len() < SMALL {
             return Filter { bits: Box::default(), hashes: 0 };
@@ -41,7 +41,7 @@ impl Filter {
         filter
     }
 
-    /// Whether a key with this hash may be in the run.
+    /// Whether a key with this hash may be in the segment.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.bits.is_empty() || self.probes(hash).all(|bit| self.bits[bit / 8] >> (bit % 8) & 1 == 1)

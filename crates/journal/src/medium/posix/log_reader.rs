@@ -4,7 +4,7 @@
 use fieldstone_core::env::read_exact_at;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::board::Slot;
-use fieldstone_format::log::{CommitRecord, Ends, FOOT, HEAD, HEADER_PREFIX, LogHeader};
+use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, HEAD, HEADER_PREFIX, LogHeader};
 
 use super::open_files::read_vec;
 
@@ -16,7 +16,7 @@ const ZEROS: u64 = 64 << 10;
 const FOOT_ZEROS: u64 = 3;
 
 /// Walks the frames of a log.
-pub struct Walker<'a> {
+pub struct LogReader<'a> {
     /// The log.
     pub file: &'a dyn fieldstone_core::env::DiskFile,
     /// Its path, for messages.
@@ -25,7 +25,7 @@ pub struct Walker<'a> {
     pub end: u64,
 }
 
-impl Walker<'_> {
+impl LogReader<'_> {
     /// Reads a range, which must lie before the end.
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
         if offset.checked_add(length).is_none_or(|end| end > self.end) {
@@ -40,9 +40,9 @@ impl Walker<'_> {
     }
 
     /// Where the frame that begins at an offset lies, by its head.
-    pub fn head(&self, at: u64) -> Result<Ends> {
+    pub fn head(&self, at: u64) -> Result<FrameInfo> {
         let bytes = self.read(at, HEAD as u64)?;
-        let ends = Ends::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
+        let ends = FrameInfo::decode_head(&bytes, at).map_err(|e| self.named(at, e))?;
         if ends.end() > self.end {
             return Err(self.named(at, Code::Truncated.error("the frame is cut")));
         }
@@ -50,29 +50,29 @@ impl Walker<'_> {
     }
 
     /// The record of a frame, from whichever copy is whole.
-    pub fn record(&self, ends: &Ends) -> Result<CommitRecord> {
+    pub fn record(&self, ends: &FrameInfo) -> Result<CommitRecord> {
         let [last, first] = ends.record_offsets();
         // J-6: either copy will do, each has its checksum.
         self.record_copy(ends, last).or_else(|e| self.record_copy(ends, first).map_err(|_| e))
     }
 
     /// The record of a frame, from the copy at an offset.
-    pub fn record_copy(&self, ends: &Ends, offset: u64) -> Result<CommitRecord> {
+    pub fn record_copy(&self, ends: &FrameInfo, offset: u64) -> Result<CommitRecord> {
         let bytes = self.read(offset, u64::from(ends.record_len))?;
         ends.record(&bytes).map_err(|e| self.named(ends.frame, e))
     }
 
     /// Head and foot of the frame at an offset: either will do.
-    pub fn ends(&self, at: u64, end: Option<u64>) -> Result<Ends> {
+    pub fn ends(&self, at: u64, end: Option<u64>) -> Result<FrameInfo> {
         self.head(at).or_else(|e| {
             let end = end.ok_or_else(|| e.replicate())?;
             let foot = self.read(end - FOOT as u64, FOOT as u64)?;
-            Ends::decode_foot(&foot, end).ok().filter(|ends| ends.frame == at).ok_or(e)
+            FrameInfo::decode_foot(&foot, end).ok().filter(|ends| ends.frame == at).ok_or(e)
         })
     }
 
     /// The frame that begins at an offset, and its record.
-    pub fn frame(&self, at: u64) -> Result<(Ends, CommitRecord)> {
+    pub fn frame(&self, at: u64) -> Result<(FrameInfo, CommitRecord)> {
         let ends = self.head(at)?;
         let record = self.record(&ends)?;
         Ok((ends, record))
@@ -80,7 +80,12 @@ impl Walker<'_> {
 
     /// The frame at `target`, found by going back from commit to commit from the one at `from`, whose
     /// record is given: then a frame's foot is found too, where its head is damaged.
-    pub fn back_to(&self, target: u64, from: u64, record: &CommitRecord) -> Result<(Ends, CommitRecord)> {
+    pub fn back_to(
+        &self,
+        target: u64,
+        from: u64,
+        record: &CommitRecord,
+    ) -> Result<(FrameInfo, CommitRecord)> {
         let (mut next, mut previous) = (from, record.previous);
         loop {
             if previous < target || previous >= next {
@@ -96,10 +101,10 @@ impl Walker<'_> {
     }
 
     /// Compares every part of a frame with its checksum.
-    pub fn check_frame(&self, ends: &Ends) -> Result<CommitRecord> {
+    pub fn check_frame(&self, ends: &FrameInfo) -> Result<CommitRecord> {
         let head = self.head(ends.frame)?;
         let foot = self.read(ends.end() - FOOT as u64, FOOT as u64)?;
-        let foot = Ends::decode_foot(&foot, ends.end()).map_err(|e| self.named(ends.frame, e))?;
+        let foot = FrameInfo::decode_foot(&foot, ends.end()).map_err(|e| self.named(ends.frame, e))?;
         if head != foot {
             return Err(self.named(ends.frame, Error::corrupt("head and foot of the frame differ")));
         }
@@ -111,7 +116,7 @@ impl Walker<'_> {
     }
 
     /// Compares a frame's body with its checksum.
-    pub fn check_body(&self, ends: &Ends) -> Result<()> {
+    pub fn check_body(&self, ends: &FrameInfo) -> Result<()> {
         let (mut at, mut left) = ends.body();
         let mut sum = 0;
         let mut buffer = vec![0; left.min(1 << 20) as usize];
@@ -141,8 +146,8 @@ impl Walker<'_> {
         start: u64,
         slot: Option<&Slot>,
         trusting: bool,
-    ) -> Result<Option<(Ends, CommitRecord)>> {
-        let vouched = |ends: &Ends| {
+    ) -> Result<Option<(FrameInfo, CommitRecord)>> {
+        let vouched = |ends: &FrameInfo| {
             slot.is_some_and(|s| s.sequence > ends.sequence || s.frame == ends.frame && s.hash == ends.hash)
         };
         if let Some(slot) = slot.filter(|slot| trusting && slot.length <= self.end)
@@ -162,7 +167,7 @@ impl Walker<'_> {
         }
         // No foot at the end: a torn tail, or a frame being written. Step forward from what is sure.
         let mut at = start;
-        let mut whole: Vec<(Ends, CommitRecord)> = Vec::new();
+        let mut whole: Vec<(FrameInfo, CommitRecord)> = Vec::new();
         if let Some(slot) = slot
             && slot.frame >= start
             && let Ok((ends, record)) = self.frame(slot.frame)
@@ -209,7 +214,7 @@ impl Walker<'_> {
     }
 
     /// The commit whose foot ends at `end`, if one does.
-    fn tail(&self, start: u64, end: u64) -> Result<Option<(Ends, CommitRecord)>> {
+    fn tail(&self, start: u64, end: u64) -> Result<Option<(FrameInfo, CommitRecord)>> {
         if end < start.saturating_add((HEAD + FOOT) as u64) {
             return Ok(None);
         }
@@ -219,7 +224,7 @@ impl Walker<'_> {
             Err(e) if e.kind() == ErrorKind::Corrupt => return Ok(None),
             outcome => outcome?,
         };
-        let Ok(ends) = Ends::decode_foot(&bytes[bytes.len() - FOOT..], end) else { return Ok(None) };
+        let Ok(ends) = FrameInfo::decode_foot(&bytes[bytes.len() - FOOT..], end) else { return Ok(None) };
         if ends.frame < start {
             return Ok(None);
         }

@@ -35,14 +35,14 @@ pub struct Decided {
 
 /// One decision that counts.
 #[derive(Debug, Clone)]
-struct Turn {
+struct Epoch {
     order: Order,
     kinds: u32,
     /// All that is covered from here on, by writer: up to which sequence.
     covers: Arc<Vec<(Id, u64)>>,
 }
 
-impl Turn {
+impl Epoch {
     fn covers(&self, writer: Id, sequence: u64) -> bool {
         let found = self.covers.binary_search_by_key(&writer, |(w, _)| *w);
         found.is_ok_and(|i| self.covers[i].1 >= sequence)
@@ -51,24 +51,24 @@ impl Turn {
 
 /// What is decided about one transaction.
 #[derive(Debug, Clone, Default)]
-pub struct Verdict {
+pub struct UserState {
     /// All decisions on it, in their order.
     all: Vec<(Order, Arc<Decided>)>,
     /// Decisions that count, oldest first; of an aborted transaction the abort alone.
-    turns: Vec<Turn>,
+    epochs: Vec<Epoch>,
     aborted: bool,
     closed: bool,
 }
 
-impl Verdict {
-    /// This verdict and one decision more, which may be older than those it knows.
-    pub fn with(&self, order: Order, decided: Arc<Decided>) -> Verdict {
+impl UserState {
+    /// This state and one decision more, which may be older than those it knows.
+    pub fn with(&self, order: Order, decided: Arc<Decided>) -> UserState {
         let mut all = self.all.clone();
         let place = all.partition_point(|(known, _)| *known < order);
         all.insert(place, (order, decided));
-        let mut verdict = Verdict::default();
-        all.iter().for_each(|(order, decided)| verdict.take(*order, &decided.decision));
-        Verdict { all, ..verdict }
+        let mut state = UserState::default();
+        all.iter().for_each(|(order, decided)| state.take(*order, &decided.decision));
+        UserState { all, ..state }
     }
 
     fn take(&mut self, order: Order, decision: &Decision) {
@@ -77,16 +77,16 @@ impl Verdict {
         }
         if !decision.committed {
             (self.aborted, self.closed) = (true, true);
-            self.turns = vec![Turn { order, kinds: 0, covers: sorted(&decision.covers) }];
+            self.epochs = vec![Epoch { order, kinds: 0, covers: sorted(&decision.covers) }];
             return;
         }
-        let covers = match self.turns.last() {
+        let covers = match self.epochs.last() {
             Some(last) if self.closed => last.covers.clone(),
             Some(last) => sorted(&[&last.covers, &decision.covers[..]].concat()),
             None => sorted(&decision.covers),
         };
         self.closed |= decision.kinds == ALL_KINDS;
-        self.turns.push(Turn { order, kinds: decision.kinds, covers });
+        self.epochs.push(Epoch { order, kinds: decision.kinds, covers });
     }
 
     /// Whether nothing of the transaction ever becomes visible.
@@ -101,22 +101,22 @@ impl Verdict {
 
     /// The kinds that are visible.
     pub fn kinds(&self) -> u32 {
-        self.turns.last().map_or(0, |turn| turn.kinds)
+        self.epochs.last().map_or(0, |epoch| epoch.kinds)
     }
 
     /// The place of the decision in force.
     pub fn order(&self) -> Order {
-        self.turns.last().map_or((0, Id::NONE), |turn| turn.order)
+        self.epochs.last().map_or((0, Id::NONE), |epoch| epoch.order)
     }
 
     /// What is covered, by writer: up to which sequence.
     pub fn covers(&self) -> &[(Id, u64)] {
-        self.turns.last().map_or(&[], |turn| &turn.covers)
+        self.epochs.last().map_or(&[], |epoch| &epoch.covers)
     }
 
     /// Whether a commit is covered: visible by kind, or not at all where the transaction is aborted.
     pub fn covers_commit(&self, writer: Id, sequence: u64) -> bool {
-        self.turns.last().is_some_and(|turn| turn.covers(writer, sequence))
+        self.epochs.last().is_some_and(|epoch| epoch.covers(writer, sequence))
     }
 
     /// Whether those who name the transaction see what a commit holds and others do not: it is prepared, or
@@ -125,16 +125,16 @@ impl Verdict {
         !self.aborted && (!self.closed || self.covers_commit(writer, sequence))
     }
 
-    /// Bytes that differ between any two verdicts: a decision that comes late may be older than the one in
+    /// Bytes that differ between any two states: a decision that comes late may be older than the one in
     /// force, and change since when something is visible, or what is covered, but nothing else.
     pub fn print(&self) -> Vec<u8> {
         let mut print = vec![u8::from(!self.aborted), u8::from(self.closed)];
-        for turn in &self.turns {
-            print.extend(turn.order.0.to_le_bytes());
-            print.extend(turn.order.1.0);
-            print.extend(turn.kinds.to_le_bytes());
-            print.extend((turn.covers.len() as u64).to_le_bytes());
-            for (writer, sequence) in turn.covers.iter() {
+        for epoch in &self.epochs {
+            print.extend(epoch.order.0.to_le_bytes());
+            print.extend(epoch.order.1.0);
+            print.extend(epoch.kinds.to_le_bytes());
+            print.extend((epoch.covers.len() as u64).to_le_bytes());
+            for (writer, sequence) in epoch.covers.iter() {
                 print.extend(writer.0);
                 print.extend(sequence.to_le_bytes());
             }
@@ -144,8 +144,8 @@ impl Verdict {
 
     /// Where content of the kinds `bits` of a commit stands in the order; `None` where it is not visible.
     pub fn visible(&self, bits: u32, writer: Id, sequence: u64) -> Option<Order> {
-        let shows = |turn: &&Turn| turn.kinds & bits == bits && turn.covers(writer, sequence);
-        let since = self.turns.iter().rev().take_while(shows).last()?;
+        let shows = |epoch: &&Epoch| epoch.kinds & bits == bits && epoch.covers(writer, sequence);
+        let since = self.epochs.iter().rev().take_while(shows).last()?;
         (!self.aborted).then_some(since.order)
     }
 }
@@ -170,24 +170,24 @@ mod tests {
     /// Stamp, whether it commits, kinds, and what it covers.
     type Made<'a> = (u64, bool, u32, &'a [(Id, u64)]);
 
-    fn verdict(decisions: &[Made<'_>]) -> Verdict {
-        let with = |verdict: Verdict, (stamp, committed, kinds, covers): &Made<'_>| {
+    fn state(decisions: &[Made<'_>]) -> UserState {
+        let with = |state: UserState, (stamp, committed, kinds, covers): &Made<'_>| {
             let decision = Decision {
                 transaction: Id::NONE,
                 committed: *committed,
                 kinds: *kinds,
                 covers: covers.to_vec(),
             };
-            verdict.with((*stamp, A), Arc::new(Decided { decision, stamp: *stamp }))
+            state.with((*stamp, A), Arc::new(Decided { decision, stamp: *stamp }))
         };
         // The order in which they are found means nothing.
-        decisions.iter().rev().fold(Verdict::default(), with)
+        decisions.iter().rev().fold(UserState::default(), with)
     }
 
     #[test]
     fn kinds_are_visible_since_they_were_switched_on_last() {
         let all: &[(Id, u64)] = &[(A, 5)];
-        let v = verdict(&[
+        let v = state(&[
             (10, true, ATTRIBUTES, all),
             (20, true, ATTRIBUTES | FIELDS, all),
             (30, true, FIELDS, all),
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(v.visible(ATTRIBUTES, A, 6), None);
         assert_eq!(v.visible(ATTRIBUTES, B, 1), None);
         assert_eq!((v.kinds(), v.order()), (!FIELDS, (50, A)));
-        let v = verdict(&[(10, true, ATTRIBUTES, all), (20, true, ATTRIBUTES | FIELDS, all)]);
+        let v = state(&[(10, true, ATTRIBUTES, all), (20, true, ATTRIBUTES | FIELDS, all)]);
         assert_eq!(v.visible(ATTRIBUTES, A, 1), Some((10, A)));
         assert_eq!(v.visible(FIELDS, A, 1), Some((20, A)));
         assert_eq!(v.visible(ATTRIBUTES | FIELDS, A, 1), Some((20, A)));
@@ -208,12 +208,12 @@ mod tests {
 
     #[test]
     fn what_a_later_decision_covers_counts_from_it_on() {
-        let v = verdict(&[(10, true, FIELDS, &[(A, 3)]), (20, true, FIELDS, &[(A, 5), (B, 1)])]);
+        let v = state(&[(10, true, FIELDS, &[(A, 3)]), (20, true, FIELDS, &[(A, 5), (B, 1)])]);
         assert_eq!(v.visible(FIELDS, A, 3), Some((10, A)));
         assert_eq!(v.visible(FIELDS, A, 4), Some((20, A)));
         assert_eq!(v.visible(FIELDS, B, 1), Some((20, A)));
         // A decision that names less uncovers nothing; one after the end covers nothing more.
-        let v = verdict(&[
+        let v = state(&[
             (10, true, FIELDS, &[(A, 3)]),
             (20, true, ALL_KINDS, &[(B, 1)]),
             (30, true, FIELDS, &[(A, 9)]),
@@ -226,23 +226,23 @@ mod tests {
     #[test]
     fn a_decision_that_comes_late_changes_the_print() {
         let all: &[(Id, u64)] = &[(A, 5)];
-        let one = verdict(&[(20, true, ALL_KINDS, all)]);
-        let late = verdict(&[(10, true, FIELDS, all), (20, true, ALL_KINDS, all)]);
+        let one = state(&[(20, true, ALL_KINDS, all)]);
+        let late = state(&[(10, true, FIELDS, all), (20, true, ALL_KINDS, all)]);
         assert_eq!((one.kinds(), one.order()), (late.kinds(), late.order()));
         assert_ne!(one.visible(FIELDS, A, 5), late.visible(FIELDS, A, 5));
         assert_ne!(one.print(), late.print());
-        let more = verdict(&[(20, true, ALL_KINDS, &[(A, 6)])]);
+        let more = state(&[(20, true, ALL_KINDS, &[(A, 6)])]);
         assert_ne!(one.print(), more.print());
-        assert_eq!(one.print(), verdict(&[(20, true, ALL_KINDS, all)]).print());
+        assert_eq!(one.print(), state(&[(20, true, ALL_KINDS, all)]).print());
     }
 
     #[test]
     fn an_abort_is_final_unless_the_end_came_before_it() {
         let all: &[(Id, u64)] = &[(A, 5)];
-        let v = verdict(&[(10, true, FIELDS, all), (20, false, ALL_KINDS, all), (30, true, ALL_KINDS, all)]);
+        let v = state(&[(10, true, FIELDS, all), (20, false, ALL_KINDS, all), (30, true, ALL_KINDS, all)]);
         assert!(v.aborted() && v.closed());
         assert_eq!((v.visible(FIELDS, A, 1), v.kinds()), (None, 0));
-        let v = verdict(&[(10, true, ALL_KINDS, all), (20, false, ALL_KINDS, all)]);
+        let v = state(&[(10, true, ALL_KINDS, all), (20, false, ALL_KINDS, all)]);
         assert!(!v.aborted() && v.closed());
         assert_eq!(v.visible(FIELDS, A, 1), Some((10, A)));
     }

@@ -1,7 +1,7 @@
-//! Whether names of a file that spells paths are distinct when they are shown.
+//! Whether names of a file that escapes paths are distinct when they are shown.
 //!
 //! Different paths have different spellings. But tools that know nothing of paths may give a file names that no
-//! path is spelled as (`x~y`), which are shown as they stand; the spelling of the path with that very name
+//! path is escaped as (`x~y`), which are shown as they stand; the escaping of the path with that very name
 //! (`x~~y`) is then shown alike, and by that name one of the two is found.
 
 use std::collections::HashSet;
@@ -18,24 +18,24 @@ pub(super) fn check(file: &Examined, findings: &mut Findings) {
 }
 
 fn of_list(kind: &str, names: &Names, at: u64, findings: &mut Findings) {
-    // Those that no path is spelled as are rare, and without them nothing is shown twice.
-    let mut spelling = String::new();
+    // Those that no path is escaped as are rare, and without them nothing is shown twice.
+    let mut escaping = String::new();
     let unspelled: Vec<(&str, String)> = names
         .iter()
         .filter_map(|name| {
-            spelling.clear();
-            paths::encode(name, &mut spelling);
-            (spelling != name && paths::decode(name) == name).then(|| (name, spelling.clone()))
+            escaping.clear();
+            paths::encode(name, &mut escaping);
+            (escaping != name && paths::decode(name) == name).then(|| (name, escaping.clone()))
         })
         .collect();
     if unspelled.is_empty() {
         return;
     }
     let all: HashSet<&str> = names.iter().collect();
-    for (name, spelling) in unspelled.iter().filter(|(_, spelling)| all.contains(&**spelling)) {
-        let rule = "names of a file that spells paths are shown apart";
+    for (name, escaping) in unspelled.iter().filter(|(_, escaping)| all.contains(&**escaping)) {
+        let rule = "names of a file that escapes paths are shown apart";
         let message =
-            format!("it is no spelling and shown as it stands; `{}` is shown so, too", shown(spelling));
+            format!("it is no escaped path and shown as it stands; `{}` is shown so, too", shown(escaping));
         let finding = Finding::warning(at, format!("{kind} `{}`", shown(name)), rule, message);
         findings.push(finding.with_hint("rename one of the two, with ncrename for example"));
     }

@@ -1,22 +1,22 @@
-//! Index runs: the sorted, searchable lists of what a log holds. A commit adds one; a writer merges
+//! Segments: the sorted, searchable lists of what a log holds. A commit adds one; a writer merges
 //! its own so that few remain.
 //!
 //! ```text
-//! run    = meta  blocks  filter  meta      the same meta twice: either copy will do
-//! block  = { shared: varint  rest: varint  rest bytes of the key  value length: varint  value }
-//! filter = bits                            a Bloom filter, absent from small runs
-//! meta   = version: u8
-//!          entries: varint  bytes: varint
-//!          commits: varint { sequence: varint  stamp: varint  time: zigzag  transaction: u8 0 | 1 id }
-//!          first key: bytes  last key: key
-//!          datasets: u8 complete, varint { prefix: key  first commit: varint }
-//!          axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
-//!          filter: length: varint  hashes: u8  crc: u32
-//!          directory: varint { length: varint  crc: u32  entries: varint  first key: key }
-//! key    = shared: varint  rest: bytes     beyond the key before it in its list; the first of a list,
-//!                                          and the last key, beyond the run's first key
+//! segment = meta  blocks  filter  meta      the same meta twice: either copy will do
+//! block   = { shared: varint  rest: varint  rest bytes of the key  value length: varint  value }
+//! filter  = bits                            a Bloom filter, absent from small segments
+//! meta    = version: u8
+//!            entries: varint  bytes: varint
+//!            commits: varint { sequence: varint  stamp: varint  time: zigzag  transaction: u8 0 | 1 id }
+//!            first key: bytes  last key: key
+//!            datasets: u8 complete, varint { prefix: key  first commit: varint }
+//!            axes: varint { level: u8  keyword: text  complete: u8  values: varint { value } }
+//!            filter: length: varint  hashes: u8  crc: u32
+//!            directory: varint { length: varint  crc: u32  entries: varint  first key: key }
+//! key     = shared: varint  rest: bytes     beyond the key before it in its list; the first of a list,
+//!                                            and the last key, beyond the segment's first key
 //! reference = file: varint  offset: varint  length: varint  meta length: varint  meta crc: u32
-//!             weight: varint  entries: varint
+//!               weight: varint  entries: varint
 //! ```
 //! Entries are sorted by key, then newest first (later commit of the table, then higher ordinal).
 //! The first entry of a block shares nothing. The commit table is in ascending order of sequence; its
@@ -28,10 +28,10 @@ mod filter;
 mod merge;
 mod meta;
 
-pub use build::RunBuilder;
+pub use build::SegmentBuilder;
 pub use filter::{Filter, key_hash};
-pub use merge::merge_runs;
-pub use meta::{Axis, CommitInfo, Directory, RunMeta};
+pub use merge::merge_segments;
+pub use meta::{Axis, CommitInfo, Directory, SegmentMeta};
 
 use fieldstone_core::{Error, Result};
 
@@ -41,12 +41,12 @@ use crate::bytes::{Cursor, Put};
 pub const BLOCK_TARGET: usize = 4 << 10;
 /// Most distinct values an axis keeps; beyond, the axis is incomplete and empty.
 pub const AXIS_MAX: usize = 4096;
-/// Most datasets a run lists; beyond, the list is incomplete and empty.
+/// Most datasets a segment lists; beyond, the list is incomplete and empty.
 pub const DATASETS_MAX: usize = 1024;
 
-/// Where a run stands.
+/// Where a segment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RunRef {
+pub struct SegmentRef {
     /// 0 for the writer's log, else the number of its data log.
     pub file: u32,
     /// First byte.
@@ -63,7 +63,7 @@ pub struct RunRef {
     pub entries: u64,
 }
 
-impl RunRef {
+impl SegmentRef {
     /// Writes the reference.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_varint(u64::from(self.file));
@@ -76,8 +76,8 @@ impl RunRef {
     }
 
     /// Reads a reference.
-    pub fn decode(cursor: &mut Cursor<'_>) -> Result<RunRef> {
-        let run = RunRef {
+    pub fn decode(cursor: &mut Cursor<'_>) -> Result<SegmentRef> {
+        let segment = SegmentRef {
             file: u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))?,
             offset: cursor.varint()?,
             length: cursor.varint()?,
@@ -86,10 +86,10 @@ impl RunRef {
             weight: cursor.varint()?,
             entries: cursor.varint()?,
         };
-        if run.meta_len > run.length / 2 || run.offset.checked_add(run.length).is_none() {
-            return Err(cursor.fail("a run is shorter than its meta part"));
+        if segment.meta_len > segment.length / 2 || segment.offset.checked_add(segment.length).is_none() {
+            return Err(cursor.fail("a segment is shorter than its meta part"));
         }
-        Ok(run)
+        Ok(segment)
     }
 
     /// Offsets in the file of the two copies of the meta part.

@@ -1,7 +1,7 @@
 //! Bytes on their way to a file, gathered into writes of about a mebibyte.
 //!
 //! Invariants: bytes are written in the order in which they are given, each once; nothing is written before a piece
-//! is full, the place changes, or [`flush`](Pieces::flush) is called.
+//! is full, the place changes, or [`flush`](WriteBuffer::flush) is called.
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::TeamFile;
@@ -11,7 +11,7 @@ pub(crate) const PIECE: usize = 1 << 20;
 
 /// Gathers bytes for a file; this rank alone.
 #[derive(Debug)]
-pub(crate) struct Pieces<'a> {
+pub(crate) struct WriteBuffer<'a> {
     file: &'a TeamFile,
     /// Offset of the first byte of `buffer`.
     at: u64,
@@ -19,10 +19,10 @@ pub(crate) struct Pieces<'a> {
     written: u64,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> WriteBuffer<'a> {
     /// Begins at offset 0, with room for `room` bytes.
-    pub fn new(file: &'a TeamFile, room: usize) -> Pieces<'a> {
-        Pieces { file, at: 0, buffer: Vec::with_capacity(room), written: 0 }
+    pub fn new(file: &'a TeamFile, room: usize) -> WriteBuffer<'a> {
+        WriteBuffer { file, at: 0, buffer: Vec::with_capacity(room), written: 0 }
     }
 
     /// Offset of the next byte.
@@ -35,7 +35,7 @@ impl<'a> Pieces<'a> {
         self.written
     }
 
-    /// Where to append what comes next; then [`flush`](Pieces::flush) it if [`is_full`](Pieces::is_full).
+    /// Where to append what comes next; then [`flush`](WriteBuffer::flush) it if [`is_full`](WriteBuffer::is_full).
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }

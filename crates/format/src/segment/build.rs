@@ -1,20 +1,20 @@
-//! Building a run from entries in order.
+//! Building a segment from entries in order.
 
 use std::collections::HashSet;
 
 use fieldstone_core::key::{KeyValue, Names};
 use fieldstone_core::{Error, Result};
 
-use super::meta::{Axis, CommitInfo, Directory, RunMeta, shared_prefix};
-use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, RunRef, key_hash};
+use super::meta::{Axis, CommitInfo, Directory, SegmentMeta, shared_prefix};
+use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, SegmentRef, key_hash};
 use crate::bytes::Put;
 use crate::crc;
 use crate::entry::is_removal;
 use crate::keys::{decode_names, decode_value, level_ends, skip_value};
 
-/// Takes entries sorted by key, then newest first, and makes a run of them.
+/// Takes entries sorted by key, then newest first, and makes a segment of them.
 #[derive(Debug)]
-pub struct RunBuilder {
+pub struct SegmentBuilder {
     out: Vec<u8>,
     block_start: usize,
     block_entries: u64,
@@ -32,16 +32,16 @@ pub struct RunBuilder {
     axes: AxesBuilder,
 }
 
-impl Default for RunBuilder {
+impl Default for SegmentBuilder {
     fn default() -> Self {
-        RunBuilder::new()
+        SegmentBuilder::new()
     }
 }
 
-impl RunBuilder {
+impl SegmentBuilder {
     /// A builder without entries.
-    pub fn new() -> RunBuilder {
-        RunBuilder {
+    pub fn new() -> SegmentBuilder {
+        SegmentBuilder {
             out: Vec::new(),
             block_start: 0,
             block_entries: 0,
@@ -139,11 +139,11 @@ impl RunBuilder {
         self.entries
     }
 
-    /// The run's bytes, and its reference as if it stood at offset 0 of file 0.
-    pub fn finish(mut self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, RunRef)> {
+    /// The segment's bytes, and its reference as if it stood at offset 0 of file 0.
+    pub fn finish(mut self, commits: Vec<CommitInfo>, weight: u64) -> Result<(Vec<u8>, SegmentRef)> {
         self.close_block();
         let filter = Filter::build(&self.hashes);
-        let meta = RunMeta {
+        let meta = SegmentMeta {
             entries: self.entries,
             bytes: self.bytes,
             commits,
@@ -160,7 +160,7 @@ impl RunBuilder {
         };
         let meta_bytes = meta.encode();
         let out = [&meta_bytes[..], &self.out, filter.bytes(), &meta_bytes].concat();
-        let reference = RunRef {
+        let reference = SegmentRef {
             file: 0,
             offset: 0,
             length: out.len() as u64,

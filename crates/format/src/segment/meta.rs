@@ -1,4 +1,4 @@
-//! The meta part of a run: all that a reader needs to decide whether, and which, blocks to read.
+//! The meta part of a segment: all that a reader needs to decide whether, and which, blocks to read.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const COMPLETE: u8 = 1;
 /// An entry is a removal.
 const REMOVALS: u8 = 2;
 
-/// A commit whose entries a run holds.
+/// A commit whose entries a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitInfo {
     /// Its sequence in the log.
@@ -28,7 +28,7 @@ pub struct CommitInfo {
     pub transaction: Option<Id>,
 }
 
-/// The distinct values of a keyword in a run.
+/// The distinct values of a keyword in a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// Level of the keyword: 0, 1 or 2.
@@ -42,7 +42,7 @@ pub struct Axis {
 /// One block of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
-    /// Offset from the run's first byte. Not written: blocks stand one behind the other.
+    /// Offset from the segment's first byte. Not written: blocks stand one behind the other.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
@@ -54,9 +54,9 @@ pub struct Directory {
     pub first_key: Box<[u8]>,
 }
 
-/// What a run says of itself.
+/// What a segment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunMeta {
+pub struct SegmentMeta {
     /// Number of entries.
     pub entries: u64,
     /// Raw bytes of all entries.
@@ -73,7 +73,7 @@ pub struct RunMeta {
     pub removals: bool,
     /// Values per keyword.
     pub axes: Vec<Axis>,
-    /// Offset of the filter from the run's first byte. Not written: it follows from the directory.
+    /// Offset of the filter from the segment's first byte. Not written: it follows from the directory.
     pub filter_offset: u64,
     /// Bytes of the filter.
     pub filter_len: u64,
@@ -85,7 +85,7 @@ pub struct RunMeta {
     pub directory: Vec<Directory>,
 }
 
-impl RunMeta {
+impl SegmentMeta {
     /// Writes the meta part.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![META_VERSION];
@@ -141,14 +141,14 @@ impl RunMeta {
         out
     }
 
-    /// Checks and reads the meta part of a run whose blocks and filter together have `between` bytes.
-    pub fn decode(bytes: &[u8], expected_crc: u32, between: u64) -> Result<RunMeta> {
+    /// Checks and reads the meta part of a segment whose blocks and filter together have `between` bytes.
+    pub fn decode(bytes: &[u8], expected_crc: u32, between: u64) -> Result<SegmentMeta> {
         if crc(bytes) != expected_crc {
-            return Err(Code::Checksum.error("an index run does not match its checksum"));
+            return Err(Code::Checksum.error("a segment does not match its checksum"));
         }
         let cursor = &mut Cursor::new(bytes);
         if cursor.u8()? != META_VERSION {
-            return Err(cursor.fail("an index run has an unknown version"));
+            return Err(cursor.fail("a segment has an unknown version"));
         }
         let (entries, raw) = (cursor.varint()?, cursor.varint()?);
         let count = cursor.count(4)?;
@@ -166,7 +166,7 @@ impl RunMeta {
         let last_key = read_key(cursor, &first_key)?;
         let flags = cursor.u8()?;
         if flags > COMPLETE | REMOVALS {
-            return Err(cursor.fail("an index run has unknown flags"));
+            return Err(cursor.fail("a segment has unknown flags"));
         }
         let mut datasets: Vec<(Vec<u8>, u64)> = Vec::new();
         for _ in 0..cursor.count(3)? {
@@ -183,9 +183,9 @@ impl RunMeta {
         let directory = read_directory(cursor, start, &first_key)?;
         let filter_offset = directory.last().map_or(start, |d: &Directory| d.offset + d.length);
         if filter_offset.checked_add(filter_len) != start.checked_add(between) || !cursor.is_empty() {
-            return Err(cursor.fail("an index run's parts do not add up to its length"));
+            return Err(cursor.fail("a segment's parts do not add up to its length"));
         }
-        Ok(RunMeta {
+        Ok(SegmentMeta {
             entries,
             bytes: raw,
             commits,
@@ -212,7 +212,7 @@ fn flag(cursor: &mut Cursor<'_>) -> Result<bool> {
     match cursor.u8()? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(cursor.fail("a flag of an index run is neither 0 nor 1")),
+        _ => Err(cursor.fail("a flag of a segment is neither 0 nor 1")),
     }
 }
 
@@ -238,7 +238,7 @@ fn read_directory(cursor: &mut Cursor<'_>, mut offset: u64, first: &[u8]) -> Res
         let (length, crc, entries) = (cursor.varint()?, cursor.u32()?, cursor.varint()?);
         let first_key = read_key(cursor, directory.last().map_or(first, |d| &d.first_key))?.into();
         directory.push(Directory { offset, length, crc, entries, first_key });
-        offset = offset.checked_add(length).ok_or_else(|| cursor.fail("an index run exceeds 64 bits"))?;
+        offset = offset.checked_add(length).ok_or_else(|| cursor.fail("a segment exceeds 64 bits"))?;
     }
     Ok(directory)
 }

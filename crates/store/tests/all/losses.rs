@@ -1,4 +1,4 @@
-//! A failure is told to all whose fields it took: to the call that failed, to the other threads that had
+//! A failure is reported to all whose fields it took: to the call that failed, to the other threads that had
 //! archived, to the transactions whose part stood in the same files.
 
 use std::path::Path;
@@ -55,14 +55,14 @@ fn put_into(store: &Store, key: &str, size: usize, session: Option<Id>) -> Resul
 /// A flush that fails in the sync of the log, and what it says.
 fn failed(world: &SimWorld, store: &Store, session: Option<Id>) -> Error {
     world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncData).path("/logs/"));
-    let told = error(store.flush(session), ErrorKind::Unavailable);
+    let failure = error(store.flush(session), ErrorKind::Unavailable);
     world.clear_faults();
-    told
+    failure
 }
 
-fn names(told: &Error, variables: &[&str]) -> bool {
+fn names(failure: &Error, variables: &[&str]) -> bool {
     let all = ["mine", "yours", "theirs", "kept"];
-    all.iter().all(|v| told.message().contains(&format!("variable={v}")) == variables.contains(v))
+    all.iter().all(|v| failure.message().contains(&format!("variable={v}")) == variables.contains(v))
 }
 
 #[test]
@@ -73,21 +73,24 @@ fn each_thread_that_was_robbed_hears_once_of_its_own() {
     put(&store, "run=a,variable=mine", b"x").unwrap();
     two.put(&store, "run=a,variable=yours", 100, None);
     three.put(&store, "run=a,variable=theirs", 100, None);
-    let told = failed(&world, &store, None);
-    assert!(names(&told, &["mine", "yours", "theirs"]), "{told}");
-    assert!(told.message().starts_with("not archived: {run=a}{variable=mine}"), "its own first: {told}");
+    let failure = failed(&world, &store, None);
+    assert!(names(&failure, &["mine", "yours", "theirs"]), "{failure}");
+    assert!(
+        failure.message().starts_with("not archived: {run=a}{variable=mine}"),
+        "its own first: {failure}"
+    );
     assert!(none.flush(&store, None).is_ok(), "it lost nothing");
     store.flush(None).unwrap();
     // What was archived since waits until the loss is told.
     two.put(&store, "run=a,variable=kept", 100, None);
-    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["yours"]), "{told}");
-    assert!(told.message().contains("cannot write"), "it says why: {told}");
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["yours"]), "{failure}");
+    assert!(failure.message().contains("cannot write"), "it says why: {failure}");
     assert_eq!(listed(&open(&world, "b")).len(), 0);
     two.flush(&store, None).unwrap();
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
-    let told = error(three.flush(&store, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["theirs"]), "{told}");
+    let failure = error(three.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["theirs"]), "{failure}");
     three.flush(&store, None).unwrap();
 }
 
@@ -99,8 +102,8 @@ fn who_archived_what_another_replaced_is_told_as_well() {
     two.put(&store, "run=a,variable=mine", 100, None);
     put(&store, "run=a,variable=mine", b"newer").unwrap();
     failed(&world, &store, None);
-    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["mine"]), "{told}");
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["mine"]), "{failure}");
 }
 
 #[test]
@@ -112,8 +115,8 @@ fn losses_add_up_until_they_are_told() {
         two.put(&store, key, 100, None);
         failed(&world, &store, None);
     }
-    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["yours", "theirs"]), "{told}");
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["yours", "theirs"]), "{failure}");
     two.flush(&store, None).unwrap();
 }
 
@@ -126,12 +129,12 @@ fn a_failed_archive_is_told_to_the_others() {
     flush_one(&store, "run=a,variable=before", b"1");
     two.put(&store, "run=a,variable=yours", 100, None);
     world.set_capacity(Some(0));
-    let told = error(put_into(&store, "run=a,variable=mine", 8 << 20, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["mine", "yours"]), "{told}");
+    let failure = error(put_into(&store, "run=a,variable=mine", 8 << 20, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["mine", "yours"]), "{failure}");
     world.set_capacity(None);
-    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(names(&told, &["yours"]), "{told}");
-    assert!(told.hint().unwrap().contains("space"), "the hint is that of the failure: {told}");
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["yours"]), "{failure}");
+    assert!(failure.hint().unwrap().contains("space"), "the hint is that of the failure: {failure}");
 }
 
 #[test]
@@ -140,11 +143,11 @@ fn a_close_tells_and_flushes_the_rest() {
     let store = open(&world, "a");
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let other = store.clone();
-    let told = elsewhere(|| failed(&world, &other, None));
-    assert!(names(&told, &["mine"]), "{told}");
+    let failure = elsewhere(|| failed(&world, &other, None));
+    assert!(names(&failure, &["mine"]), "{failure}");
     put(&store, "run=a,variable=kept", b"y").unwrap();
-    let told = error(store.close(), ErrorKind::Unavailable);
-    assert!(names(&told, &["mine"]), "{told}");
+    let failure = error(store.close(), ErrorKind::Unavailable);
+    assert!(names(&failure, &["mine"]), "{failure}");
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
     store.close().unwrap();
 }
@@ -176,13 +179,16 @@ fn a_robbed_transaction_can_only_be_aborted() {
     store.flush(Some(id)).unwrap();
     put_into(&store, "run=a,variable=yours", LARGE, Some(id)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    let told = failed(&world, &store, None);
-    assert!(names(&told, &["mine", "yours"]) && told.message().contains(&id.to_string()), "{told}");
+    let failure = failed(&world, &store, None);
+    assert!(names(&failure, &["mine", "yours"]) && failure.message().contains(&id.to_string()), "{failure}");
     for round in 0..2 {
         for outcome in [store.decide(id, true), store.flush(Some(id)), store.decide_kinds(id, 1, 0)] {
-            let told = error(outcome, ErrorKind::Unavailable);
-            assert!(names(&told, &["yours"]) && told.message().contains(&id.to_string()), "{round}: {told}");
-            assert!(told.hint().unwrap().contains("abort"), "{told}");
+            let failure = error(outcome, ErrorKind::Unavailable);
+            assert!(
+                names(&failure, &["yours"]) && failure.message().contains(&id.to_string()),
+                "{round}: {failure}"
+            );
+            assert!(failure.hint().unwrap().contains("abort"), "{failure}");
         }
         store.discard(Some(id)).unwrap();
     }
@@ -204,8 +210,8 @@ fn what_is_in_memory_goes_into_the_next_log() {
     put_into(&store, "run=a,variable=kept", 100, Some(id)).unwrap();
     store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], Some(id)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    let told = failed(&world, &store, None);
-    assert!(names(&told, &["mine"]), "{told}");
+    let failure = failed(&world, &store, None);
+    assert!(names(&failure, &["mine"]), "{failure}");
     assert_eq!(store.unflushed(), 1);
     assert_eq!(store.journal().pending_side(Some(id)).unwrap().len(), 1);
     store.decide(id, true).unwrap();
@@ -231,18 +237,18 @@ fn a_flush_of_a_transaction_robs_the_rest() {
             // The prepared part is flushed; the record that decides is not.
             store.flush(Some(id)).unwrap();
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            let told = error(store.decide(id, true), ErrorKind::Unavailable);
-            assert!(names(&told, &["mine", "yours"]), "{told}");
+            let failure = error(store.decide(id, true), ErrorKind::Unavailable);
+            assert!(names(&failure, &["mine", "yours"]), "{failure}");
         } else {
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            let told = error(store.flush(Some(id)), ErrorKind::Unavailable);
-            assert!(names(&told, &["mine", "yours", "kept"]), "{told}");
+            let failure = error(store.flush(Some(id)), ErrorKind::Unavailable);
+            assert!(names(&failure, &["mine", "yours", "kept"]), "{failure}");
         }
-        let told = error(store.flush(None), ErrorKind::Unavailable);
-        assert!(names(&told, &["mine"]), "{told}");
+        let failure = error(store.flush(None), ErrorKind::Unavailable);
+        assert!(names(&failure, &["mine"]), "{failure}");
         store.flush(None).unwrap();
-        let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-        assert!(names(&told, &["yours"]), "{told}");
+        let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+        assert!(names(&failure, &["yours"]), "{failure}");
         // Told by its own call, or not concerned: both may go on.
         store.decide(other, true).unwrap();
         store.decide(id, true).unwrap();
@@ -262,8 +268,8 @@ fn a_thread_robs_its_own_transaction() {
     put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
     failed(&world, &store, Some(id));
     for flush in [store.decide(id, true), two.flush(&store, Some(id))] {
-        let told = error(flush, ErrorKind::Unavailable);
-        assert!(names(&told, &["mine", "yours"]), "{told}");
+        let failure = error(flush, ErrorKind::Unavailable);
+        assert!(names(&failure, &["mine", "yours"]), "{failure}");
     }
     store.decide(id, false).unwrap();
 }
@@ -284,16 +290,16 @@ fn what_was_kept_is_lost_with_the_fields() {
     store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
     let sessions = [None, Some(robbed), Some(spared)];
     assert_eq!(sessions.map(|session| journal.keep(2, session)), [0, 0, 0]);
-    let told = failed(&world, &store, None);
+    let failure = failed(&world, &store, None);
     let own = "not archived: {run=a}{variable=mine}{}, and 2 attributes, and 1 other record of the catalog; {run=a}";
-    assert!(told.message().starts_with(own), "{told}");
+    assert!(failure.message().starts_with(own), "{failure}");
     assert_eq!(sessions.map(|session| journal.losses(session)), [1, 1, 0]);
     assert_eq!(journal.all_losses().len(), 2);
     let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, session));
     assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
     assert_eq!(store.journal().pending_side(None).unwrap().len(), 0);
-    let told = error(store.decide(robbed, true), ErrorKind::Unavailable);
-    assert!(told.message().contains("variable=yours}{}, and 2 attributes"), "{told}");
+    let failure = error(store.decide(robbed, true), ErrorKind::Unavailable);
+    assert!(failure.message().contains("variable=yours}{}, and 2 attributes"), "{failure}");
     // Who had nothing but these is told of them.
     let two = Worker::new();
     let other = journal.clone();
@@ -301,8 +307,8 @@ fn what_was_kept_is_lost_with_the_fields() {
     assert_eq!(losses, 1);
     put(&store, "run=a,variable=mine", b"x").unwrap();
     failed(&world, &store, None);
-    let told = error(two.flush(&store, None), ErrorKind::Unavailable);
-    assert!(told.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{told}");
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(failure.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{failure}");
 }
 
 /// Who has read what waits for a flush reads on from there, until something of it does not wait any more.

@@ -1,4 +1,4 @@
-//! Keys sort as bytes as they sort as keys; runs find what was put into them, merged or not, and show damage.
+//! Keys sort as bytes as they sort as keys; segments find what was put into them, merged or not, and show damage.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions, too
 
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::crc;
 use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::keys::{KeyDecoder, decode_value, encode_key, encode_value, level_ends, level_values};
-use fieldstone_format::run::{
-    AXIS_MAX, BlockCursor, CommitInfo, DATASETS_MAX, Filter, RunBuilder, RunMeta, RunRef, key_hash,
-    merge_runs,
+use fieldstone_format::segment::{
+    AXIS_MAX, BlockCursor, CommitInfo, DATASETS_MAX, Filter, SegmentBuilder, SegmentMeta, SegmentRef,
+    key_hash, merge_segments,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -85,17 +85,21 @@ fn whole_numbers_in_a_longer_form_are_refused() {
     assert_eq!(encoded(&KeyValue::Int(i64::MIN)), [0x10, 0x77, 0x80, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// A run's entries, in order: key, value.
+/// A segment's entries, in order: key, value.
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Reads a run as a reader does, from either copy of its meta part.
-fn read_run(bytes: &[u8], run: &RunRef, copy: usize) -> Result<(RunMeta, Entries)> {
-    let at = run.meta_offsets()[copy] as usize;
+/// Reads a segment as a reader does, from either copy of its meta part.
+fn read_segment(bytes: &[u8], segment: &SegmentRef, copy: usize) -> Result<(SegmentMeta, Entries)> {
+    let at = segment.meta_offsets()[copy] as usize;
     let part = |from: usize, n: u64| {
         let end = usize::try_from(n).ok().and_then(|n| from.checked_add(n));
         end.and_then(|end| bytes.get(from..end)).ok_or_else(|| fieldstone_core::Error::corrupt("cut"))
     };
-    let meta = RunMeta::decode(part(at, run.meta_len)?, run.meta_crc, run.length - 2 * run.meta_len)?;
+    let meta = SegmentMeta::decode(
+        part(at, segment.meta_len)?,
+        segment.meta_crc,
+        segment.length - 2 * segment.meta_len,
+    )?;
     let filter = part(meta.filter_offset as usize, meta.filter_len)?;
     if crc(filter) != meta.filter_crc {
         return Err(fieldstone_core::Error::corrupt("filter"));
@@ -138,11 +142,11 @@ fn value(commit: u64, ordinal: u64) -> Vec<u8> {
     out
 }
 
-/// Builds the run of one commit out of keys, which may repeat.
-fn build(keys: &[Vec<u8>], commit: CommitInfo) -> (Vec<u8>, RunRef) {
+/// Builds the segment of one commit out of keys, which may repeat.
+fn build(keys: &[Vec<u8>], commit: CommitInfo) -> (Vec<u8>, SegmentRef) {
     let mut items: Vec<(&Vec<u8>, u64)> = keys.iter().zip(0..).collect();
     items.sort_by(|a, b| a.0.cmp(b.0).then(b.1.cmp(&a.1)));
-    let mut builder = RunBuilder::new();
+    let mut builder = SegmentBuilder::new();
     for (key, ordinal) in items {
         let value = value(0, ordinal);
         builder.push(key, &value, 0, Entry::decode(&value).unwrap().length).unwrap();
@@ -165,17 +169,17 @@ proptest! {
     #[test]
     fn a_small_run_shows_damage_to_any_byte(keys in vec((0..3u64, -2..5i64), 1..6), commit in commit()) {
         let keys: Vec<Vec<u8>> = keys.into_iter().map(|(dataset, step)| step_key(dataset, step)).collect();
-        let (bytes, run) = build(&keys, CommitInfo { sequence: 1, ..commit });
-        prop_assert_eq!(run.length as usize, bytes.len());
-        let (meta, entries) = read_run(&bytes, &run, 0).unwrap();
-        prop_assert_eq!(read_run(&bytes, &run, 1).unwrap(), (meta, entries));
+        let (bytes, segment) = build(&keys, CommitInfo { sequence: 1, ..commit });
+        prop_assert_eq!(segment.length as usize, bytes.len());
+        let (meta, entries) = read_segment(&bytes, &segment, 0).unwrap();
+        prop_assert_eq!(read_segment(&bytes, &segment, 1).unwrap(), (meta, entries));
         // Each byte is covered by one of the two readings, and by both unless it is in a meta part.
-        damage_is_seen(&bytes, |bytes| read_run(bytes, &run, 0).and(read_run(bytes, &run, 1)));
+        damage_is_seen(&bytes, |bytes| read_segment(bytes, &segment, 0).and(read_segment(bytes, &segment, 1)));
         for i in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[i] ^= 0x20;
-            let in_meta = (i as u64) < run.meta_len || i as u64 >= run.length - run.meta_len;
-            let readable = read_run(&damaged, &run, 0).is_ok() || read_run(&damaged, &run, 1).is_ok();
+            let in_meta = (i as u64) < segment.meta_len || i as u64 >= segment.length - segment.meta_len;
+            let readable = read_segment(&damaged, &segment, 0).is_ok() || read_segment(&damaged, &segment, 1).is_ok();
             prop_assert_eq!(readable, in_meta, "byte {}", i);
         }
     }
@@ -185,7 +189,7 @@ proptest! {
         batches in vec((commit(), vec((0..3u64, 0..60i64), 1..80)), 1..6),
     ) {
         let mut model = Vec::new();
-        let mut runs = Vec::new();
+        let mut segments = Vec::new();
         let mut stamp = 0u64;
         let mut infos = Vec::new();
         for ((info, keys), index) in batches.into_iter().zip(0u64..) {
@@ -195,21 +199,21 @@ proptest! {
             infos.push(info);
             let keys: Vec<Vec<u8>> = keys.into_iter().map(|(dataset, step)| step_key(dataset, step)).collect();
             model.extend(keys.iter().cloned().zip(0u64..).map(|(key, ordinal)| (key, index, ordinal)));
-            runs.push(build(&keys, info));
+            segments.push(build(&keys, info));
         }
         model.sort_by(|a, b| a.0.cmp(&b.0).then((b.1, b.2).cmp(&(a.1, a.2))));
         let expected: Entries = model.iter().map(|(key, commit, n)| (key.clone(), value_of(*commit, *n))).collect();
         // All at once, and one after the other as a writer does.
-        let sources: Vec<(&[u8], RunRef)> = runs.iter().map(|(bytes, run)| (&bytes[..], *run)).collect();
-        let at_once = merge_runs(&sources).unwrap();
-        let mut stepwise = runs[0].clone();
-        for (bytes, run) in &runs[1..] {
-            stepwise = merge_runs(&[(&stepwise.0[..], stepwise.1), (&bytes[..], *run)]).unwrap();
+        let sources: Vec<(&[u8], SegmentRef)> = segments.iter().map(|(bytes, segment)| (&bytes[..], *segment)).collect();
+        let at_once = merge_segments(&sources).unwrap();
+        let mut stepwise = segments[0].clone();
+        for (bytes, segment) in &segments[1..] {
+            stepwise = merge_segments(&[(&stepwise.0[..], stepwise.1), (&bytes[..], *segment)]).unwrap();
         }
         prop_assert_eq!(&at_once, &stepwise);
-        let (bytes, run) = at_once;
-        prop_assert_eq!((run.weight, run.entries), (runs.len() as u64, expected.len() as u64));
-        let (meta, entries) = read_run(&bytes, &run, 0).unwrap();
+        let (bytes, segment) = at_once;
+        prop_assert_eq!((segment.weight, segment.entries), (segments.len() as u64, expected.len() as u64));
+        let (meta, entries) = read_segment(&bytes, &segment, 0).unwrap();
         prop_assert_eq!(&meta.commits, &infos);
         prop_assert_eq!(&entries, &expected);
         prop_assert_eq!((&meta.first_key, &meta.last_key), (&entries[0].0, &entries[entries.len() - 1].0));
@@ -228,7 +232,7 @@ proptest! {
     }
 }
 
-/// What `value` becomes when commit 0 of a run becomes commit `commit` of a merged one.
+/// What `value` becomes when commit 0 of a segment becomes commit `commit` of a merged one.
 fn value_of(commit: u64, ordinal: u64) -> Vec<u8> {
     let mut entry = Entry::decode(&value(0, ordinal)).unwrap();
     entry.commit = commit;
@@ -241,15 +245,15 @@ fn value_of(commit: u64, ordinal: u64) -> Vec<u8> {
 fn lists_that_would_be_too_long_are_left_out() {
     let info = CommitInfo { sequence: 1, stamp: 1, time: 0, transaction: None };
     let many: Vec<Vec<u8>> = (0..=AXIS_MAX as i64).map(|step| step_key(0, step)).collect();
-    let (bytes, run) = build(&many[1..], info);
-    let values = |bytes: &[u8], run: &RunRef| {
-        let (meta, _) = read_run(bytes, run, 0).unwrap();
+    let (bytes, segment) = build(&many[1..], info);
+    let values = |bytes: &[u8], segment: &SegmentRef| {
+        let (meta, _) = read_segment(bytes, segment, 0).unwrap();
         let axis = meta.axes.into_iter().find(|axis| &*axis.keyword == "step").unwrap();
         axis.values.map(|values| values.len())
     };
-    assert_eq!(values(&bytes, &run), Some(AXIS_MAX));
-    let (bytes, run) = build(&many, info);
-    assert_eq!(values(&bytes, &run), None);
+    assert_eq!(values(&bytes, &segment), Some(AXIS_MAX));
+    let (bytes, segment) = build(&many, info);
+    assert_eq!(values(&bytes, &segment), None);
     // The same keyword in two lists of keywords, each just short enough.
     let extra = |step: i64| {
         let level = |pairs: &[(&str, KeyValue)]| {
@@ -262,13 +266,13 @@ fn lists_that_would_be_too_long_are_left_out() {
         encode_key(&FieldKey { levels }).bytes
     };
     let more: Vec<Vec<u8>> = (10_000..10_000 + AXIS_MAX as i64).map(extra).collect();
-    let (bytes, run) = build(&[&many[1..], &more].concat(), info);
-    assert_eq!(values(&bytes, &run), None);
+    let (bytes, segment) = build(&[&many[1..], &more].concat(), info);
+    assert_eq!(values(&bytes, &segment), None);
     let datasets: Vec<Vec<u8>> = (0..=DATASETS_MAX as u64).map(|d| step_key(d, 0)).collect();
-    let (bytes, run) = build(&datasets[1..], info);
-    assert_eq!(read_run(&bytes, &run, 0).unwrap().0.datasets.map(|d| d.len()), Some(DATASETS_MAX));
-    let (bytes, run) = build(&datasets, info);
-    assert_eq!(read_run(&bytes, &run, 0).unwrap().0.datasets, None);
+    let (bytes, segment) = build(&datasets[1..], info);
+    assert_eq!(read_segment(&bytes, &segment, 0).unwrap().0.datasets.map(|d| d.len()), Some(DATASETS_MAX));
+    let (bytes, segment) = build(&datasets, info);
+    assert_eq!(read_segment(&bytes, &segment, 0).unwrap().0.datasets, None);
 }
 
 #[test]
@@ -286,7 +290,7 @@ fn a_filter_rules_most_absent_keys_out_and_no_present_one() {
 
 #[test]
 fn entries_out_of_order_are_refused() {
-    let mut builder = RunBuilder::new();
+    let mut builder = SegmentBuilder::new();
     builder.push(&step_key(0, 2), &value(0, 0), 0, 1).unwrap();
     assert_eq!(builder.push(&step_key(0, 1), &value(0, 1), 0, 1).unwrap_err().kind(), ErrorKind::Internal);
 }

@@ -1,23 +1,23 @@
-//! Merging runs of one log into one.
+//! Merging segments of one log into one.
 
 use std::cmp::Ordering;
 
 use fieldstone_core::Result;
 
 use super::meta::CommitInfo;
-use super::{BlockCursor, RunBuilder, RunMeta, RunRef};
+use super::{BlockCursor, SegmentBuilder, SegmentMeta, SegmentRef};
 use crate::bytes::{Cursor, Put};
 use crate::crc;
 use fieldstone_core::{Code, Error};
 
-/// A whole run in memory.
+/// A whole segment in memory.
 #[derive(Debug)]
 struct MergeSource<'a> {
     data: &'a [u8],
-    meta: RunMeta,
+    meta: SegmentMeta,
     next_block: usize,
     cursor: Option<BlockCursor<&'a [u8]>>,
-    /// Index of each of the run's commits in the merged table.
+    /// Index of each of the segment's commits in the merged table.
     commits: Vec<u64>,
 }
 
@@ -49,18 +49,18 @@ impl<'a> MergeSource<'a> {
     }
 }
 
-/// Merges whole runs of one log, given oldest first, into one; every entry is kept.
+/// Merges whole segments of one log, given oldest first, into one; every entry is kept.
 /// Returns the bytes and the reference as if it stood at offset 0 of file 0.
-pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
-    let mut sources = Vec::with_capacity(runs.len());
+pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, SegmentRef)> {
+    let mut sources = Vec::with_capacity(segments.len());
     let mut commits: Vec<CommitInfo> = Vec::new();
-    for (data, run) in runs {
-        let meta_len = usize::try_from(run.meta_len).unwrap_or(usize::MAX);
+    for (data, segment) in segments {
+        let meta_len = usize::try_from(segment.meta_len).unwrap_or(usize::MAX);
         let (meta, between) = data
             .get(..meta_len)
-            .zip((data.len() as u64).checked_sub(run.meta_len.saturating_mul(2)))
-            .ok_or_else(|| Error::corrupt("an index run is shorter than its meta parts"))?;
-        let meta = RunMeta::decode(meta, run.meta_crc, between)?;
+            .zip((data.len() as u64).checked_sub(segment.meta_len.saturating_mul(2)))
+            .ok_or_else(|| Error::corrupt("a segment is shorter than its meta parts"))?;
+        let meta = SegmentMeta::decode(meta, segment.meta_crc, between)?;
         commits.extend(&meta.commits);
         sources.push(MergeSource { data, meta, next_block: 0, cursor: None, commits: Vec::new() });
     }
@@ -74,7 +74,7 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
             .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
             .collect();
     }
-    let mut builder = RunBuilder::new();
+    let mut builder = SegmentBuilder::new();
     let mut live = Vec::new();
     for mut source in sources {
         if source.advance()? {
@@ -83,8 +83,8 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
     }
     let mut value = Vec::new();
     while !live.is_empty() {
-        // Few runs are merged at a time: a linear look at their heads beats a heap. Of equal keys the
-        // youngest run (the last one) comes first, because entries are kept newest first.
+        // Few segments are merged at a time: a linear look at their heads beats a heap. Of equal keys the
+        // youngest segment (the last one) comes first, because entries are kept newest first.
         let mut best = 0;
         for i in 1..live.len() {
             if live[i].key().cmp(live[best].key()) != Ordering::Greater {
@@ -109,5 +109,6 @@ pub fn merge_runs(runs: &[(&[u8], RunRef)]) -> Result<(Vec<u8>, RunRef)> {
             live.remove(best);
         }
     }
-    builder.finish(commits, runs.iter().fold(0, |sum: u64, (_, run)| sum.saturating_add(run.weight)))
+    builder
+        .finish(commits, segments.iter().fold(0, |sum: u64, (_, segment)| sum.saturating_add(segment.weight)))
 }
