@@ -121,7 +121,7 @@ def test_other_formats_hold_what_they_can_and_name_what_they_cannot(small, tmp_p
         assert got["n"][:].tolist() == [1 << 40]
     with pytest.raises(fst.Invalid, match="no format 'zarr'"):
         store.export({}, tmp_path / "a.nc", format="zarr")
-    with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not tell a format"):
+    with pytest.raises(fst.Invalid, match=r"the name .*a\.dat does not name a format"):
         store.export({}, tmp_path / "a.dat")
 
 

@@ -38,7 +38,7 @@ impl Reading {
     }
 }
 
-/// Tells the user, beside the output, of logs that are missing from it.
+/// Warns the user, beside the output, of logs that are missing from it.
 fn note_passed_over(store: &fieldstone::Store) -> Result<()> {
     store.passed_over()?.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(())

@@ -37,7 +37,7 @@ impl Asking {
             None => error.with_hint("how queries are written: fieldstone help query"),
         })?;
         if let Some(id) = &self.txn {
-            // Read by the parser of queries, so that a wrong one is told in the same words.
+            // Read by the parser of queries, so that a wrong one is reported in the same words.
             query.transaction = parse(&format!("transaction={id}"))?.transaction;
         }
         Ok(query)
@@ -116,7 +116,7 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// A float, told from a whole number by its point; `-` for none.
+/// A float, distinguished from a whole number by its point; `-` for none.
 pub fn float_cell(number: Option<f64>) -> String {
     or_dash(number.map(Value::Float))
 }

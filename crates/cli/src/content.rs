@@ -1,7 +1,7 @@
-//! What a field holds, told in few words: the kind of its bytes, its attributes, its first values.
+//! What a field holds, in few words: the kind of its bytes, its attributes, its first values.
 //!
 //! It reads no more than it shows: some elements of an array, the first bytes of an opaque field; a GRIB
-//! message whole, because eccodes wants it so. What cannot be told is left out.
+//! message whole, because eccodes wants it so. What cannot be known is left out.
 
 use fieldstone::helper::{Helper, HelperOptions};
 use fieldstone::{DType, DTypeKind, Field, FieldStore, IndexBox, Result};
@@ -28,7 +28,7 @@ pub struct Content {
     pub values: Vec<Value>,
     /// Whether there are more.
     pub more: bool,
-    /// What could not be told, for people.
+    /// What could not be known, for people.
     pub note: Option<String>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_from_bytes() {
+    fn text_is_distinguished_from_bytes() {
         assert_eq!(readable(b"a line\nanother", false).as_deref(), Some("a line"));
         assert_eq!(readable("grö".as_bytes(), false).as_deref(), Some("grö"));
         assert_eq!(readable(&"grö".as_bytes()[..3], true).as_deref(), Some("gr"));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_csv_is_told_by_its_line() {
+    fn what_is_no_csv_is_reported_with_its_line() {
         for (text, part) in [
             (&b"a\n\"b"[..], "line 2: a quote does not end"),
             (b"a\n\"b\"c\n", "line 2: text goes on behind a quote"),

@@ -123,7 +123,7 @@ pub fn line(values: &[f64], width: usize, height: usize, style: Style) -> String
     let mut text = String::new();
     for row in (0..height).rev() {
         for level in &bars {
-            // At least one mark, so that the smallest is told from a missing one.
+            // At least one mark, so that the smallest is distinguished from a missing one.
             let filled = level.map_or(0, |l| ((l * (height * full) as f64).round() as usize).max(1));
             text.push(marks[filled.saturating_sub(row * full).min(full)]);
         }
@@ -154,7 +154,7 @@ fn half_block(text: &mut String, above: Option<f64>, below: Option<f64>, style: 
     };
 }
 
-/// The colour of a level as a terminal is told it.
+/// The colour of a level as a terminal takes it.
 fn colour(level: f64, style: Style) -> String {
     let at = level * (COLOURS.len() - 1) as f64;
     let low = (at as usize).min(COLOURS.len() - 2);

@@ -35,7 +35,7 @@ impl Why {
     }
 }
 
-/// Why `request` finds nothing in a store, or not all that it lists. `None` where nothing can be told.
+/// Why `request` finds nothing in a store, or not all that it lists. `None` where nothing can be said.
 pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
     let axes = store.axes(&Request::new(), &ReadOptions::default()).ok()?;
     let command = |verb: &str, request: &Request| command(verb, store.url(), request);

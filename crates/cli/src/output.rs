@@ -252,14 +252,14 @@ pub fn count(n: u64, what: &str) -> String {
 /// Prints an error and its hint on stderr; as one line of JSON for who reads JSON.
 pub fn report(error: &Error, json: bool) {
     if json {
-        let told = json!({"error": {
+        let document = json!({"error": {
             "kind": error.kind().name(),
             "code": error.code().as_str(),
             "retryable": error.is_retryable(),
             "message": error.message(),
             "hint": error.hint(),
         }});
-        let _ = writeln!(io::stderr(), "{told}");
+        let _ = writeln!(io::stderr(), "{document}");
         return;
     }
     let (red, cyan, plain) = match io::stderr().is_terminal() && colours_allowed() {

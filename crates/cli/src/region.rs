@@ -30,12 +30,12 @@ impl Region {
             };
             let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
                 true => digits.parse::<u64>().map_err(|_| wrong("it has no number below 2^64")),
-                false => Err(wrong("dimensions are told by position, indices are whole numbers from 0")),
+                false => Err(wrong("dimensions are given by position, indices are whole numbers from 0")),
             };
             let optional = |digits: &str| Some(digits).filter(|d| !d.is_empty()).map(number).transpose();
             match text.split_once(':') {
                 Some((_, end)) if end.contains(':') => {
-                    Err(wrong("it has more than one colon; dimensions are told by position"))
+                    Err(wrong("it has more than one colon; dimensions are given by position"))
                 }
                 Some((start, end)) => Ok(RegionPart::Range(optional(start.trim())?, optional(end.trim())?)),
                 None => Ok(RegionPart::Index(number(text)?)),

@@ -47,7 +47,7 @@ pub struct Transaction {
     store: Store,
     id: Id,
     joined: bool,
-    /// Whether another process may know the id: then an abort of nothing is told to it, too.
+    /// Whether another process may know the id: then an abort of nothing is recorded for it, too.
     given: AtomicBool,
     decided: AtomicU8,
     /// The process that has it; a forked child has a copy.
@@ -224,7 +224,7 @@ fn named<'a>(kinds: &'a [&'a str]) -> Result<&'a [&'a str]> {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_copied() {
-            // There is nobody to tell; what was not committed stays invisible in any case.
+            // There is nobody to report to; what was not committed stays invisible in any case.
             let _ = self.leave(false);
         }
     }

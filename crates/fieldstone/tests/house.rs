@@ -9,6 +9,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "house/circles.rs"]
+mod circles;
 #[path = "house/decisions.rs"]
 mod decisions;
 #[path = "house/map.rs"]

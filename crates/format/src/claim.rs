@@ -1,6 +1,6 @@
 //! A claim: the file that says who owns a dataset or a run, by the user whom the file system names as its
 //! owner. Stores into which several users write have one for each, made exclusively before the first
-//! commit that it concerns; what it holds only tells which level of keys it is for.
+//! commit that it concerns; what it holds only says which level of keys it is for.
 //!
 //! ```text
 //! name  = hex(xxh3-128 of level, 32 digits) [ "-" digits ] ".claim"      in the folder of logs

@@ -45,7 +45,7 @@ pub enum Request<'a> {
     Ingest {
         /// Its path, as the system has it.
         path: &'a [u8],
-        /// Whether to be told a netCDF file's name and digest first.
+        /// Whether to be sent a netCDF file's name and digest first.
         offer: bool,
         /// Whether the values come along; otherwise their places in the file do.
         copy: bool,
@@ -60,7 +60,7 @@ pub enum Request<'a> {
     GribKeys {
         /// The length of each.
         lengths: &'a [usize],
-        /// Whether also what tells a message from another one of its key.
+        /// Whether also what distinguishes a message from others of its key.
         apart: bool,
     },
     /// The fields of an FDB, or its schema.
@@ -142,7 +142,7 @@ pub enum Reply {
     Done,
     /// The request failed.
     Failed {
-        /// What exactly went wrong; the kind's general code where the helper tells no narrower one.
+        /// What exactly went wrong; the kind's general code where the helper gives no narrower one.
         code: Code,
         /// What is wrong.
         message: String,
@@ -156,7 +156,7 @@ pub enum Reply {
 pub struct GribKey {
     /// Its key.
     pub key: Texts,
-    /// What tells it from another message of that key, in the order to be tried; empty if not asked for.
+    /// What distinguishes it from other messages of that key, in the order to be tried; empty if not asked for.
     pub apart: Texts,
 }
 
@@ -169,7 +169,7 @@ pub enum Name {
     Grib {
         /// Its key.
         key: Texts,
-        /// What tells it from another message of that key, in the order to be tried.
+        /// What distinguishes it from other messages of that key, in the order to be tried.
         apart: Texts,
         /// Where it begins in its file.
         offset: u64,

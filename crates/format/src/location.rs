@@ -222,7 +222,7 @@ impl Location {
         }
     }
 
-    /// Reads a location. `count` tells how many blocks there are of a size.
+    /// Reads a location. `count` says how many blocks there are of a size.
     pub fn decode(
         cursor: &mut Cursor<'_>,
         arrays: bool,

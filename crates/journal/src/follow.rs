@@ -270,7 +270,7 @@ impl Replay<'_> {
         Ok(if view.sound()? { Round::Done } else { Round::Again })
     }
 
-    /// Tells the view what is decided, and gives it again what that may change.
+    /// Gives the view what is decided, and gives it again what that may change.
     fn decide(&mut self, view: &mut dyn View, states: &[TransactionState]) -> Result<()> {
         let mut again = view.decide(states)?;
         if again == Again::Everything {
@@ -300,7 +300,7 @@ impl Replay<'_> {
 
     /// Ends one transaction of the view and begins the next; how the round ends where that changes anything.
     fn pause(&mut self, view: &mut dyn View, states: &[TransactionState]) -> Result<Option<Round>> {
-        // The marks tell others that all up to them is there.
+        // The marks say to others that all up to them is there.
         view.ask(self.fields, None)?;
         let before = view.generation()?;
         view.end()?;

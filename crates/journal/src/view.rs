@@ -10,7 +10,7 @@
 //!   decide(states)                    transactions that changed: their entries again, or everything again
 //!   for each log beyond its mark
 //!     entries(log), commit … ascending, mark(log)
-//!   ask(fields)                       what stands where entries alone do not tell
+//!   ask(fields)                       what stands where entries alone do not show
 //!   sound
 //! end                                 rows and marks together; or abort: nothing of it
 //! leave
@@ -67,7 +67,7 @@ pub struct HeldField {
 
 /// What a view asks of the field store: a port, so that neither needs to know the other.
 ///
-/// An answer is of the very snapshot that is followed. A newer one would tell of commits that the view has
+/// An answer is of the very snapshot that is followed. A newer one would show commits that the view has
 /// not applied, an older one would not know of commits that it has.
 pub trait Holds {
     /// Gives the fields that a request selects, in the order of their keys, until `field` says that it has
@@ -123,7 +123,7 @@ pub trait View {
     /// Notes that a log is applied up to a commit, its entries and its side records.
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()>;
 
-    /// Asks the field store for what entries alone do not tell; with `transaction`, within an overlay of it.
+    /// Asks the field store for what entries alone do not show; with `transaction`, within an overlay of it.
     fn ask(&mut self, fields: &dyn Holds, transaction: Option<Id>) -> Result<()>;
 
     /// A number that each transaction which applies something increases by one: who finds another one after

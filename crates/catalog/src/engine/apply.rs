@@ -180,7 +180,7 @@ impl Index {
     }
 
     /// Something of a transaction is applied. Where nothing is known to be decided about it and the tables were
-    /// told otherwise, by who follows a newer feed and has not come to an end, they are to be told again.
+    /// decided otherwise, by one who follows a newer feed and has not come to an end, they are decided again.
     pub(super) fn note_undecided(&mut self, transaction: Option<Id>) -> Result<()> {
         let Some(id) = transaction.filter(|id| !self.decisions.contains_key(id)) else { return Ok(()) };
         match self.names.known_txn(id) {

@@ -23,7 +23,7 @@ use super::page::{self, FRAME, FRAME_HEAD, FRAME_HEAD_SUM, LOG_HEAD, LOG_HEAD_SU
 
 /// How often a page that does not match is read: who copies the log may be writing its note.
 const READS: usize = 4;
-/// What SQLite reads of the header without its page: the page's size, and what tells changes.
+/// What SQLite reads of the header without its page: the page's size, and what says that it changed.
 const HEADER: i64 = 100;
 /// Words of the index of the log (`walformat.html`): frames, salts, frames that are being copied.
 const SHM_FRAMES: usize = 16;

@@ -38,7 +38,7 @@ const COMPLETE: u32 = 1 << 31;
 /// How much of which write-ahead log may be in the main file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// What tells this log from the one before.
+    /// What distinguishes this log from the one before.
     pub salts: [u8; 8],
     /// Its first frames, this many.
     pub frames: u32,

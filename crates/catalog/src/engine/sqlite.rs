@@ -272,7 +272,7 @@ impl Database for Sqlite {
 
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
         if vfs::is_damaged(&self.connection) {
-            // Met where SQLite tells nobody: as it copied its journal into the file.
+            // Met where SQLite reports it to nobody: as it copied its journal into the file.
             let cause = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
             return Err(error(self.path.as_deref(), "begin in", cause));
         }

@@ -390,7 +390,7 @@ mod tests {
             prop_assert!(!matches!(stored.payload, Cell::Real(_)));
             prop_assert!(stored.num.is_none_or(|num| !num.is_nan()));
             let back = row(stored, &[]).value().unwrap();
-            // Debug tells NaN and the sign of zero, which equality does not.
+            // Debug distinguishes NaN and the sign of zero, which equality does not.
             prop_assert_eq!(format!("{back:?}"), format!("{value:?}"));
         }
 

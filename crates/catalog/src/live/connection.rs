@@ -440,7 +440,7 @@ impl Inner {
         outcome
     }
 
-    /// What changes while whoever has the engine gets on: its processor time, where the system tells, and
+    /// What changes while whoever has the engine gets on: its processor time, where the system says, and
     /// the marks, at least twice a second where that is possible.
     fn signs(&self, path: &Path, index: &mut Index) -> (u64, Vec<(Id, u64)>) {
         let [_, shm] = engine_file::companions(path);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_replaced_is_told() {
+    fn a_folder_that_was_replaced_is_noticed() {
         let store = tempfile::tempdir().unwrap();
         let own = home(Some(store.path()));
         let path = beside(&own, store.path()).unwrap();

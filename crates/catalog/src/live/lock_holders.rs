@@ -1,4 +1,4 @@
-//! Who holds locks on files, as far as the system tells: to name them in an error, and to tell a process
+//! Who holds locks on files, as far as the system says: to name them in an error, and to distinguish a process
 //! that works from one that stands still.
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port` | what it asks of the store's fields, and what the store tells it |
+//! | `port` | what it asks of the store's fields, and what the store reports to it |
 //! | `inner` | what all calls share, and what each process has of it |
 //! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
 //! | `overlay` | what is not flushed, at the cost of what is new |
@@ -331,13 +331,13 @@ impl Catalog {
     // ---- the engine
 
     /// Makes the engine's tables anew from the logs. Unavailable where another process has the engine and
-    /// does not get on; the message names it, where the system tells.
+    /// does not get on; the message names it, where the system says.
     pub fn rebuild(&self) -> Result<RebuildReport> {
         self.inner.rebuild()
     }
 
     /// Compares the engine with a replay of the logs in memory, line by line: it takes memory of about ten
-    /// times the bytes of the engine. What its pages' checksums do not tell, because it was written so, is
+    /// times the bytes of the engine. What its pages' checksums do not show, because it was written so, is
     /// found here, and mended by [`rebuild`](Catalog::rebuild).
     pub fn verify(&self) -> Result<CatalogCheck> {
         self.inner.verify()

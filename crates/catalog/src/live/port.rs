@@ -1,4 +1,4 @@
-//! What the catalog of an open store asks of the store, and what the store tells it.
+//! What the catalog of an open store asks of the store, and what the store reports to it.
 //!
 //! Side records, claims and feeds it has from the journal. Of fields it needs what stands here and no more, so
 //! that it knows no field store: the facade, which composes both, implements [`FieldPort`].

@@ -150,7 +150,7 @@ impl Inner {
         };
         span.record("hits", sent.count);
         if let Err(error) = outcome {
-            // Nobody may be there any more to be told.
+            // Nobody may be there any more to hear of it.
             drop(sender.send(Err(error)));
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! An answer holds at the same heads of the logs while nothing but steps, variables, tags and attributes has been
 //! given to the sessions since: these stand in runs that are there. Whoever gave it, another thread or another
-//! catalog of the same store, it is the journal that tells.
+//! catalog of the same store, the journal knows it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

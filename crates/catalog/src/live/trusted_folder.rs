@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_links_and_second_names_are_told() {
+    fn files_of_others_links_and_second_names_are_noticed() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         let own = |path: &Path| is_own_file(path, me()).unwrap();

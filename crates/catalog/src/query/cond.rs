@@ -4,7 +4,7 @@
 //! place of a series — and folds: whole runs, tags and series fall away where nothing can hold, and
 //! what is left for the rows are tests of the value and the box. [`Cond::test`] decides a row.
 //!
-//! Invariant: `known` never changes what `test` says of a row that lies where it was told.
+//! Invariant: `known` never changes what `test` says of a row that lies where it was said to.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use super::table::{HitTable, TableBuilder};
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
-/// An attribute that was found, lent to whoever takes hits. Names are those of the query: equal ones of
+/// An attribute that was found, borrowed by whoever takes hits. Names are those of the query: equal ones of
 /// one run, variable or tag are one `Arc`.
 #[derive(Debug)]
 pub struct HitRef<'a> {
@@ -296,7 +296,7 @@ pub(super) fn hits(
     for ranked in top.into_sorted_vec() {
         let Some(held) = ranked.kept else { continue };
         exec.stats.returned += 1;
-        if held.lend(sink)? == Flow::Stop {
+        if held.pass_to(sink)? == Flow::Stop {
             break;
         }
     }
@@ -312,10 +312,10 @@ struct KeptHit {
 }
 
 impl KeptHit {
-    fn lend(self, sink: &mut Sink<'_>) -> Result<Flow> {
+    fn pass_to(self, sink: &mut Sink<'_>) -> Result<Flow> {
         let KeptHit { hit, partition, variable, bounds } = self;
-        let lent = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
-        let region = hit.region.as_ref().map(lent);
+        let owned = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
+        let region = hit.region.as_ref().map(owned);
         sink(RowRef {
             hit: HitRef {
                 project: &hit.project,
@@ -444,10 +444,10 @@ impl Emit<'_, '_> {
 
     /// Hands on what waits for its partition to end.
     fn finish(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.next_unit(exec, None).map(|_| ())
+        self.next_partition(exec, None).map(|_| ())
     }
 
-    fn next_unit(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
+    fn next_partition(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
         let waiting = match &mut self.pick {
             Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
                 *of = next.cloned();
@@ -468,7 +468,7 @@ impl Emit<'_, '_> {
         for held in rows.into_iter().flat_map(|(.., held)| held) {
             exec.stats.returned += 1;
             self.left -= 1;
-            if held.lend(self.sink)? == Flow::Stop || self.left == 0 {
+            if held.pass_to(self.sink)? == Flow::Stop || self.left == 0 {
                 self.left = 0;
                 return Ok(Flow::Stop);
             }
@@ -519,7 +519,7 @@ impl Out for Emit<'_, '_> {
                     }
                 }
                 Picked::Last(..) => {
-                    if self.next_unit(exec, Some(&partition))? == Flow::Stop {
+                    if self.next_partition(exec, Some(&partition))? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
@@ -527,7 +527,7 @@ impl Out for Emit<'_, '_> {
             let bounds = batch.bounds(&row);
             let variable = partition.variable(row.variable);
             let (id, user) = exec.id(row.batch, row.row);
-            let lent = RowRef {
+            let row_ref = RowRef {
                 hit: HitRef {
                     project: &partition.run.project,
                     run: &partition.run.name,
@@ -554,14 +554,14 @@ impl Out for Emit<'_, '_> {
                 }
                 let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
                 last.1.push(KeptHit {
-                    hit: lent.hit.to_hit(),
+                    hit: row_ref.hit.to_hit(),
                     partition: partition.clone(),
                     variable: row.variable,
                     bounds,
                 });
                 continue;
             }
-            if self.give(exec, lent)? == Flow::Stop {
+            if self.give(exec, row_ref)? == Flow::Stop {
                 self.left = 0;
                 return Ok(Flow::Stop);
             }

@@ -83,7 +83,7 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
         self.index.borrow_mut()
     }
 
-    /// Tells the index who owns runs, where there are several users. `own`: what this user has not flushed
+    /// Gives the index the owners of runs, where there are several users. `own`: what this user has not flushed
     /// is applied, too.
     fn set_owners(&mut self, own: bool) {
         let Some(feed) = &self.feed else { return };

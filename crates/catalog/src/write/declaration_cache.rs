@@ -1,7 +1,7 @@
 //! What this handle knows of runs, variables and tags while it writes, so that an attribute is checked
 //! without asking the engine.
 //!
-//! What it declared itself is known at once and until it is discarded; what the engine told it, for
+//! What it declared itself is known at once and until it is discarded; what the engine answered, for
 //! [`FRESH`]. Each transaction has its own; what stands outside of transactions is seen in all.
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //!
 //! Equal to what is there: nothing is written. Otherwise than what is there: Conflict that names both.
 //! Writers that do not see each other may contradict all the same; then the older one holds, and
-//! [`Catalog::conflicts`](crate::live::Catalog::conflicts) tells of the other.
+//! [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
 
 use std::collections::{BTreeMap, HashMap};
 

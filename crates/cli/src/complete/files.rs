@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_are_told_from_folders() {
+    fn stores_are_distinguished_from_folders() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["store/logs", "store/boards", "some/deeper", ".hidden"] {

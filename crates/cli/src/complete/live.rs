@@ -53,14 +53,14 @@ impl Vocabulary {
             // Not even a store that answers at once is asked.
             return Some(Vocabulary { schema: Schema::builtin(url)?, store: None, until });
         }
-        let (tell, told) = channel();
+        let (sender, answers) = channel();
         let path = url.to_owned();
         thread::spawn(move || {
             let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
             // Nobody may listen any more.
-            let _ = tell.send(fieldstone::open(&path, &reading).ok());
+            let _ = sender.send(fieldstone::open(&path, &reading).ok());
         });
-        let store = told.recv_timeout(patience()).ok().flatten();
+        let store = answers.recv_timeout(patience()).ok().flatten();
         let schema = store.as_ref().map(|s| s.schema()).or_else(|| Schema::builtin(url))?;
         Some(Vocabulary { schema, store, until })
     }
@@ -68,11 +68,11 @@ impl Vocabulary {
     /// The keywords of the fields, with the number of their values; none where time is over first.
     pub fn keywords(&self) -> Vec<(Arc<str>, usize)> {
         let Some(store) = self.store.clone() else { return Vec::new() };
-        let (tell, told) = channel();
+        let (sender, answers) = channel();
         thread::spawn(move || {
-            let _ = tell.send(store.axes(&Request::new(), &ReadOptions::default()));
+            let _ = sender.send(store.axes(&Request::new(), &ReadOptions::default()));
         });
-        let axes = told.recv_timeout(self.left()).ok().and_then(Result::ok).unwrap_or_default();
+        let axes = answers.recv_timeout(self.left()).ok().and_then(Result::ok).unwrap_or_default();
         axes.into_iter().map(|(name, values)| (name, values.len())).collect()
     }
 
@@ -80,12 +80,13 @@ impl Vocabulary {
     pub fn values(&self, keyword: &str, others: &Request) -> BTreeSet<KeyValue> {
         let mut found = BTreeSet::new();
         let Some(store) = self.store.clone() else { return found };
-        let (tell, told) = channel();
-        let (request, name, other, also) = (others.clone(), keyword.to_owned(), store.clone(), tell.clone());
+        let (sender, answers) = channel();
+        let (request, name, other, also) =
+            (others.clone(), keyword.to_owned(), store.clone(), sender.clone());
         let constrained = !others.is_empty();
         if constrained {
             thread::spawn(move || {
-                let _ = search(&*store, &request, &name, &tell);
+                let _ = search(&*store, &request, &name, &sender);
             });
         }
         let name = keyword.to_owned();
@@ -96,7 +97,7 @@ impl Vocabulary {
         });
         let mut anywhere = None;
         loop {
-            match told.recv_timeout(self.left()) {
+            match answers.recv_timeout(self.left()) {
                 Ok(SchemaLookup::Here(value)) if found.len() < MOST => drop(found.insert(value)),
                 Ok(SchemaLookup::Here(_)) => {}
                 Ok(SchemaLookup::HereIsAll) => return found,
@@ -118,12 +119,12 @@ impl Vocabulary {
     }
 }
 
-/// Tells every new value of a keyword as it is met.
+/// Sends every new value of a keyword as it is met.
 fn search(
     store: &dyn FieldStore,
     request: &Request,
     keyword: &str,
-    tell: &Sender<SchemaLookup>,
+    sender: &Sender<SchemaLookup>,
 ) -> std::result::Result<(), ()> {
     let mut last = None;
     // The levels below the keyword's need not be looked at.
@@ -141,11 +142,11 @@ fn search(
         if value != last
             && let Some(value) = &value
         {
-            tell.send(SchemaLookup::Here(value.clone())).map_err(drop)?;
+            sender.send(SchemaLookup::Here(value.clone())).map_err(drop)?;
         }
         last = value;
     }
-    tell.send(SchemaLookup::HereIsAll).map_err(drop)
+    sender.send(SchemaLookup::HereIsAll).map_err(drop)
 }
 
 /// The deepest level, from 1, at which a keyword is declared.

@@ -45,18 +45,18 @@ pub fn candidates(store: &str, before: &[&str], current: &str) -> Vec<Candidate>
     all.into_iter().filter(|candidate| candidate.word.starts_with(current)).collect()
 }
 
-/// Names that need no quotes, as far as the catalog tells them in time.
+/// Names that need no quotes, as far as the catalog answers in time.
 fn names(store: &str, list: usize) -> Vec<String> {
     if patience().is_zero() {
         return Vec::new();
     }
-    let (tell, told) = channel();
+    let (sender, answers) = channel();
     let url = store.to_owned();
     thread::spawn(move || {
         // Nobody may listen any more.
-        let _ = tell.send(ask(&url, list).unwrap_or_default());
+        let _ = sender.send(ask(&url, list).unwrap_or_default());
     });
-    let mut names = told.recv_timeout(patience()).unwrap_or_default();
+    let mut names = answers.recv_timeout(patience()).unwrap_or_default();
     names.retain(|name| name.chars().all(|c| c.is_alphanumeric() || "_-./:".contains(c)));
     names.sort_unstable();
     names.dedup();

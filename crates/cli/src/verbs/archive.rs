@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let options = ArchiveOptions { chunks: list("--chunks", &arguments.chunks)?, ..Default::default() };
 
     let store = arguments.store.open()?;
-    // A wrong key is told before stdin is waited for.
+    // A wrong key is reported before stdin is waited for.
     let resolved = store.schema().resolve(&pairs)?;
     let bytes = match &arguments.npy {
         Some(path) => read(Some(path))?,

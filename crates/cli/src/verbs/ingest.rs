@@ -28,7 +28,7 @@ netCDF: a field per variable and value of its leading coordinate, under run (the
 and step, for stores of schema simulation. GRIB: a field per message, byte for byte, under its MARS keys,
 for stores of schema mars. A new store gets the schema that fits its first file. A file is taken whole
 or not at all, and a file taken twice adds nothing. Ends with 2 where a file could not be taken; what was
-left out of the others is told and is no error.
+left out of the others is reported and is no error.
 
 fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
 the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.

@@ -16,7 +16,7 @@ Examples:
   fieldstone move store run=a --to /archive/store --lenient --json
 
 Copies as `fieldstone copy` does, and removes the fields here after what the other store has was compared.
-A newer version written meanwhile stays, and is told on stderr. What was moved stays readable in older
+A newer version written meanwhile stays, and is reported on stderr. What was moved stays readable in older
 versions (--at). A crash leaves a field in one store or in both.";
 
 /// Move fields into another store

@@ -50,7 +50,7 @@ Examples:
   fieldstone schema key simulation run=a step=06 variable=t
   fieldstone schema key store class=od,expver=1,stream=oper,date=20260101,type=an,param=t
 
-Tells by which rule and in what words a field would be archived, and at which level each keyword stands.";
+Says by which rule and in what words a field would be archived, and at which level each keyword stands.";
 
 const EXPAND: &str = "\
 Examples:
@@ -62,7 +62,7 @@ listed.";
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Read a schema and tell what is wrong with it
+    /// Read a schema and say what is wrong with it
     #[command(after_help = CHECK)]
     Check {
         /// A schema file; - reads stdin
@@ -75,7 +75,7 @@ enum Action {
         #[arg(value_name = "SCHEMA|STORE")]
         of: String,
     },
-    /// Tell which key keywords make
+    /// Say which key keywords make
     #[command(after_help = KEY)]
     Key {
         /// simulation, mars, a store or a schema file
@@ -170,8 +170,8 @@ fn check(file: &str, out: &mut Out) -> Done {
         Err(error) => {
             if out.json() {
                 let (line, column, what) = place(error.message()).unwrap_or((0, 0, error.message()));
-                let told = json!({"line": line, "column": column, "message": what, "hint": error.hint()});
-                out.document(&json!({"ok": false, "errors": [told], "warnings": [], "rules": 0}))?;
+                let finding = json!({"line": line, "column": column, "message": what, "hint": error.hint()});
+                out.document(&json!({"ok": false, "errors": [finding], "warnings": [], "rules": 0}))?;
             }
             return Err(located(&error, &text, file).into());
         }

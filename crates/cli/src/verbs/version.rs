@@ -13,7 +13,7 @@ Examples:
   before=$(fieldstone version store)
   fieldstone list store --at $before
 
-The program's own version is told by fieldstone --version.";
+The program's own version is shown by fieldstone --version.";
 
 /// Print the store's version, for reading it as it is now later on
 #[derive(Debug, Args)]

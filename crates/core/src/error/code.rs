@@ -1,4 +1,4 @@
-//! Codes: what exactly went wrong, for a program that acts on it. A kind says what a caller can do; a code tells
+//! Codes: what exactly went wrong, for a program that acts on it. A kind says what a caller can do; a code says
 //! "the run exists" from "the schema differs", which are both a Conflict (B-12).
 //!
 //! Invariants:

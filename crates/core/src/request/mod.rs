@@ -26,6 +26,8 @@ use crate::{Code, Error, Result};
 
 /// More keywords than this in one request or key are refused.
 pub(crate) const MAX_KEYWORDS: usize = 4096;
+/// Keyword of the file that an answer goes to.
+pub(crate) const TARGET: &str = "target";
 
 /// One item of a list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,7 +95,7 @@ impl Request {
 
     /// The file that the answer goes to (`target="output.grib"`), where the request names one.
     pub fn target(&self) -> Option<&str> {
-        let (_, values) = self.pairs.iter().find(|(k, _)| k.eq_ignore_ascii_case(crate::schema::TARGET))?;
+        let (_, values) = self.pairs.iter().find(|(k, _)| k.eq_ignore_ascii_case(TARGET))?;
         match values {
             Values::List(items) => match &items[..] {
                 [Item::One(file)] => Some(file),

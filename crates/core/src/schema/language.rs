@@ -19,11 +19,8 @@ use super::select::kinds;
 use super::types::KeywordType;
 use super::words::Vocabulary;
 use super::{Inner, calendar};
-use crate::request::{Item, Request, Values};
+use crate::request::{Item, Request, TARGET, Values};
 use crate::{Code, Result};
-
-/// Keyword of the file that an answer goes to.
-pub(crate) const TARGET: &str = "target";
 
 /// MARS's other names of keywords.
 const ALIASES: [(&str, &str); 6] = [

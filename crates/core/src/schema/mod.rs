@@ -47,8 +47,6 @@ pub use select::Selection;
 pub use types::{KeywordType, Typed};
 pub use words::Vocabulary;
 
-pub(crate) use language::TARGET;
-
 use crate::Result;
 use crate::compression::Compression;
 use crate::key::{FieldKey, Names};
@@ -146,7 +144,7 @@ impl Schema {
     }
 
     /// As [`Schema::select`], with today's date (UTC) for relative ones: `now` is nanoseconds since
-    /// 1970-01-01, as a [`Clock`](crate::env::Clock) tells it.
+    /// 1970-01-01, as a [`Clock`](crate::env::Clock) gives it.
     pub fn select_at(&self, request: &Request, now: i64) -> Result<Selection> {
         self.selection(request, Some(now))
     }

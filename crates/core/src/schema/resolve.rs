@@ -145,7 +145,7 @@ impl Inner {
         Ok(names)
     }
 
-    /// Why no rule takes the key, told by the rule that came closest.
+    /// Why no rule takes the key, in the words of the rule that came closest.
     fn explain(&self, given: &Given<'_>) -> Error {
         let closest = self.rules.iter().map(|rule| Mismatch::of(rule, given)).min_by_key(Mismatch::weight);
         let Some(mismatch) = closest else {

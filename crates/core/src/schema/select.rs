@@ -291,7 +291,7 @@ impl Selection {
             let open = lacking(self);
             Code::RequestTooBroad
                 .error(format!("the request leaves {} open, so it names no keys", open.join(", ")))
-                .with_hint("list the values of each; `list` and `axes` tell which are stored")
+                .with_hint("list the values of each; `list` and `axes` show which are stored")
         })
     }
 

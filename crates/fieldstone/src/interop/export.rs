@@ -59,7 +59,7 @@ impl Form {
             Ok(Form::Netcdf)
         } else {
             Err(Code::FileFormat
-                .error(format!("the name {} does not tell a format", path.display()))
+                .error(format!("the name {} does not name a format", path.display()))
                 .with_hint("end it in .nc or .grib, or say the format: netcdf4, netcdf3, cdf5, grib"))
         }
     }
@@ -265,6 +265,6 @@ mod tests {
         assert_eq!(form("a.nc", Some("grib")).unwrap(), Form::Grib);
         assert_eq!(form("a", Some("cdf5")).unwrap(), Form::Netcdf);
         let error = form("a.dat", None).unwrap_err();
-        assert_eq!(error.message(), "the name a.dat does not tell a format");
+        assert_eq!(error.message(), "the name a.dat does not name a format");
     }
 }

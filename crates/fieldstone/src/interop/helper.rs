@@ -2,8 +2,8 @@
 //! asked of it over a pipe, so that a library that crashes on a damaged file takes down nobody else.
 //!
 //! Invariants:
-//! * a helper that dies, says nothing for too long or sends what is no frame is told as
-//!   [`Heard::Died`] with its last words; it is never waited for without end;
+//! * a helper that dies, says nothing for too long or sends what is no frame is reported as
+//!   [`HelperEvent::Died`] with its last words; it is never waited for without end;
 //! * the process ends with its [`Helper`];
 //! * at most two frames are in memory, the one being looked at and the one being read.
 //!
@@ -66,7 +66,7 @@ impl Default for HelperOptions {
 
 /// What came of waiting for an answer.
 #[derive(Debug)]
-pub enum Heard {
+pub enum HelperEvent {
     /// A frame and its payload.
     Reply(Reply, Vec<u8>),
     /// The helper is gone; how it went: "crashed (signal 11)".
@@ -115,13 +115,13 @@ impl Helper {
         let thread = |name: &str| std::thread::Builder::new().name(format!("fieldstone-helper-{name}"));
         let failed = |e| Code::ProcessLimit.error(format!("cannot start a thread: {e}"));
         thread("stderr").spawn(move || keep_last(stderr, &kept)).map_err(failed)?;
-        let (tell, frames) = sync_channel(0);
+        let (sender, frames) = sync_channel(0);
         let reader = move || {
             let mut from = BufReader::with_capacity(1 << 16, from);
             loop {
                 let frame = read_reply(&mut from);
                 let last = !matches!(frame, Ok(Some(_)));
-                if tell.send(frame).is_err() || last {
+                if sender.send(frame).is_err() || last {
                     return;
                 }
             }
@@ -131,7 +131,7 @@ impl Helper {
         Ok(Helper { python, child, to: Some(to), frames, words, patience, answered: false })
     }
 
-    /// Sends a request. A helper that is gone is told by [`Helper::next`], not here.
+    /// Sends a request. A helper that is gone is reported by [`Helper::next`], not here.
     pub fn send(&mut self, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
         let Some(to) = &mut self.to else { return Ok(()) };
         match write_request(to, request, payload) {
@@ -145,11 +145,11 @@ impl Helper {
 
     /// Waits for the next frame. Unavailable where the helper could not even start.
     #[expect(clippy::should_implement_trait, reason = "an answer is awaited; there is no iteration")]
-    pub fn next(&mut self) -> Result<Heard> {
+    pub fn next(&mut self) -> Result<HelperEvent> {
         let why = match self.frames.recv_timeout(self.patience) {
             Ok(Ok(Some((reply, payload)))) => {
                 self.answered = true;
-                return Ok(Heard::Reply(reply, payload));
+                return Ok(HelperEvent::Reply(reply, payload));
             }
             Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => None,
             Ok(Err(error)) => Some(error.message().to_owned()),
@@ -164,7 +164,7 @@ impl Helper {
         if let Some(signal) = status.and_then(signal_of)
             && (why.is_none() || signal != KILLED)
         {
-            return Ok(Heard::Died(format!("crashed (signal {signal})")));
+            return Ok(HelperEvent::Died(format!("crashed (signal {signal})")));
         }
         let code = status.and_then(|status| status.code());
         if !self.answered && code.is_some_and(|code| code != 0) {
@@ -176,11 +176,11 @@ impl Helper {
                 ))
                 .with_hint(INSTALL));
         }
-        let mut told = why.unwrap_or_else(|| format!("ended (exit code {})", code.unwrap_or(0)));
+        let mut reason = why.unwrap_or_else(|| format!("ended (exit code {})", code.unwrap_or(0)));
         if let Some(words) = words {
-            told = format!("{told}: {words}");
+            reason = format!("{reason}: {words}");
         }
-        Ok(Heard::Died(told))
+        Ok(HelperEvent::Died(reason))
     }
 
     /// The values of one GRIB message, little-endian in C order, and then each coordinate.
@@ -250,12 +250,12 @@ impl Helper {
     fn until_done(&mut self, mut take: impl FnMut(Reply, Vec<u8>)) -> Result<()> {
         loop {
             match self.next()? {
-                Heard::Reply(Reply::Done, _) => return Ok(()),
-                Heard::Reply(Reply::Failed { code, message, hint }, _) => {
+                HelperEvent::Reply(Reply::Done, _) => return Ok(()),
+                HelperEvent::Reply(Reply::Failed { code, message, hint }, _) => {
                     return Err(failure(code, message, hint));
                 }
-                Heard::Reply(reply, payload) => take(reply, payload),
-                Heard::Died(how) => return Err(Code::HelperFailed.error(format!("the helper {how}"))),
+                HelperEvent::Reply(reply, payload) => take(reply, payload),
+                HelperEvent::Died(how) => return Err(Code::HelperFailed.error(format!("the helper {how}"))),
             }
         }
     }
@@ -289,7 +289,7 @@ impl Drop for Helper {
     }
 }
 
-/// The error that a `Failed` reply tells.
+/// The error that a `Failed` reply gives.
 pub fn failure(code: Code, message: String, hint: Option<String>) -> Error {
     let error = code.error(message);
     match hint {

@@ -14,8 +14,8 @@
 //! use fieldstone::{Code, OpenOptions};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
-//! let told = export(&*store, &[], "fields.xls".as_ref(), &ExportOptions::default());
-//! assert_eq!(told.err().map(|error| error.code()), Some(Code::FileFormat));
+//! let exported = export(&*store, &[], "fields.xls".as_ref(), &ExportOptions::default());
+//! assert_eq!(exported.err().map(|error| error.code()), Some(Code::FileFormat));
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 

@@ -57,7 +57,7 @@ const REMOVE_FIELDS: usize = 1024;
 /// Most missing combinations, and most keys that stayed, that are named.
 const NAMED: usize = 5;
 
-/// Told the fields done and all of them; an error ends the transfer, and nothing of it stays.
+/// Called with the fields done and all of them; an error ends the transfer, and nothing of it stays.
 pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 
 /// Options of [`copy`] and [`move_fields`].
@@ -65,7 +65,7 @@ pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 pub struct TransferOptions<'a> {
     /// Whether a listed value or combination without a field is an error.
     pub strict: bool,
-    /// What is told about progress.
+    /// What is reported about progress.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
@@ -77,8 +77,8 @@ impl Default for TransferOptions<'_> {
 
 impl fmt::Debug for TransferOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.progress.is_some();
-        f.debug_struct("TransferOptions").field("strict", &self.strict).field("progress", &told).finish()
+        let progress = self.progress.is_some();
+        f.debug_struct("TransferOptions").field("strict", &self.strict).field("progress", &progress).finish()
     }
 }
 
@@ -126,7 +126,7 @@ pub fn move_fields(
             .with_hint("move into a store of its own"));
     }
     let plan = TransferPlan::new(from, requests, to, options)?;
-    // Who may not remove is told before anything is copied.
+    // Who may not remove is refused before anything is copied.
     let removal = from.begin()?;
     let outcome = plan.remove(from, removal).and_then(|()| plan.copy(to, options));
     let mut report = match outcome {
@@ -244,13 +244,13 @@ impl TransferPlan {
     ) -> Result<TransferReport> {
         let mut report = TransferReport::default();
         let mut carried = Vec::new();
-        let tell = |done: u64| match options.progress {
+        let report_progress = |done: u64| match options.progress {
             Some(progress) => progress(done, self.fields.len() as u64),
             None => Ok(()),
         };
         let archive = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
         for (index, field) in self.each() {
-            tell(index)?;
+            report_progress(index)?;
             let field = field?;
             let key = field.key()?;
             let pairs = texts(&key);
@@ -272,7 +272,7 @@ impl TransferPlan {
         }
         to.flush(Some(transaction))?;
         for (index, sum) in carried {
-            tell(self.fields.len() as u64)?;
+            report_progress(self.fields.len() as u64)?;
             let field = self.fields.get(index)?;
             let key = field.key()?;
             let there = exactly(to, &texts(&key), Some(transaction))?;
@@ -286,7 +286,7 @@ impl TransferPlan {
                     .with_hint("nothing was copied; see what verify says of both stores"));
             }
         }
-        tell(self.fields.len() as u64)?;
+        report_progress(self.fields.len() as u64)?;
         Ok(report)
     }
 

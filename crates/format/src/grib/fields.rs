@@ -14,7 +14,7 @@ use super::length;
 const EARLIER: u8 = 254;
 
 /// The fields of a message whose sections add up (see [`messages`](super::messages)), each as a message.
-/// Tells what is wrong where the repeated sections make no fields.
+/// Says what is wrong where the repeated sections make no fields.
 pub fn fields(message: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     let sections = sections(message);
     let data = sections.iter().filter(|(number, _)| *number == 7).count();

@@ -2,7 +2,7 @@
 //!
 //! A message begins with `GRIB` and an edition of 1 or 2, runs over its own length and ends in `7777`.
 //! What lies between messages (bulletin headers, padding) is passed over in silence; what begins like a
-//! message and is none is told with its offset, and the search goes on behind its first four bytes.
+//! message and is none is reported with its offset, and the search goes on behind its first four bytes.
 //!
 //! Invariants: messages do not overlap and come in the order of the stream; a message that is given has
 //! sections that add up to it, so that nothing that reads it later is led out of it.

@@ -317,7 +317,7 @@ impl<'a> Var<'a> {
 pub struct Header {
     /// The format.
     pub version: Version,
-    /// Number of records; `None` for a streaming file, where the file's size tells.
+    /// Number of records; `None` for a streaming file, where the file's size gives it.
     pub numrecs: Option<u64>,
     /// Dimensions.
     pub dims: Dims,

@@ -2,7 +2,7 @@
 //!
 //! The header is read in chunks that grow from 8 KiB to 1 MiB, so that a small one costs one read and a large
 //! one is never held twice. Readers live with what netCDF's own readers live with (padding that is not zero
-//! or counted as a part of a name, a wrong `vsize`, odd names); [`examine`] tells that too, and goes on after what readers refuse.
+//! or counted as a part of a name, a wrong `vsize`, odd names); [`examine`] reports that too, and goes on after what readers refuse.
 //!
 //! Invariants: what is allocated is bounded by bytes that the source really holds; every error is `Corrupt`
 //! and names the offset, the object and the rule; nothing is read beyond the header but the end of its last
@@ -160,7 +160,7 @@ struct Parser<'s, 'f, S: Source + ?Sized> {
     notes: Notes<'f>,
 }
 
-/// How many record dimensions too many are told before the check of a file ends: a hole in a file reads as any
+/// How many record dimensions too many are reported before the check of a file ends: a hole in a file reads as any
 /// number of them, each of which would take as much memory as it has bytes.
 const RECORD_DIMS: usize = Findings::LIMIT;
 
@@ -352,7 +352,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
             _ => (u64::from(u32::MAX), u64::from(u32::MAX)),
         };
         if numrecs == streaming {
-            let message = "the number of records is all ones (a streaming file): the file's size tells it";
+            let message = "the number of records is all ones (a streaming file): the file's size gives it";
             self.notes.warning(4, "a finished file states its number of records", || ("", message));
             return Ok(None);
         }

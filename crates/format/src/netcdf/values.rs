@@ -3,7 +3,7 @@
 //!
 //! Any numeric type converts to any other; text (`char`) converts to nothing else. A value that the target
 //! type cannot hold is a [`Misfit`]: the fill value takes its place, all other elements are converted, and
-//! the first misfit is told. The rules are those of the netCDF library, made exact where it leaves them to
+//! the first misfit is reported. The rules are those of the netCDF library, made exact where it leaves them to
 //! the C compiler:
 //!
 //! * from integer to integer a value fits or it does not;

@@ -11,7 +11,7 @@
 //! | global attributes, with the head of their list | [`attrs_size`] | [`put_attrs`] |
 //! | variables | [`vars_size`] | [`put_vars`] |
 //!
-//! Invariants: what a function appends has exactly the size that its neighbour told; padding is zero; numbers
+//! Invariants: what a function appends has exactly the size that its neighbour gave; padding is zero; numbers
 //! beyond the width of a field (which [`lay_out`](super::layout::lay_out) refuses) are written as all ones.
 //!
 //! ```
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_have_the_sizes_that_were_told() {
+    fn entries_have_the_sizes_that_were_given() {
         for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
             for escaped in [false, true] {
                 let header = sample(version);

@@ -108,7 +108,7 @@ impl Head {
     }
 
     /// Reads a head. Errors: `Corrupt` for a file of another kind or version, for one that was
-    /// never finished, and for damage; the message tells which.
+    /// never finished, and for damage; the message says which.
     pub fn decode(bytes: &[u8]) -> Result<Head> {
         if is_unfinished(bytes) {
             return Err(Code::ContainerUnfinished

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_rule_is_told() {
+    fn each_broken_rule_is_reported() {
         let refused = |change: fn(&mut Vec<ListedPath<'static>>), blocks: u32, rule: &str| {
             let mut list = sample();
             change(&mut list);

@@ -363,22 +363,22 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 /// What is prepared shows to nobody, but to who names its transaction; what is committed to everybody, and
 /// looks the same then; what is aborted never does.
 fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
-    let told = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
-    let mut view = harness.open(0, &told.history)?;
-    let mut empty = harness.open(1, &told.history)?;
-    let pace = Pace::usual(&*told.history.env().clock);
+    let example = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
+    let mut view = harness.open(0, &example.history)?;
+    let mut empty = harness.open(1, &example.history)?;
+    let pace = Pace::usual(&*example.history.env().clock);
     let how = Following { wait: Wait::Yes, newest: false, pace };
     let nothing = empty.dump()?;
-    let (feed, fields) = told.history.at(&told.prepared)?;
+    let (feed, fields) = example.history.at(&example.prepared)?;
     assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
     assert_eq!(view.dump()?, nothing, "what is prepared shows");
-    assert!(overlay(&mut *view, &feed, &fields, Some(told.transaction), &[])?);
+    assert!(overlay(&mut *view, &feed, &fields, Some(example.transaction), &[])?);
     let laid = view.dump()?;
     view.abort()?;
     view.leave();
-    let (feed, fields) = told.history.at(told.history.heads())?;
+    let (feed, fields) = example.history.at(example.history.heads())?;
     assert_eq!(follow(&mut *view, &feed, &fields, &how)?, Followed::Done);
-    if told.committed {
+    if example.committed {
         assert!(
             !view.wants_entries() || laid != nothing,
             "a field does not show to who names its transaction"

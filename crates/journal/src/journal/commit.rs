@@ -1,4 +1,4 @@
-//! Flushes and decisions: who waits for whom, and what is told to whom.
+//! Flushes and decisions: who waits for whom, and what is reported to whom.
 //!
 //! One commit of a handle is under way at a time. A flush that finds one waits for it; when it is over, one of
 //! those who wait commits all that has been collected meanwhile, and the others return with it: flushes that
@@ -19,7 +19,8 @@ use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 use super::{Journal, State, lock};
-use crate::writer::{Commit, Encoded, Failed, Flight, Flushed, Horizon, Writer};
+use crate::snapshot::Flushed;
+use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
 struct Turn<'a> {
@@ -89,7 +90,7 @@ impl Journal {
             }
             if writer.is_busy() {
                 writer = wait(state, writer);
-                // What the commit that is over lost of this thread's is told before anything else is done.
+                // What the commit that is over lost of this thread's is reported before anything else is done.
                 writer.check(session)?;
             } else if writer.is_ready() {
                 break;
@@ -151,7 +152,7 @@ impl Journal {
         Ok(horizon)
     }
 
-    /// Writes the commit and tells the next snapshot of it; after a failure says what was lost.
+    /// Writes the commit and hands it to the next snapshot; after a failure says what was lost.
     fn write(&self, turn: &mut Turn<'_>, horizon: Horizon, decision: Option<Decision>) -> Result<Flushed> {
         let state = turn.state;
         let span = debug_span!(

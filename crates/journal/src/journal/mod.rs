@@ -90,7 +90,7 @@ struct State {
     /// How many reads have asked for a snapshot.
     asked: AtomicU64,
     writer: Mutex<Writer>,
-    /// Told when a commit is over.
+    /// Notified when a commit is over.
     turn: Condvar,
     /// Encoded first levels that are claimed, or need no claim.
     claimed: Mutex<HashSet<Vec<u8>>>,
@@ -310,7 +310,7 @@ impl Journal {
     }
 
     /// Counts attributes of this thread that the caller keeps for a session, to hand them over by
-    /// [`take_kept`](Self::take_kept) before the session is flushed: who keeps them is told of a failure as if
+    /// [`take_kept`](Self::take_kept) before the session is flushed: who keeps them learns of a failure as if
     /// they were here. Returns how often the session has lost something so far.
     pub fn keep(&self, attributes: u64, transaction: Option<Id>) -> u64 {
         lock(&self.state().writer).keep(transaction, attributes)
@@ -384,7 +384,7 @@ impl Journal {
     }
 
     /// Raises what a flush would raise of earlier failures that took what this thread gave, and nothing
-    /// else; it counts as told then.
+    /// else; it counts as reported then.
     pub fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
         lock(&self.state().writer).check(transaction)
     }
@@ -482,8 +482,8 @@ fn find_identity(state: &State) -> Result<Option<StoreIdentity>> {
         return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
     }
     let snapshot = lock(&state.refresher).refresh(Look::All)?;
-    let told = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
-    match (told, marker) {
+    let named = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
+    match (named, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
         (None, Some(Err(damage))) => Err(damage),
         (None, _) => Ok(None),

@@ -7,8 +7,8 @@ use tracing::debug_span;
 
 use super::{Journal, lock};
 use crate::identity::random_id;
-use crate::snapshot::{ALL_KINDS, Snapshot};
-use crate::writer::{Flushed, Horizon};
+use crate::snapshot::{ALL_KINDS, Flushed, Snapshot};
+use crate::writer::Horizon;
 
 impl Journal {
     /// Opens a transaction that this handle will decide.
@@ -121,8 +121,8 @@ impl Journal {
         if !ends {
             return Ok(());
         }
-        // Whoever flushed into the transaction while it was decided is told so by its own flush; we are
-        // told here, because one of us always sees the other (J-19).
+        // Whoever flushed into the transaction while it was decided learns so by its own flush; we are
+        // learn it here, because one of us always sees the other (J-19).
         let late: Vec<String> = self
             .snapshot()?
             .prepared(transaction, self.env.identity.uid())

@@ -76,7 +76,7 @@ pub trait Medium: Send + Sync + fmt::Debug {
     fn create(&self, identity: StoreIdentity) -> Result<StoreIdentity>;
 
     /// Claims encoded first levels for this process's user, where others may write into the store. `false` where
-    /// that cannot be told yet. The inner error is the first level that is another user's.
+    /// that cannot be said yet. The inner error is the first level that is another user's.
     fn claim(&self, levels: &[&Vec<u8>]) -> Result<std::result::Result<bool, Claimed>>;
 
     /// Looks at the logs, from now on.
@@ -157,7 +157,7 @@ pub trait LogWriter: Send + fmt::Debug {
     /// is gone from its place.
     fn append(&mut self, ends: &FrameInfo, parts: &[&[u8]]) -> Result<()>;
 
-    /// Tells readers of the commit that was appended last: a hint, which fails nothing.
+    /// Shows readers the commit that was appended last: a hint, which fails nothing.
     fn announce(&mut self, ends: &FrameInfo, record: &CommitRecord);
 
     /// Fills `buffer` with bytes that this writer appended.

@@ -21,7 +21,7 @@ use fieldstone_format::version::Version;
 use chain::Layers;
 pub use log_view::LogView;
 pub use owners::Owners;
-pub use refresh::Refresher;
+pub use refresh::{Flushed, Refresher};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::medium::Claims;

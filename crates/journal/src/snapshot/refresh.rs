@@ -10,12 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
+use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
 use super::{LogView, Snapshot};
 use crate::medium::{Look, Medium, Problem, Watch};
 use crate::segment::BlockCache;
-use crate::writer::Flushed;
+
+/// A commit of this process that is durable: the next snapshot has it without a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flushed {
+    /// The log.
+    pub writer: Id,
+    /// What the commit says.
+    pub record: Arc<CommitRecord>,
+    /// Where its frame lies.
+    pub ends: FrameInfo,
+}
 
 /// The state between refreshes.
 #[derive(Debug)]
@@ -56,7 +67,7 @@ impl Refresher {
         if self.served >= ticket {
             return Ok(self.current.clone());
         }
-        // J-13: whoever asks from here on may have been told of a flush that this refresh does not see.
+        // J-13: whoever asks from here on may have heard of a flush that this refresh does not see.
         let upto = asked.load(Ordering::SeqCst);
         let snapshot = self.refresh(Look::Hints)?;
         self.served = upto;

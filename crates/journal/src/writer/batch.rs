@@ -147,9 +147,9 @@ impl Batch {
         self.borrows = true;
     }
 
-    /// Tells where the bytes of the values that may share their place stand, now that the batch is
+    /// Records where the bytes of the values that may share their place stand, now that the batch is
     /// durable with its payload at `base` of the log.
-    pub fn tell(&self, base: u64, shared: &mut Shared) {
+    pub fn record_addresses(&self, base: u64, shared: &mut Shared) {
         for item in self.items.iter().flatten().filter(|item| !item.placed) {
             if let (Some(digest), Location::Blocks { file, offset, .. }) = (item.digest, &item.entry.location)
             {

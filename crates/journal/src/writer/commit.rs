@@ -15,9 +15,9 @@ use fieldstone_format::segment::CommitInfo;
 
 use super::Writer;
 use super::batch::Batch;
-use super::log::{Flushed, Log};
+use super::log::Log;
 use crate::medium::{DataWriter, Unsynced};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Flushed, Snapshot};
 
 /// What a commit must know of the rest of the store.
 #[derive(Debug, Clone, Default)]
@@ -146,7 +146,7 @@ impl Writer {
     pub fn finish(&mut self, flight: Flight, flushed: Flushed) {
         let Flight { session, batch, log, last_stamp } = flight;
         if let Some(batch) = batch {
-            batch.tell(log.last_payload(), &mut self.shared);
+            batch.record_addresses(log.last_payload(), &mut self.shared);
             if let Some(own) = self.sessions.get_mut(&session) {
                 own.landed();
             }

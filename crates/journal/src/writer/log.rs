@@ -4,24 +4,14 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
-use fieldstone_format::log::{CommitRecord, Envelope, FrameInfo, HEAD, LogHeader, Prepared, Section};
+use fieldstone_format::log::{CommitRecord, Envelope, HEAD, LogHeader, Prepared, Section};
 use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::{Id, crc};
 
 use super::live_segments::LiveSegments;
 use crate::identity::{StoreIdentity, random_id};
 use crate::medium::{Address, LogWriter, Medium};
-
-/// A commit that is durable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flushed {
-    /// The log.
-    pub writer: Id,
-    /// What the commit says.
-    pub record: Arc<CommitRecord>,
-    /// Where its frame lies.
-    pub ends: FrameInfo,
-}
+use crate::snapshot::Flushed;
 
 /// A log being written. The medium makes it with its first commit.
 #[derive(Debug)]

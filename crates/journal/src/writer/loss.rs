@@ -1,4 +1,4 @@
-//! What a failure lost, and who is told of it.
+//! What a failure lost, and who learns of it.
 //!
 //! A failure drops what a session cannot flush any more: fields whose bytes went to a file that is not
 //! written again, and with them the rest of the batch, because a flush is all or nothing. A batch holds
@@ -130,9 +130,9 @@ impl Loss {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", and ")
     }
 
-    /// What the call that failed raises. `others`: what its failure took of other sessions, who are told
+    /// What the call that failed raises. `others`: what its failure took of other sessions, who learn of it
     /// themselves.
-    pub fn told_by(&self, error: Error, others: &[(Option<Id>, Loss)]) -> Error {
+    pub fn raised_by(&self, error: Error, others: &[(Option<Id>, Loss)]) -> Error {
         let own = Some(self.text()).filter(|_| !self.is_empty());
         let others_named = others.iter().take(NAMED).map(|(session, loss)| match session {
             Some(id) => format!("{} in transaction {id}", loss.text()),
@@ -170,9 +170,9 @@ mod tests {
     fn a_loss_names_three_keys_and_counts_the_rest() {
         let none = Loss::by(&Error::unavailable("the disk is full"));
         assert!(none.is_empty());
-        let told =
-            |loss: &Loss, others: &[_]| loss.told_by(Error::unavailable("x"), others).message().to_owned();
-        assert_eq!(told(&none, &[]), "x");
+        let message =
+            |loss: &Loss, others: &[_]| loss.raised_by(Error::unavailable("x"), others).message().to_owned();
+        assert_eq!(message(&none, &[]), "x");
         assert_eq!(none.of(keys(0..3), &[]).text(), "k0, k1, k2");
         let mut loss = none.of(keys(0..2), &[SideRecord { kind: 0x7777, bytes: [][..].into() }]);
         assert_eq!(loss.text(), "k0, k1, and 1 other record of the catalog");
@@ -183,11 +183,11 @@ mod tests {
         let other = (Some(Id([0x11; 16])), none.of(keys(0..1), &[]));
         let id = "11".repeat(16);
         assert_eq!(
-            told(&none, std::slice::from_ref(&other)),
+            message(&none, std::slice::from_ref(&other)),
             format!("not archived: k0 in transaction {id}: x")
         );
         let many: Vec<_> = std::iter::repeat_n(other, 5).collect();
-        assert!(told(&many[0].1, &many).ends_with("; what waited in 2 more transactions: x"));
+        assert!(message(&many[0].1, &many).ends_with("; what waited in 2 more transactions: x"));
         let error = loss.error();
         assert_eq!(error.code(), Code::Unavailable);
         assert!(error.message().contains("k0") && error.message().contains("the disk is full"), "{error}");

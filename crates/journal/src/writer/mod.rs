@@ -3,7 +3,7 @@
 //! * here: what threads of this process share, under one lock that is never held across a sync;
 //! * `commit`: one commit, from a batch to the log; whoever makes it has the log to himself meanwhile;
 //! * `session`: one outside transactions, one for each transaction: what was archived and not yet
-//!   flushed (`batch`), and who is still to be told of what a failure took (`loss`);
+//!   flushed (`batch`), and who is still to learn of what a failure took (`loss`);
 //! * `encoded`: a value as it is handed over;
 //! * `log`: what a commit says of those before it; `live_segments`: the segments of the log and their merging;
 //! * `shared`: where bytes stand that later values may be equal to.
@@ -13,7 +13,7 @@
 //!   before;
 //! * after any failed write or sync the log is sealed at its last commit and never written again; the
 //!   next flush begins a new one; a log, data log or store that is gone from its place counts as failed;
-//! * what a failure drops is told to all whose it was; what another log can take is not dropped;
+//! * what a failure drops is reported to all whose it was; what another log can take is not dropped;
 //! * the stamp of a commit is greater than every stamp visible when its flush began.
 
 mod batch;
@@ -36,7 +36,6 @@ use fieldstone_format::log::SideRecord;
 
 pub use commit::{Commit, Flight, Horizon};
 pub use encoded::Encoded;
-pub use log::Flushed;
 use log::Log;
 use loss::Loss;
 use session::Session;
@@ -44,6 +43,7 @@ use shared::Shared;
 
 use crate::identity::StoreIdentity;
 use crate::medium::{DataWriter, Medium};
+use crate::snapshot::Flushed;
 
 /// Payload up to which a flush is one write to the log (J-2).
 pub const INLINE_MAX: usize = 1 << 20;
@@ -354,7 +354,7 @@ impl Writer {
 
     /// After a failure, while no commit is under way: seals the log, drops what cannot be flushed any more, and
     /// says what the call is to raise. Batches that name bytes of the failed files are dropped as well, and
-    /// their users told by their next calls; the others go into the next log.
+    /// their users learn of it by their next calls; the others go into the next log.
     pub fn fail(&mut self, what: Failed<'_>, error: Error) -> Error {
         let data = self.data.take();
         (self.identity, self.log_id) = (None, None);
@@ -382,9 +382,9 @@ impl Writer {
             Some(session) => {
                 let (all, taking) = (!matches!(what, Failed::Flush(_)), what.key().map(key_text));
                 *self.losses.entry(session).or_default() += 1;
-                self.session(session).lose(session, all, true, taking, &error).told_by(error, &robbed)
+                self.session(session).lose(session, all, true, taking, &error).raised_by(error, &robbed)
             }
-            None => Loss::by(&error).told_by(error, &robbed),
+            None => Loss::by(&error).raised_by(error, &robbed),
         };
         self.sessions.retain(|_, session| !session.is_idle());
         error

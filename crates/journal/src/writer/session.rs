@@ -5,7 +5,7 @@
 //! A flush takes the whole batch: it is *in flight* until the commit is durable, while a new one collects what
 //! comes meanwhile. Invariants:
 //! * what is in flight counts as unflushed until it is committed;
-//! * what a failure drops is told (J-11) by the call that failed, or else by the next flush of each thread that
+//! * what a failure drops is reported (J-11) by the call that failed, or else by the next flush of each thread that
 //!   had put something in, once; before that nothing of the session is flushed by that thread;
 //! * a transaction that lost something behind the back of those who use it is never committed by this
 //!   handle: it would be without a part of it.
@@ -162,14 +162,14 @@ impl Session {
     }
 
     /// Drops what is in flight for a failure, and the batch where that cannot be flushed any more or `all` is
-    /// to go, and leaves word for those who put something in. `told`: the call that failed is one of this
-    /// session, and tells its thread; `taking`: the key of a value that was just being taken. Attributes that
+    /// to go, and leaves word for those who put something in. `reported`: the call that failed is one of this
+    /// session, and informs its thread; `taking`: the key of a value that was just being taken. Attributes that
     /// others keep for the session are lost as well. Returns what was lost, the keys of this thread first.
     pub fn lose(
         &mut self,
         id: Option<Id>,
         all: bool,
-        told: bool,
+        reported: bool,
         taking: Option<String>,
         why: &Error,
     ) -> Loss {
@@ -185,7 +185,7 @@ impl Session {
         let (mut threads, mut by_thread) = (HashSet::new(), HashMap::<ThreadId, Keys>::new());
         let (mut others, mut records) = (Keys::default(), Vec::new());
         for waiting in &lost {
-            threads.extend(waiting.threads.iter().filter(|&&id| !told || id != me).copied());
+            threads.extend(waiting.threads.iter().filter(|&&id| !reported || id != me).copied());
             for (thread, keys) in waiting.batch.keys_by_thread() {
                 by_thread.entry(thread).or_default().join(keys);
             }
@@ -206,7 +206,7 @@ impl Session {
             return loss;
         }
         for id in threads {
-            // Of one whose fields others replaced, or who has only records here, all is told.
+            // Of one whose fields others replaced, or who has only records here, all is reported.
             let own = by_thread.remove(&id).map_or_else(|| loss.clone(), |keys| loss.with_keys(keys));
             let mut untold = self.untold.remove(&id);
             join(&mut untold, own);

@@ -18,7 +18,7 @@ pub trait Admin {
     fn status(&self) -> Result<Status>;
 
     /// Logs that reads pass over, each with the reason: this user may not read it, it is a link or a pipe, it
-    /// is of another store. What they hold is missing from every answer; a program tells its user so.
+    /// is of another store. What they hold is missing from every answer; a program warns its user.
     fn passed_over(&self) -> Result<Vec<String>>;
 
     /// Reads and compares everything a request selects, hidden versions too; for the empty request also the

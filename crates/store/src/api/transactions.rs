@@ -37,7 +37,7 @@ pub trait Transactions {
     fn discard(&self, transaction: Option<Id>) -> Result<()>;
 
     /// Raises what a flush would raise of earlier failures that took what this thread archived, and nothing
-    /// else; it counts as told then.
+    /// else; it counts as reported then.
     fn check_lost(&self, transaction: Option<Id>) -> Result<()>;
 
     /// Fields archived by this handle, in all sessions, and not yet flushed.
@@ -53,7 +53,7 @@ pub trait Transactions {
     /// A commit flushes the transaction's session of this handle first; an abort discards it. Then one record
     /// decides for everything that was prepared under the id, by any process of this user: all of it becomes
     /// visible in one moment, as new as the decision, so that it hides what others flushed meanwhile. The
-    /// record is written also where nothing was flushed, so that who joins later is told.
+    /// record is written also where nothing was flushed, so that who joins later learns it.
     ///
     /// To decide again in the same way changes nothing; the other way is `Conflict`. `Conflict` also where a
     /// joined process flushed while this decided: the transaction is committed without that flush, and the

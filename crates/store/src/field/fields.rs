@@ -92,7 +92,7 @@ impl Fields {
                         out.len(),
                         self.len()
                     ))
-                    .with_hint("nbytes tells how many are needed"));
+                    .with_hint("nbytes says how many are needed"));
             }
             (next, at) = (after, at + bytes);
         }

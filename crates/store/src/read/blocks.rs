@@ -290,7 +290,7 @@ impl<'a> Source<'a> {
                         .read_vec(self.part.writer, *file, begin, length)
                         .map_err(|e| self.placed(&places.holder, begin, e))?;
                 }
-                // The index tells no more of a file outside than the file was seen to have.
+                // The index says no more of a file outside than the file was seen to have.
                 holder => {
                     stored.resize(
                         usize::try_from(length).map_err(|_| Code::OutOfMemory.error("not enough memory"))?,

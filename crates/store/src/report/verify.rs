@@ -161,7 +161,7 @@ impl<'a> Check<'a> {
             Some(Ok(_)) => None,
             Some(Err(e)) => Some(e),
             None if self.snapshot.logs.is_empty() => None,
-            None => Some(Error::corrupt("the file is missing; the logs still tell id and schema")),
+            None => Some(Error::corrupt("the file is missing; the logs still give id and schema")),
         };
         self.report.files += 1;
         if let Some(e) = damaged {

@@ -275,7 +275,7 @@ fn an_unfinished_file_is_not_opened() {
 }
 
 #[test]
-fn ranks_with_other_record_dimensions_are_told_so() {
+fn ranks_with_other_record_dimensions_learn_so() {
     let disk = SimWorld::memory().disk;
     let results = threads::run(3, None, disk, threads::Faults::none(), |comm| {
         let team = Team::new(comm);
@@ -377,7 +377,7 @@ fn ranks_that_share_no_path_tell_no_names() {
 }
 
 #[test]
-fn ranks_that_disagree_are_told_of_what() {
+fn ranks_that_disagree_learn_about_what() {
     let disk = SimWorld::memory().disk;
     let results = threads::run(4, None, disk, threads::Faults::none(), |comm| {
         let team = Team::new(comm);
@@ -622,7 +622,7 @@ fn a_path_leads_to_its_blocks() {
 
 /// A damaged list makes counting slow, not wrong; nothing but counting looks at it.
 #[test]
-fn without_its_lists_a_file_tells_the_same() {
+fn without_its_lists_a_file_says_the_same() {
     let world = SimWorld::new(5);
     let disk = world.process("host").disk;
     shared_file(&disk, 5);

@@ -112,7 +112,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let distinct = all_paths.chunk_by(|a, b| a[..16] == b[..16]).count() as u64;
         if all_sound && distinct != self.file.head.paths {
             let message = format!("{}, objects stand under {distinct}", self.file.head.paths);
-            let rule = "the head tells how many different paths there are";
+            let rule = "the head says how many different paths there are";
             self.findings.push(Finding::error(48, "head", rule, message));
         }
         self.record_dimension();
@@ -223,7 +223,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
         let range = (used.iter().min().copied(), used.iter().max().copied());
         let range = (range.0.unwrap_or(""), range.1.unwrap_or(""));
         if range != self.file.table.path_range(number) {
-            let rule = "the table tells the least and the greatest path of a block";
+            let rule = "the table gives the least and the greatest path of a block";
             let message = || format!("`{}` to `{}`", shown(range.0), shown(range.1));
             self.findings.error(at, rule, || (named(self.file, number), message()));
         }
@@ -383,7 +383,7 @@ impl<'f, S: Source + ?Sized> Blocks<'f, S> {
             }
         }
         if bytes_of_block.is_some_and(|bytes| bytes != entry.data) {
-            let rule = "the table tells the bytes of data of a block's variables";
+            let rule = "the table gives the bytes of data of a block's variables";
             let message = format!("{}, its variables have {}", entry.data, bytes_of_block.unwrap_or(0));
             self.findings.push(Finding::error(entry.offset, named(self.file, number), rule, message));
         }

@@ -10,7 +10,7 @@ use fieldstone_core::{Code, Error, Result};
 use super::super::{AttrRow, Cell};
 use super::cells::escaped;
 
-/// What COPY is told; the columns are those of [`super::ATTR_COLUMNS`].
+/// What COPY is given; the columns are those of [`super::ATTR_COLUMNS`].
 pub(super) const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 const COLUMNS: i16 = 14;

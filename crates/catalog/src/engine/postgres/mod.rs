@@ -61,13 +61,13 @@ CREATE INDEX attr_num ON attr(run, tag, num) WHERE num IS NOT NULL;
 CREATE INDEX attr_text ON attr(run, tag, payload_text) WHERE payload_text IS NOT NULL;
 "#;
 
-/// What every connection is told. Each query goes by a key, and plans are made once: the planner must not
+/// What every connection is set to. Each query goes by a key, and plans are made once: the planner must not
 /// choose a scan of the table because it knows nothing of rows that have just come.
 const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off; \
      SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
      SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'";
 
-/// How long a writer waits for another, unless it is told otherwise.
+/// How long a writer waits for another, unless another time is set.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Rows of a scan that come in one go; what lies beyond is fetched piece by piece.
 const PIECE: i64 = 16 << 10;
@@ -172,7 +172,7 @@ impl Postgres {
             .map_err(failed)?
             .get::<_, bool>(0);
         if !there && let Err(e) = client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")) {
-            // Two that make it at once: one of them may be told of the other's rows.
+            // Two that make it at once: one of them may be refused for the other's rows.
             if e.code().map(postgres::error::SqlState::code) != Some("23505") {
                 return Err(failed(e));
             }
@@ -181,7 +181,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// The connection. One that was lost is told of once, so that nobody goes on with what he knew of the
+    /// The connection. One that was lost is reported once, so that nobody goes on with what he knew of the
     /// tables before; outside of a transaction the next call connects anew.
     fn client(&mut self) -> Result<&mut Client> {
         match &self.client {

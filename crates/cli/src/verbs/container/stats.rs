@@ -28,7 +28,7 @@ With --json: format, dims, attrs, vars, bytes and paths (path, dims, attrs, vars
 pub struct Arguments {
     /// The container
     file: PathBuf,
-    /// How many parts of a path are told apart
+    /// How many parts of a path are distinguished
     #[arg(long, default_value_t = 1, value_name = "PARTS")]
     depth: usize,
 }

@@ -22,7 +22,7 @@ Examples:
 
 Ends with 7 where the store cannot keep its promises on this file system.";
 
-/// Test a file system and tell what the store will do there
+/// Test a file system and say what the store will do there
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -35,7 +35,7 @@ pub struct Arguments {
 pub(crate) enum Outcome {
     /// As the store needs it.
     Ok,
-    /// The store works, with the consequence that is told.
+    /// The store works, with the consequence that is reported.
     Warning,
     /// The store cannot work.
     Failed,

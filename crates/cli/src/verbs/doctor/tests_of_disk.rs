@@ -95,7 +95,7 @@ fn unused() -> Tried {
 
 fn medium(mount: Option<&Mount>) -> Tried {
     match mount.map(|m| m.kind.as_str()) {
-        None => warning("the kind of the file system cannot be told"),
+        None => warning("the kind of the file system cannot be known"),
         Some("tmpfs" | "ramfs") => warning("kept in memory: everything is lost when the machine stops"),
         Some(kind @ ("nfs" | "nfs4" | "lustre" | "gpfs" | "beegfs" | "ceph" | "cifs" | "smb3" | "9p")) => {
             warning(format!("{kind}: shared between hosts; other hosts may see a flush a little later"))
@@ -142,7 +142,7 @@ fn fresh(env: &Env, folder: &Path) -> Tried {
             return failed("a second handle does not read what was just written");
         }
         if env.disk.stat(&path)?.len != at {
-            return failed("the length of a file is told wrong after a write");
+            return failed("the length of a file is wrong after a write");
         }
     }
     ok("a second handle reads what was just written")
@@ -297,7 +297,7 @@ fn space(env: &Env, folder: &Path) -> Tried {
 
 fn inodes(env: &Env, folder: &Path) -> Tried {
     match env.disk.space(folder)?.free_inodes {
-        // Several file systems make inodes as they need them and tell 0 or all ones.
+        // Several file systems make inodes as they need them and report 0 or all ones.
         0 | u64::MAX => ok("made as they are needed"),
         free @ ..10_000 => warning(format!("{free}")),
         free => ok(format!("{free}")),

@@ -44,7 +44,7 @@ pub fn check(comm: Arc<dyn Comm>, path: &Path, length: usize, fails: Option<(usi
     Ok(counted.steps.load(Ordering::Relaxed))
 }
 
-/// Bytes that tell who sent them to whom.
+/// Bytes that say who sent them to whom.
 fn bytes(from: usize, to: usize, length: usize) -> Vec<u8> {
     (0..length + from + to).map(|n| (n + 3 * from + 7 * to) as u8).collect()
 }

@@ -6,7 +6,7 @@
 //! links MPI.
 //!
 //! Algorithms do not use it directly but through a [`Team`], which adds agreement: what fails on one rank
-//! is raised on all, with the rank's number, and ranks that are in different calls are told so instead of
+//! is raised on all, with the rank's number, and ranks that are in different calls learn so instead of
 //! waiting for one another. It also counts messages and bytes.
 //!
 //! Invariants of every [`Comm`]:

@@ -85,13 +85,13 @@ impl Teams {
 
     /// The team of this number goes on no more. Its files are closed: all ranks are here, as they never will be
     /// again.
-    fn end(&self, number: u64, told: &RankError) {
+    fn end(&self, number: u64, report: &RankError) {
         let (left, files) = {
             let mut known = self.known();
             (known.left.remove(&number), known.files.remove(&number))
         };
         if let Some(left) = left.and_then(|left| left.upgrade()) {
-            let _ = left.set(told.clone());
+            let _ = left.set(report.clone());
         }
         // What cannot be closed is closed with the process.
         files.unwrap_or_default().iter().for_each(|file| drop(file.close()));
@@ -212,8 +212,8 @@ impl Team {
         let failed = if local.is_err() { size - rank } else { 0 };
         let failed = if leaves { failed | LEAVES } else { failed };
         loop {
-            if let Some((rank, told)) = self.left.get() {
-                return Err(unpack(told).context(format_args!("rank {rank}")));
+            if let Some((rank, report)) = self.left.get() {
+                return Err(unpack(report).context(format_args!("rank {rank}")));
             }
             let code = xxh3_64_with_seed(step.as_bytes(), self.number());
             let mut head = [failed, code, !code];
@@ -227,28 +227,28 @@ impl Team {
                 return Err(self.out_of_step(step, None)?);
             }
             let loser = (size - (head[0] & (LEAVES - 1))) as usize;
-            let told = match (&local, loser == self.rank()) {
+            let report = match (&local, loser == self.rank()) {
                 (Err(error), true) => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
                 _ => Vec::new(),
             };
-            let told = self.comm.broadcast(loser, told)?;
-            let (number, told) = told.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
-            let told = (loser, told.to_vec());
+            let report = self.comm.broadcast(loser, report)?;
+            let (number, report) = report.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
+            let report = (loser, report.to_vec());
             let is_left = head[0] & LEAVES != 0;
             if is_left {
-                self.end(u64::from_le_bytes(*number), &told);
+                self.end(u64::from_le_bytes(*number), &report);
                 if leaves && self.left.get().is_none() {
-                    // Another rank left another team: this one is still to be told of.
+                    // Another rank left another team: this one is still to be reported.
                     continue;
                 }
             } else if in_step {
                 self.failed_together.store(true, Ordering::Release);
             } else {
-                self.out_of_step(step, Some(&told))?;
+                self.out_of_step(step, Some(&report))?;
             }
             return match local {
                 Err(own) if loser == self.rank() => Err(own.context(format_args!("rank {loser}"))),
-                _ => Err(unpack(&told.1).context(format_args!("rank {loser}"))),
+                _ => Err(unpack(&report.1).context(format_args!("rank {loser}"))),
             };
         }
     }
@@ -264,17 +264,17 @@ impl Team {
         Ok(())
     }
 
-    fn end(&self, number: u64, told: &RankError) {
-        self.teams.end(number, told);
+    fn end(&self, number: u64, report: &RankError) {
+        self.teams.end(number, report);
         if number == self.number() {
-            let _ = self.left.set(told.clone());
+            let _ = self.left.set(report.clone());
         }
     }
 
-    /// Ranks are in different steps, one of them failed where `told` says so. They can go on where some only failed
+    /// Ranks are in different steps, one of them failed where `report` says so. They can go on where some only failed
     /// before they were in the others' step, and that may be repeated. Else what each waits for will not come, and
     /// all the teams that they are in end. The error says who is where.
-    fn out_of_step(&self, step: &str, told: Option<&RankError>) -> Result<Error> {
+    fn out_of_step(&self, step: &str, report: Option<&RankError>) -> Result<Error> {
         let own = [&self.number().to_le_bytes()[..], step.as_bytes()].concat();
         let all = self.comm.allgather(&own)?;
         let places: Vec<(u64, &str)> = all.iter().map(|place| place_of(place)).collect();
@@ -289,8 +289,8 @@ impl Team {
             .with_hint("all ranks make the same collective calls in the same order");
         let goes_on = steps.iter().all(|(_, step)| REPEATABLE.contains(step));
         if steps.len() > 1 || numbers.len() > 1 || !goes_on {
-            let told = told.cloned().unwrap_or_else(|| (0, pack(&error)));
-            numbers.iter().for_each(|number| self.end(*number, &told));
+            let report = report.cloned().unwrap_or_else(|| (0, pack(&error)));
+            numbers.iter().for_each(|number| self.end(*number, &report));
         }
         Ok(error)
     }

@@ -183,7 +183,7 @@ pub struct Op {
     pub offset: u64,
     /// Bytes read or written.
     pub len: u64,
-    /// Whether the caller was told that it succeeded.
+    /// Whether the caller learned that it succeeded.
     pub ok: bool,
 }
 

@@ -17,7 +17,7 @@ use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::template::Template;
 use fieldstone_format::helper::{GribKey, Request};
 
-use crate::interop::helper::{Heard, Helper, HelperOptions, Reply, Texts, failure};
+use crate::interop::helper::{Helper, HelperEvent, HelperOptions, Reply, Texts, failure};
 
 /// Bytes of headers and keys that are kept.
 const MAX_KNOWN: usize = 64 << 20;
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What tells a message from another one of its key.
+    /// What distinguishes a message from others of its key.
     pub fn apart(&mut self, header: &Header) -> Result<Texts> {
         let answer = self.ask(&[header.message()], true)?.into_iter().next();
         Ok(answer.and_then(std::result::Result::ok).map(|answer| answer.apart).unwrap_or_default())
@@ -226,18 +226,18 @@ impl<'a> Reader<'a> {
             let (some, more) = rest.split_at(n);
             rest = more;
             match self.ask_once(some, apart)? {
-                Ok(told) if told.len() == n => answers.extend(told),
-                Ok(told) => {
-                    let counts = format!("{} keys for {n} messages", told.len());
+                Ok(answer) if answer.len() == n => answers.extend(answer),
+                Ok(answer) => {
+                    let counts = format!("{} keys for {n} messages", answer.len());
                     return Err(Error::internal(format!("the helper sent {counts}")));
                 }
                 Err(how) if n == 1 => answers.push(Err(format!("reader {how}"))),
-                // One of them ended it: each by itself tells which.
+                // One of them ended it: each by itself shows which.
                 Err(_) => {
                     for message in some {
-                        let told = self.ask_once(std::slice::from_ref(message), apart)?;
-                        let told = told.map(|told| told.into_iter().next());
-                        answers.push(match told {
+                        let answer = self.ask_once(std::slice::from_ref(message), apart)?;
+                        let answer = answer.map(|answer| answer.into_iter().next());
+                        answers.push(match answer {
                             Ok(Some(answer)) => answer,
                             Ok(None) => Err("eccodes said nothing of it".to_owned()),
                             Err(how) => Err(format!("reader {how}")),
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         Ok(answers)
     }
 
-    /// One question; the inner error tells how the helper went.
+    /// One question; the inner error says how the helper went.
     fn ask_once(
         &mut self,
         messages: &[Vec<u8>],
@@ -257,30 +257,30 @@ impl<'a> Reader<'a> {
     ) -> Result<std::result::Result<Vec<std::result::Result<GribKey, String>>, String>> {
         let lengths: Vec<usize> = messages.iter().map(Vec::len).collect();
         let payload: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-        let mut told = None;
+        let mut answer = None;
         let helper = self.get()?;
         helper.send(&Request::GribKeys { lengths: &lengths, apart }, &payload)?;
         loop {
-            let heard = self.get()?.next().inspect_err(|_| self.helper = None)?;
-            match heard {
-                Heard::Died(_) if std::mem::take(&mut self.reused) => {
+            let event = self.get()?.next().inspect_err(|_| self.helper = None)?;
+            match event {
+                HelperEvent::Died(_) if std::mem::take(&mut self.reused) => {
                     self.helper = None;
                     return self.ask_once(messages, apart);
                 }
-                Heard::Died(how) => {
+                HelperEvent::Died(how) => {
                     self.helper = None;
                     return Ok(Err(how));
                 }
-                Heard::Reply(Reply::GribKeys(keys), _) => told = Some(keys),
-                Heard::Reply(Reply::Done, _) => {
+                HelperEvent::Reply(Reply::GribKeys(keys), _) => answer = Some(keys),
+                HelperEvent::Reply(Reply::Done, _) => {
                     self.answered = true;
                     self.reused = false;
-                    return Ok(Ok(told.unwrap_or_default()));
+                    return Ok(Ok(answer.unwrap_or_default()));
                 }
-                Heard::Reply(Reply::Failed { code, message, hint }, _) => {
+                HelperEvent::Reply(Reply::Failed { code, message, hint }, _) => {
                     return Err(failure(code, message, hint));
                 }
-                Heard::Reply(..) => {
+                HelperEvent::Reply(..) => {
                     self.helper = None;
                     return Err(Error::internal("the helper answered another question"));
                 }

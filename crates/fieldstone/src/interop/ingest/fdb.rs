@@ -6,7 +6,7 @@
 //! Invariants:
 //! * a dataset (a directory of FDB) is taken as one transaction: one that is cut off leaves nothing of it;
 //! * what was taken before, equal in every byte, adds nothing, so an ingest that broke off is run again;
-//! * of fields that FDB holds under two spellings of one key the first listed is taken, the others are told;
+//! * of fields that FDB holds under two spellings of one key the first listed is taken, the others are reported;
 //! * memory holds two fields, 16 bytes for each field seen, and what a flush of [`BATCH`] fields needs.
 //!
 //! ```no_run
@@ -37,7 +37,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{IngestOptions, IngestReport, Progress, Skipped, Taken};
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{
-    Content, FieldFrame, Heard, Helper, HelperOptions, Name, Reply, Texts, failure,
+    Content, FieldFrame, Helper, HelperEvent, HelperOptions, Name, Reply, Texts, failure,
 };
 
 /// Fields of one transaction between flushes: they are durable then and not yet visible.
@@ -78,17 +78,17 @@ pub fn fdb_schema(config: &Path, options: &HelperOptions) -> Result<String> {
     let mut text = None;
     loop {
         match helper.next()? {
-            Heard::Reply(Reply::Schema(schema), _) => text = Some(schema),
-            Heard::Reply(Reply::Done, _) => break,
-            heard => return Err(unexpected(heard).context(format!("{PREFIX}{}", config.display()))),
+            HelperEvent::Reply(Reply::Schema(schema), _) => text = Some(schema),
+            HelperEvent::Reply(Reply::Done, _) => break,
+            event => return Err(unexpected(event).context(format!("{PREFIX}{}", config.display()))),
         }
     }
-    text.ok_or_else(|| Error::internal("the helper told no schema"))
+    text.ok_or_else(|| Error::internal("the helper sent no schema"))
 }
 
 /// Takes the fields of an FDB that a request selects.
 ///
-/// What is wrong with single fields is told in the report; an error ends the ingest: datasets that were
+/// What is wrong with single fields stands in the report; an error ends the ingest: datasets that were
 /// taken whole before it stay, and the same call goes on from there.
 pub fn ingest_fdb(
     store: &dyn FieldStore,
@@ -149,15 +149,15 @@ impl Take<'_> {
         helper.send(&Request::Fdb { config: &config, request: Some(&request) }, &[])?;
         loop {
             match helper.next()? {
-                Heard::Reply(Reply::Field(field), payload) => self.field(field, &payload, current)?,
-                Heard::Reply(Reply::Skipped { what, why }, _) => self.skip(what, why),
-                Heard::Reply(Reply::Progress { done, of }, _) => {
-                    if let Some(tell) = self.options.progress {
-                        tell(&Progress { path: name, index: 0, files: 1, done, of })?;
+                HelperEvent::Reply(Reply::Field(field), payload) => self.field(field, &payload, current)?,
+                HelperEvent::Reply(Reply::Skipped { what, why }, _) => self.skip(what, why),
+                HelperEvent::Reply(Reply::Progress { done, of }, _) => {
+                    if let Some(report) = self.options.progress {
+                        report(&Progress { path: name, index: 0, files: 1, done, of })?;
                     }
                 }
-                Heard::Reply(Reply::Done, _) => return Ok(()),
-                heard => return Err(unexpected(heard)),
+                HelperEvent::Reply(Reply::Done, _) => return Ok(()),
+                event => return Err(unexpected(event)),
             }
         }
     }
@@ -170,23 +170,23 @@ impl Take<'_> {
         if current.as_ref().is_some_and(|open| open.name != dataset) {
             self.settle(current)?;
         }
-        let told = || key.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
+        let key_text = || key.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
         let key = match merge(&self.store.schema(), key.clone(), &self.options.key) {
             Ok(merged) => merged,
             Err(error) => {
-                self.skip(told(), error.to_string());
+                self.skip(key_text(), error.to_string());
                 return Ok(());
             }
         };
         let resolved = match self.store.schema().resolve(&borrowed(&key)) {
             Ok(resolved) => resolved,
             Err(error) => {
-                self.skip(told(), error.to_string());
+                self.skip(key_text(), error.to_string());
                 return Ok(());
             }
         };
         if !self.seen.insert(xxh3_128(&encode_key(&resolved).bytes)) {
-            self.skip(told(), format!("another field of this FDB has the same key, {resolved}"));
+            self.skip(key_text(), format!("another field of this FDB has the same key, {resolved}"));
             return Ok(());
         }
         if !self.fresh && self.held(&key, payload)? {
@@ -272,11 +272,11 @@ fn absolute(config: &Path) -> Result<String> {
         .map_err(|path| Error::invalid(format!("{} is not UTF-8", path.to_string_lossy())))
 }
 
-fn unexpected(heard: Heard) -> Error {
-    match heard {
-        Heard::Reply(Reply::Failed { code, message, hint }, _) => failure(code, message, hint),
-        Heard::Reply(..) => Error::internal("the helper answered another question"),
-        Heard::Died(how) => Code::HelperFailed
+fn unexpected(event: HelperEvent) -> Error {
+    match event {
+        HelperEvent::Reply(Reply::Failed { code, message, hint }, _) => failure(code, message, hint),
+        HelperEvent::Reply(..) => Error::internal("the helper answered another question"),
+        HelperEvent::Died(how) => Code::HelperFailed
             .error(format!("FDB's library {how}"))
             .with_hint("fdb-list of the same request may say more"),
     }

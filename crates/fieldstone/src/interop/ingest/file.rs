@@ -15,7 +15,7 @@ use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_hea
 use crate::interop::grib::batch::FileSource;
 use crate::interop::grib::keys::Reader;
 use crate::interop::grib::{borrowed, merge};
-use crate::interop::helper::{Content, FieldFrame, Heard, Name, Reply, Texts, failure};
+use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts, failure};
 
 /// Lines of a report for one file; beyond it they are counted.
 const MAX_SKIPPED: usize = 100;
@@ -124,14 +124,14 @@ impl<'a> State<'a> {
             return self.cannot_start(error);
         }
         loop {
-            let heard = match self.helper.get()?.next() {
-                Ok(heard) => heard,
+            let event = match self.helper.get()?.next() {
+                Ok(event) => event,
                 Err(error) => return self.cannot_start(error),
             };
             self.helper.answered = true;
-            let (reply, payload) = match heard {
-                Heard::Reply(reply, payload) => (reply, payload),
-                Heard::Died(how) => {
+            let (reply, payload) = match event {
+                HelperEvent::Reply(reply, payload) => (reply, payload),
+                HelperEvent::Died(how) => {
                     let what = Error::corrupt(format!("reader {how}"));
                     return Ok(End::Refused(what.with_hint("nothing of this file was taken")));
                 }
@@ -186,7 +186,7 @@ impl<'a> State<'a> {
         if self.helper.answered { Ok(End::Refused(error)) } else { Err(error) }
     }
 
-    /// Archives a field; tells why the whole file cannot be taken.
+    /// Archives a field; says why the whole file cannot be taken.
     fn field(
         &mut self,
         field: FieldFrame,
@@ -268,13 +268,13 @@ impl<'a> State<'a> {
     }
 }
 
-/// The skipped parts of one file: equal reasons are told once with their number, many are counted.
+/// The skipped parts of one file: equal reasons are reported once with their number, many are counted.
 pub(super) struct Skips<'r> {
     path: &'r Path,
     into: &'r mut Vec<Skipped>,
     counted: usize,
     last_why: String,
-    /// How many more parts than the last one told have its reason.
+    /// How many more parts than the last one reported have its reason.
     same: usize,
 }
 
@@ -317,8 +317,8 @@ impl Skips<'_> {
 
     /// The whole file: what was skipped of it does not matter any more.
     fn whole(&mut self, why: &Error) {
-        let told = self.counted.min(MAX_SKIPPED);
-        self.into.truncate(self.into.len().saturating_sub(told));
+        let reported = self.counted.min(MAX_SKIPPED);
+        self.into.truncate(self.into.len().saturating_sub(reported));
         let what = WHOLE_FILE.to_owned();
         self.into.push(Skipped { path: self.path.to_owned(), what, why: why.to_string() });
     }

@@ -1,5 +1,5 @@
 //! GRIB files, and the place of their messages: the key of the header, or, where another message of the
-//! same ingest has it, that key and what tells the two apart.
+//! same ingest has it, that key and what distinguishes the two.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::interop::grib::batch::{Batches, FileSource};
 use crate::interop::grib::{borrowed, explain, merge};
 use crate::interop::helper::{Content, Texts};
 
-/// How often progress is told, nanoseconds.
+/// How often progress is reported, nanoseconds.
 const REPORTED: u64 = 100_000_000;
 
 impl State<'_> {
@@ -34,7 +34,7 @@ impl State<'_> {
         let file = self.messages.begin(path);
         let mut batches = Batches::new(source);
         let clock = Env::real().clock;
-        let mut told = clock.monotonic();
+        let mut reported = clock.monotonic();
         loop {
             let parts = match batches.next(&mut self.helper) {
                 Ok(Some(parts)) => parts,
@@ -63,8 +63,8 @@ impl State<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            if clock.monotonic().saturating_sub(told) > REPORTED {
-                told = clock.monotonic();
+            if clock.monotonic().saturating_sub(reported) > REPORTED {
+                reported = clock.monotonic();
                 progress(batches.position() as f64 / source.size().max(1) as f64)?;
             }
         }
@@ -100,16 +100,16 @@ pub struct MessageOrigin {
     at: (u64, u64, usize),
 }
 
-/// Asks what tells a message from another one of its key.
+/// Asks what distinguishes a message from others of its key.
 pub type Ask<'a> = dyn FnMut(&[u8]) -> Result<Texts> + 'a;
 
 /// Who has a key.
 struct Holder {
     /// Digest of the message.
     message: u128,
-    /// Where it came from; `None` where what tells it apart is known from the beginning.
+    /// Where it came from; `None` where what distinguishes it is known from the beginning.
     place: Option<MessageOrigin>,
-    /// Digests of what tells it apart, keyword and value together, once that was asked.
+    /// Digests of what distinguishes it, keyword and value together, once that was asked.
     apart: Option<Box<[u64]>>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Messages<'a> {
         ask: &mut Ask<'_>,
     ) -> Result<Arrival> {
         let digest = xxh3_128(message);
-        // What tells it apart is asked only where another message has its key.
+        // What distinguishes it is asked only where another message has its key.
         let mut apart: Option<Texts> = if place.is_none() { Some(ask(message)?) } else { None };
         let mut tried = 0;
         let mut ordinal = 1u64;
@@ -151,8 +151,8 @@ impl<'a> Messages<'a> {
                 Some(known) => known,
                 unknown => {
                     let again = holder.place.and_then(|place| reread(&self.files, place, holder.message));
-                    let told = again.map_or(Ok(Texts::new()), |message| ask(&message))?;
-                    unknown.insert(told.iter().map(fact).collect())
+                    let facts = again.map_or(Ok(Texts::new()), |message| ask(&message))?;
+                    unknown.insert(facts.iter().map(fact).collect())
                 }
             };
             let own = match &mut apart {

@@ -7,7 +7,7 @@
 //! Invariants:
 //! * a file is taken whole (but for the parts that the report names) or not at all: it is a transaction;
 //! * nothing that one call took is replaced by the same call, and a file taken twice adds nothing;
-//! * what is wrong with a file is told in the report; only what is wrong with the store, or with the
+//! * what is wrong with a file stands in the report; only what is wrong with the store, or with the
 //!   Python that is to read, is an error;
 //! * a file whose values stay in it is the same file from the first look to the last, or is skipped;
 //! * memory holds one batch of GRIB messages (16 MiB, or one message), or two parts of an array, and 256
@@ -73,7 +73,7 @@ pub struct IngestOptions<'a> {
     pub external: bool,
     /// How the helper is started.
     pub helper: HelperOptions,
-    /// What is told about progress.
+    /// What is reported about progress.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
@@ -147,7 +147,7 @@ pub fn ingest<P: AsRef<Path>>(
     let mut before = 0u64;
     for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
         let path = path.as_ref();
-        let tell = |part: f64| match options.progress {
+        let report_progress = |part: f64| match options.progress {
             // In floating point: a part of a file is no exact number of its bytes.
             Some(progress) => {
                 let done = before.saturating_add((*size as f64 * part) as u64);
@@ -155,8 +155,8 @@ pub fn ingest<P: AsRef<Path>>(
             }
             None => Ok(()),
         };
-        let outcome = state.take(path, &tell, &mut report.skipped);
-        let outcome = outcome.and_then(|taken| tell(1.0).map(|()| taken));
+        let outcome = state.take(path, &report_progress, &mut report.skipped);
+        let outcome = outcome.and_then(|taken| report_progress(1.0).map(|()| taken));
         let taken = outcome.map_err(|e| match report.taken.len() {
             0 => e.context(path.display()),
             n => e.context(format!("{} ({n} files were taken before it)", path.display())),

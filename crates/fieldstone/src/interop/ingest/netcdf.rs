@@ -88,7 +88,7 @@ fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Resul
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => return Ok(StoredFile::Not),
         Err(e) => return Err(e),
     };
-    // A damaged header tells nothing: the file is taken again beside what is left of it.
+    // A damaged header says nothing: the file is taken again beside what is left of it.
     let Ok(text) = field.read() else { return Ok(StoredFile::Not) };
     let header: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
     if header["source"]["sha256"] != *sha256 {
@@ -102,7 +102,7 @@ fn held(store: &dyn FieldStore, base: &Texts, sha256: &str, copy: bool) -> Resul
         if copy {
             return Ok(StoredFile::Stale);
         }
-        // One field tells of its file whether that is what it was.
+        // One field says of its file whether that is what it was.
         if looked_at.contains(url) {
             continue;
         }

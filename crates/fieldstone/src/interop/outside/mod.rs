@@ -190,7 +190,7 @@ impl Outside {
     pub fn names(&self, variable: &VariableDecl) -> Result<Names> {
         let name = &variable.variable.name;
         let shape = variable.shape.clone().ok_or_else(|| {
-            Error::invalid(format!("variable {name} has no shape, so that its files cannot be told"))
+            Error::invalid(format!("variable {name} has no shape, so that its files cannot be known"))
                 .with_hint("declare it: create_variable(name, dtype, shape)")
         })?;
         let chunks = match &self.chunks {

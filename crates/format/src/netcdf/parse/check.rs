@@ -171,15 +171,15 @@ fn begins(
             let begin = var.begin();
             if begin < padded_end {
                 let rule = "data follow the header in the order of definition, fixed before records, without overlap";
-                let told = || {
+                let describe = || {
                     let other = before.map_or("the header".to_string(), named);
                     let ends = format!("{other} ends at {end} (padded: {padded_end})");
                     (named(i), format!("begins at {begin}, but {ends}"))
                 };
                 if begin < end {
-                    notes.refuse(at(i), rule, told)?;
+                    notes.refuse(at(i), rule, describe)?;
                 } else {
-                    notes.error(at(i), rule, told);
+                    notes.error(at(i), rule, describe);
                 }
             }
             let Some(padded) = pad4(*size).and_then(|size| begin.checked_add(size)) else {

@@ -1,6 +1,6 @@
 //! Entries of a header's lists, parsed where they lie: nothing is copied before it is known to be whole.
 //!
-//! Invariants: no read goes beyond the slice; an entry that the slice does not hold whole is told from one
+//! Invariants: no read goes beyond the slice; an entry that the slice does not hold whole is distinguished from one
 //! that is wrong; lengths are checked before they are added.
 
 use fieldstone_core::{Error, Result};

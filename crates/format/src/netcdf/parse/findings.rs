@@ -129,15 +129,15 @@ impl Findings {
     pub fn push(&mut self, finding: Finding) {
         self.add(finding.severity, || finding);
     }
-    /// Adds a broken rule; `told` makes object and message, and is not asked once enough are kept.
+    /// Adds a broken rule; `describe` makes object and message, and is not asked once enough are kept.
     pub fn error<O: Into<String>, M: Into<String>>(
         &mut self,
         offset: u64,
         rule: &'static str,
-        told: impl FnOnce() -> (O, M),
+        describe: impl FnOnce() -> (O, M),
     ) {
         self.add(Severity::Error, || {
-            let (object, message) = told();
+            let (object, message) = describe();
             Finding::error(offset, object, rule, message)
         });
     }
@@ -146,10 +146,10 @@ impl Findings {
         &mut self,
         offset: u64,
         rule: &'static str,
-        told: impl FnOnce() -> (O, M),
+        describe: impl FnOnce() -> (O, M),
     ) {
         self.add(Severity::Warning, || {
-            let (object, message) = told();
+            let (object, message) = describe();
             Finding::warning(offset, object, rule, message)
         });
     }
@@ -180,10 +180,10 @@ impl Notes<'_> {
         &mut self,
         offset: u64,
         rule: &'static str,
-        told: impl FnOnce() -> (O, M),
+        describe: impl FnOnce() -> (O, M),
     ) {
         if let Some(findings) = &mut self.0 {
-            findings.error(offset, rule, told);
+            findings.error(offset, rule, describe);
         }
     }
     /// Something odd; see [`Notes::error`].
@@ -191,10 +191,10 @@ impl Notes<'_> {
         &mut self,
         offset: u64,
         rule: &'static str,
-        told: impl FnOnce() -> (O, M),
+        describe: impl FnOnce() -> (O, M),
     ) {
         if let Some(findings) = &mut self.0 {
-            findings.warning(offset, rule, told);
+            findings.warning(offset, rule, describe);
         }
     }
     /// Something that readers refuse, after which a checker can go on.
@@ -202,12 +202,12 @@ impl Notes<'_> {
         &mut self,
         offset: u64,
         rule: &'static str,
-        told: impl FnOnce() -> (O, M),
+        describe: impl FnOnce() -> (O, M),
     ) -> Result<(), Box<Finding>> {
         match &mut self.0 {
-            Some(findings) => findings.error(offset, rule, told),
+            Some(findings) => findings.error(offset, rule, describe),
             None => {
-                let (object, message) = told();
+                let (object, message) = describe();
                 return Err(Box::new(Finding::error(offset, object, rule, message)));
             }
         }

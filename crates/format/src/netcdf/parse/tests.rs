@@ -75,7 +75,7 @@ fn entries_are_read_alone() {
 }
 
 #[test]
-fn every_cut_is_told() {
+fn every_cut_is_reported() {
     for version in [Version::Cdf1, Version::Cdf5] {
         let whole = write::header(&sample(version), false);
         for cut in 0..whole.len() {
@@ -241,7 +241,7 @@ fn attributes_of_a_large_variable_are_not_parsed_again_with_each_chunk() {
     // For the length, for the entry and for the values; and one more for each chunk.
     let parsed = entry::ATTRS.get();
     assert!(parsed < 3 * count as u64 + 100, "{parsed}");
-    // Every cut is still told with its place.
+    // Every cut is still reported with its place.
     for cut in (bytes.len() - 200..bytes.len() - 4).chain([1 << 20, (5 << 20) + 17]) {
         let text = refused(&bytes[..cut]);
         assert!(text.contains("variable number 0: the file ends before"), "{text}");
@@ -249,7 +249,7 @@ fn attributes_of_a_large_variable_are_not_parsed_again_with_each_chunk() {
 }
 
 #[test]
-fn long_names_are_clipped_in_what_is_told() {
+fn long_names_are_clipped_in_reports() {
     assert_eq!(shown("x".repeat(80)), "x".repeat(80));
     assert_eq!(shown("x".repeat(81)), "x".repeat(80) + "…");
     assert_eq!(shown("\u{1f600}".repeat(81)), "\u{1f600}".repeat(80) + "…");
@@ -268,7 +268,7 @@ fn long_names_are_clipped_in_what_is_told() {
     assert!(longest < Some(400), "{longest:?}");
     assert!(findings.list.iter().all(|finding| finding.object.contains("éé…`")), "{}", findings.list[0]);
 
-    // What readers refuse is told in as few words.
+    // What readers refuse is reported in as few words.
     let at = find(&bytes, b"a/b");
     bytes[at] = 0xff;
     let text = refused(&bytes);
@@ -335,7 +335,7 @@ fn a_hole_full_of_record_dimensions_is_not_read_to_its_end() {
 }
 
 #[test]
-fn record_variables_outside_the_record_are_told() {
+fn record_variables_outside_the_record_are_reported() {
     let mut header = Header::new(Version::Cdf5);
     let time = header.dims.push_record("time");
     let x = header.dims.push("x", 3);
@@ -359,9 +359,9 @@ fn record_variables_outside_the_record_are_told() {
         examine(&bytes, &mut findings).unwrap();
         assert_eq!(findings.list.len(), 1, "{findings:?}");
         let text = findings.list[0].to_string();
-        let told =
+        let expected =
             format!("variable `b`: its first record lies from {begin} to {ends}, the file's from 512 to 524");
-        assert!(text.contains(&told) && !findings.ok(), "{text}");
+        assert!(text.contains(&expected) && !findings.ok(), "{text}");
     }
 
     // A lone record variable is a record.

@@ -176,7 +176,7 @@ fn turning_in_place_and_from_slice_to_slice_agree_and_undo_themselves() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_told_in_few_digits() {
+fn values_that_do_not_fit_are_reported_in_few_digits() {
     assert_eq!(shown(1e300), "1e300");
     assert_eq!(shown(-1.5e-300), "-1.5e-300");
     assert_eq!(shown(1e9), "1000000000");

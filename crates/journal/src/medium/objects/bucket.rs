@@ -25,7 +25,7 @@ pub struct Object {
 pub enum Fault {
     /// Nothing is put.
     Refused,
-    /// The object is there, and whoever put it is not told.
+    /// The object is there, and whoever put it does not learn so.
     Unanswered,
 }
 

@@ -63,7 +63,7 @@ impl LogWriter for ObjectLog {
 
     fn close(self: Box<Self>) {
         if self.sequence > 0 {
-            // Readers who are not told look for a next commit, and find none.
+            // Readers who do not know look for a next commit, and find none.
             let _ = self.medium.put(&format!("closed/{}", self.writer), &[]);
         }
     }

@@ -144,7 +144,7 @@ impl fmt::Debug for ThreadComm {
 
 impl Drop for ThreadComm {
     fn drop(&mut self) {
-        // Of a panic, `run` tells the others with its message, a moment later.
+        // Of a panic, `run` informs the others, with its message, a moment later.
         if !thread::panicking() {
             self.meeting.leave(self.rank, "dropped its communicator");
         }
