@@ -115,6 +115,49 @@ def catalog_apply(peer: Any, root: Path, writers: int, engine: str) -> dict[str,
     return {**span.result(rows), "rate": rows / span.seconds}
 
 
+def catalog_unflushed(peer: Any, root: Path, calls: int, rows: int) -> dict[str, Any]:
+    """Annotate a run that is looked up by name before each call, or once; create runs in a transaction.
+    Nothing is flushed meanwhile: what is looked up is what waits."""
+    import fieldstone as fst
+    import numpy as np
+
+    def annotate(name: str, look: bool, inside: bool) -> Span:
+        with fst.open(str(root.with_name(name))) as store:
+            run = store.create_run("r")
+            store.create_tag("max", type="float")
+            store.flush()
+            owner = store.transaction() if inside else store
+            kept = owner.run("r")
+            with Span() as span:
+                for call in range(calls):
+                    at = kept if not look else owner.run("r")
+                    steps = np.arange(call * rows, (call + 1) * rows)
+                    at.annotate_many("max", steps / 8.0, step=steps)
+            if inside:
+                owner.commit()
+            store.flush()
+            assert run.attributes(tag="max").count() == calls * rows
+        return span
+
+    def create(name: str, inside: bool) -> Span:
+        with fst.open(str(root.with_name(name))) as store:
+            owner = store.transaction() if inside else store
+            with Span() as span:
+                for call in range(calls):
+                    owner.create_run(f"r{call}")
+            if inside:
+                owner.commit()
+        return span
+
+    result = {}
+    for inside in (False, True):
+        where = "in" if inside else "out"
+        result[f"kept_{where}"] = annotate(f"kept-{where}", False, inside).seconds
+        result[f"named_{where}"] = annotate(f"named-{where}", True, inside).seconds
+        result[f"create_{where}"] = create(f"create-{where}", inside).seconds
+    return result
+
+
 def catalog_growth(peer: Any, root: Path, runs: int, each: int) -> dict[str, Any]:
     """Attributes of many runs, two calls and a flush each; what is asked early and again at the end."""
     import fieldstone as fst
@@ -256,6 +299,16 @@ def growth(fig: Figure, at: Sitting, peer: str) -> Result:
         "rate_kept": r["rate_late"] / r["rate_early"],
         "one_run": max(ratios[k] for k in ("value", "step", "box")),
         "calls": max(ratios[k] for k in ("tags", "steps", "variables")),
+    }
+
+
+def unflushed(fig: Figure, at: Sitting, peer: str) -> Result:
+    root, calls = at.fresh(fig.name, peer), 20 if at.quick else 290
+    r, _ = child(_MODULES[peer], "catalog_unflushed", root, calls=calls, rows=273)
+    return {
+        **r,
+        "over_kept": max(r[f"named_{w}"] / r[f"kept_{w}"] for w in ("in", "out")),
+        "over_outside": r["create_in"] / r["create_out"],
     }
 
 

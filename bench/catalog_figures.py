@@ -102,6 +102,27 @@ CATALOG = (
         group="catalog",
     ),
     Figure(
+        "catalog-unflushed",
+        "Read what is not flushed",
+        "290 calls of 273 attributes each on one run, which is known or looked up by name before each; 290 "
+        "new runs. In a transaction and outside, from Python, nothing flushed meanwhile.",
+        (OURS,),
+        catalog.unflushed,
+        (
+            Row("kept_out", "run known, outside, ms", 1e-3, 1),
+            Row("named_out", "run by name, outside, ms", 1e-3, 1),
+            Row("kept_in", "run known, in a transaction, ms", 1e-3, 1),
+            Row("named_in", "run by name, in a transaction, ms", 1e-3, 1),
+            Row("create_out", "new runs, outside, ms", 1e-3, 1),
+            Row("create_in", "new runs, in a transaction, ms", 1e-3, 1),
+        ),
+        (
+            Target("by name at most 2 times a run that is known (the worse)", "over_kept", 2),
+            Target("new runs in a transaction at most 2 times outside", "over_outside", 2),
+        ),
+        group="catalog",
+    ),
+    Figure(
         "catalog-growth",
         "30 million attributes over 1,000 runs",
         "15,000 boxes a run with two tags each, a flush a run; asked after the first million and at the end.",

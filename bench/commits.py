@@ -13,11 +13,11 @@ import json
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import measure
 from measure import BENCH, Result, child, percentile
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def commits(fig: Figure, at: Sitting, peer: str) -> Result:
     for number in range(writers):
         arguments = {"name": f"w{number:02}", "commits": each, "pace": fig.data["pace"], "go": str(go)}
         call = {"peer": peer, "what": "commit_writer", "root": str(root), "arguments": arguments}
-        command = [sys.executable, str(BENCH / "scenarios.py"), json.dumps(call)]
+        command = [measure.interpreter, str(BENCH / "scenarios.py"), json.dumps(call)]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     while len(list(root.parent.glob("go-*"))) < writers and all(p.poll() is None for p in running):
         time.sleep(0.05)

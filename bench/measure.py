@@ -22,6 +22,8 @@ from typing import Any
 
 Result = dict[str, float]
 BENCH = Path(__file__).resolve().parent
+interpreter = sys.executable
+"""What runs the peers: `bench/before.py` lets an older release run in another environment."""
 _MARK = "/fieldstone-bench-mark/"
 # sync_file_range only starts write-back: it waits for nothing and makes nothing durable.
 _SYNCS = {"fsync", "fdatasync", "syncfs", "sync", "msync"}
@@ -110,7 +112,7 @@ def child(
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
     """Call `what` of a peer in a fresh process; with `trace`, under strace with counts per mark."""
     call = json.dumps({"peer": peer, "what": what, "root": str(root), "arguments": arguments})
-    command = [sys.executable, str(BENCH / "scenarios.py"), call]
+    command = [interpreter, str(BENCH / "scenarios.py"), call]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("FDB", "BENCH_TRACE"))}
     log = root.parent / f"{root.name}.strace"
     if trace:

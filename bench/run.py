@@ -1,11 +1,13 @@
 """Measure Fieldstone beside FDB and the bare disk, and write docs/benchmarks.md.
 
-    bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers NAME,NAME] [--work DIR]
+    bench/run.sh [--only NAME]... [--runs N] [--quick] [--peers NAME,NAME] [--work DIR] [--before PYTHON]
 
 For every figure: set up once, wait until the machine is idle, run the peers in turn (ours, FDB, raw, ours,
 ...), each run in a fresh process on an empty store or on the one set up, then count system calls in one more
 run per peer that is not timed. All single values are kept in bench/results.json, from which the tables are
 made. `--quick` runs small shapes twice, to see that everything works; it prints its tables and keeps nothing.
+`--before PYTHON` measures ours beside an older release of it, which is installed for that interpreter, prints
+the tables and keeps nothing either.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import before
 import catalog
 import container_data
 import hits
@@ -76,6 +79,7 @@ def arguments() -> argparse.Namespace:
         default=Path(tempfile.gettempdir()) / "fieldstone-bench",
         help="folder on the disk to measure; needs 12 GB",
     )
+    ap.add_argument("--before", metavar="PYTHON", help="measure beside the older release that it imports")
     ap.add_argument("--patience", type=float, default=300, help="seconds to wait for a load below 1.5")
     return ap.parse_args()
 
@@ -146,13 +150,22 @@ def main() -> None:
     for figure in FIGURES:
         if (a.only and not {figure.name, figure.group} & set(a.only)) or not set(figure.peers) & set(wanted):
             continue
+        if a.before and figure.group in before.OTHER_PROGRAMS:
+            print(f"{figure.name}: runs programs of this tree alone, left out", file=sys.stderr)
+            continue
+        if a.before:
+            runs = a.runs or (2 if a.quick else figure.runs)
+            lines = before.compare(figure, sitting, a.before, runs, 0 if a.quick else a.patience)
+            print("\n".join(lines), flush=True)
+            continue
         results["figures"][figure.name] = measure(
             figure, sitting, a.runs or (2 if a.quick else figure.runs), 0 if a.quick else a.patience
         )
         if not a.quick:
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")
             report.write(DOCUMENT, report.render(results))
-    print(report.render(results))
+    if not a.before:
+        print(report.render(results))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
-use fieldstone::catalog::query::{Expr, NameTest, Query, Term};
+use fieldstone::catalog::query::{Expr, MissingName, NameTest, Query, Term};
 use fieldstone::catalog::value::{Value, moment_text};
 use fieldstone::catalog::{Catalog, Hit};
 use fieldstone::catalog::{RunName, VariableName};
-use fieldstone::{Error, Result, nearest};
+use fieldstone::{Error, Result};
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::arguments::{Reading, Writing};
@@ -58,36 +58,11 @@ pub fn writing(store: &Writing) -> Result<(fieldstone::Store, Catalog)> {
 
 /// Says why nothing was found where a query names something that does not exist.
 pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
-    let mut named = Vec::new();
-    names(&query.expr, &mut named);
-    for (what, name) in named {
-        let known: Vec<String> = match what {
-            "run" => of_all(catalog.runs(&Query::all()), |run| run.decl.run.name),
-            "variable" => of_all(catalog.variables(&Query::all()), |found| found.decl.variable.name),
-            _ => of_all(catalog.tags(&Query::all()), |tag| tag.decl.name),
-        };
-        if !known.contains(&name) {
-            let near = nearest::did_you_mean(&name, known.iter().map(String::as_str));
-            let hint = near.unwrap_or_else(|| format!("fieldstone {what}s STORE lists what there is"));
-            out.note(format_args!("nothing: there is no {what} '{name}'; {hint}"));
-            return;
-        }
-    }
-}
-
-fn of_all<T>(found: Result<Vec<T>>, name: impl Fn(T) -> String) -> Vec<String> {
-    found.map(|all| all.into_iter().map(name).collect()).unwrap_or_default()
-}
-
-/// Names that must be there for the expression to hold.
-fn names(expr: &Expr, found: &mut Vec<(&'static str, String)>) {
-    match expr {
-        Expr::All(all) => all.iter().for_each(|part| names(part, found)),
-        Expr::Related(_, inner) => names(inner, found),
-        Expr::Term(Term::Run(NameTest::Is(name))) => found.push(("run", name.clone())),
-        Expr::Term(Term::Variable(NameTest::Is(name))) => found.push(("variable", name.clone())),
-        Expr::Term(Term::Tag(NameTest::Is(name))) => found.push(("tag", name.clone())),
-        _ => {}
+    // What failed to be looked up was an answer of nothing before: it stays one.
+    if let Ok(Some(missing)) = catalog.missing_name(query) {
+        let MissingName { what, name, did_you_mean } = missing;
+        let hint = did_you_mean.unwrap_or_else(|| format!("fieldstone {what}s STORE lists what there is"));
+        out.note(format_args!("nothing: there is no {what} '{name}'; {hint}"));
     }
 }
 

@@ -262,7 +262,10 @@ impl Rows {
                 Some(kind) => Some(kind),
                 None => kind_of(&group)?,
             };
-            let kind = known.unwrap_or_else(|| guess(&columns.values));
+            let kind = known.unwrap_or_else(|| {
+                let read: Vec<Value> = columns.values.iter().map(read).collect();
+                ValueType::narrowest(&read)
+            });
             let tag = tag_of(&group, kind)?;
             batches.push(columns.batch(group, tag)?);
         }
@@ -310,56 +313,13 @@ fn typed(cell: &Cell, kind: ValueType) -> Option<Value> {
     if kind == ValueType::Text {
         return Some(Value::Text(cell.text.clone()));
     }
-    let value = read(cell);
-    match value.fits(kind) {
-        // A number that stands for the range that holds it alone.
-        None if matches!(kind, ValueType::IntRange | ValueType::FloatRange) => match value {
-            Value::Int(n) => Value::IntRange(n, n).fits(kind),
-            Value::Float(n) if !n.is_nan() => Value::FloatRange(n, n).fits(kind),
-            _ => None,
-        },
-        fitting => fitting.filter(|value| value.check().is_ok()),
-    }
+    read(cell).stands_for(kind)
 }
 
 /// What a cell says by itself.
 fn read(cell: &Cell) -> Value {
     // Quotes of CSV are no quotes of ours: "[1, 2]" has to stand in them.
     parse_value(&cell.text).unwrap_or_else(|_| Value::Text(cell.text.clone()))
-}
-
-/// The narrowest type that takes all values.
-fn guess(cells: &[Cell]) -> ValueType {
-    let mut kind = None;
-    for cell in cells {
-        let own = match read(cell) {
-            Value::List(items) if Value::List(items.clone()).fits(ValueType::Array).is_some() => {
-                ValueType::Array
-            }
-            value => value.kind(),
-        };
-        kind = Some(match kind {
-            None => own,
-            Some(kind) if kind == own => kind,
-            Some(kind) => wider(kind, own),
-        });
-        if kind == Some(ValueType::Text) {
-            break;
-        }
-    }
-    kind.unwrap_or(ValueType::Text)
-}
-
-fn wider(a: ValueType, b: ValueType) -> ValueType {
-    use ValueType::{Array, Float, FloatRange, Int, IntRange, Json, Text, UInt};
-    match (a, b) {
-        (Int | UInt, Int | UInt) => UInt,
-        (Int | UInt | Float, Int | UInt | Float) => Float,
-        (Int | IntRange, Int | IntRange) => IntRange,
-        (Int | Float | IntRange | FloatRange, Int | Float | IntRange | FloatRange) => FloatRange,
-        (Array | Json, Array | Json) => Json,
-        _ => Text,
-    }
 }
 
 fn integer(what: &str, word: &str) -> Result<i64> {

@@ -16,6 +16,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fieldstone_core::env::real::is_network;
 use fieldstone_core::{Code, Result};
 use fieldstone_journal::home::Home;
 use rustix::fs::Access;
@@ -123,41 +124,6 @@ pub fn stands(path: &Path, uid: u32) -> bool {
     path.parent().is_some_and(|folder| trusted_folder::is_own(folder, uid))
 }
 
-/// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
-fn is_network(path: &Path) -> bool {
-    match rustix::fs::statfs(path) {
-        Ok(facts) => is_network_type(facts.f_type as u64 & 0xffff_ffff),
-        // Nothing is known of it: better not.
-        Err(_) => true,
-    }
-}
-
-/// Numbers of file systems as `statfs` gives them.
-fn is_network_type(magic: u64) -> bool {
-    [
-        0x6969,      // NFS
-        0x517b,      // SMB
-        0xff53_4d42, // CIFS
-        0xfe53_4d42, // SMB 2
-        0x0bd0_0bd0, // Lustre
-        0x4750_4653, // GPFS
-        0x00c3_6400, // Ceph
-        0x0102_1997, // 9P
-        0x6573_5546, // FUSE
-        0x1983_0326, // BeeGFS
-        0xaad7_aaea, // PanFS
-        0x2003_0528, // OrangeFS
-        0x5346_414f, // AFS
-        0x6b41_4653, // kAFS
-        0x7375_7245, // Coda
-        0x7461_636f, // OCFS2
-        0x0116_1970, // GFS2
-        0x786f_4256, // shared folders of VirtualBox
-        0x564c,      // NCP
-    ]
-    .contains(&magic)
-}
-
 /// The file of this layout, where the usual name is taken by a newer one.
 pub fn of_layout(path: &Path, layout: &str) -> PathBuf {
     path.with_file_name(format!("index-{layout}.sqlite"))
@@ -219,16 +185,6 @@ mod tests {
         assert_eq!(found, EngineLocation::Postgres(url.into()));
         assert_eq!(found.to_string(), "postgresql://me@host:1/db?x=1");
         assert!(choose(&home(None), Some("mysql://host")).unwrap_err().message().contains("mysql://host"));
-    }
-
-    #[test]
-    fn network_file_systems_are_known() {
-        for magic in [0x6969, 0xff53_4d42, 0x0bd0_0bd0, 0x4750_4653, 0x6573_5546, 0x0102_1997] {
-            assert!(is_network_type(magic));
-        }
-        for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630] {
-            assert!(!is_network_type(local));
-        }
     }
 
     #[test]

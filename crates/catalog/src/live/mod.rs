@@ -40,7 +40,8 @@ use fieldstone_journal::Journal;
 pub use port::{FieldPort, FlushParticipant};
 
 use crate::query::{
-    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
+    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, Query, RunInfo, StepInfo, TagInfo,
+    VariableInfo,
 };
 use crate::view::roles;
 use consistent_view::Visibility;
@@ -311,6 +312,11 @@ impl Catalog {
     /// Tags: those that exist, or those that matching attributes have.
     pub fn tags(&self, query: &Query) -> Result<Vec<TagInfo>> {
         self.inner.ask(query, |tables| queries::tags(tables, query))
+    }
+
+    /// Why a query finds nothing: a name in it that nothing has.
+    pub fn missing_name(&self, query: &Query) -> Result<Option<MissingName>> {
+        self.inner.ask(query, |tables| queries::missing_name(tables, query))
     }
 
     /// The name of a user, as a hit has its number.

@@ -10,6 +10,7 @@ mod exec;
 mod explain;
 mod hits;
 mod lists;
+mod missing;
 mod plan;
 mod region;
 mod relate;
@@ -26,6 +27,7 @@ pub use exec::Stats;
 pub use explain::explain;
 pub use hits::{HitRef, aggregate, collect, count, run};
 pub use lists::{boxes, runs, steps, tags, variables};
+pub use missing::{MissingName, missing_name};
 pub use results::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
 pub use table::{Coded, HitTable, TableBuilder};
 

@@ -489,6 +489,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn network_file_systems_are_known() {
+        for magic in [0x6969, 0xff53_4d42, 0x0bd0_0bd0, 0x4750_4653, 0x6573_5546, 0x0102_1997] {
+            assert!(is_network_type(magic));
+        }
+        for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630] {
+            assert!(!is_network_type(local));
+        }
+    }
+
+    #[test]
     fn a_user_is_named_by_the_passwd_file_or_by_number() {
         let text = "root:x:0:0:root:/root:/bin/sh\nbroken\n:x:7:7::/:\nann:x:1000:1000::/home/ann:/bin/sh\n";
         assert_eq!(name_in_passwd(text, 1000).as_deref(), Some("ann"));

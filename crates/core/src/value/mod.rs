@@ -25,6 +25,7 @@ use crate::{Code, Error, Result};
 
 mod fit;
 mod glob;
+mod infer;
 mod moment;
 mod order;
 mod size;

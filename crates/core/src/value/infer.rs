@@ -1,0 +1,87 @@
+//! Which type values have together, and what a value is as one of a type that was chosen for it: for values
+//! that arrive without a type, from text and tables.
+//!
+//! ```
+//! use fieldstone_core::value::{Value, ValueType};
+//! let values = [Value::Int(1), Value::Float(0.5)];
+//! assert_eq!(ValueType::narrowest(&values), ValueType::Float);
+//! assert_eq!(Value::Int(3).stands_for(ValueType::IntRange), Some(Value::IntRange(3, 3)));
+//! ```
+
+use super::{Value, ValueType};
+
+impl ValueType {
+    /// The narrowest type that takes all values: int, uint, float for numbers, ranges for numbers and ranges,
+    /// json for arrays that differ; text for all else, and for none at all. It looks no further once only text
+    /// is left.
+    pub fn narrowest<'a>(values: impl IntoIterator<Item = &'a Value>) -> ValueType {
+        let mut kind = None;
+        for value in values {
+            let own = match value {
+                Value::List(_) if value.fits(ValueType::Array).is_some() => ValueType::Array,
+                value => value.kind(),
+            };
+            kind = Some(match kind {
+                Some(kind) if kind != own => wider(kind, own),
+                _ => own,
+            });
+            if kind == Some(ValueType::Text) {
+                break;
+            }
+        }
+        kind.unwrap_or(ValueType::Text)
+    }
+}
+
+impl Value {
+    /// As [`fits`](Value::fits), and a number stands for the range that holds it alone. `None` also where the
+    /// value is not [sound](Value::check).
+    pub fn stands_for(&self, kind: ValueType) -> Option<Value> {
+        match self.fits(kind) {
+            None if matches!(kind, ValueType::IntRange | ValueType::FloatRange) => match self {
+                Value::Int(n) => Value::IntRange(*n, *n).fits(kind),
+                Value::Float(n) if !n.is_nan() => Value::FloatRange(*n, *n).fits(kind),
+                _ => None,
+            },
+            fitting => fitting.filter(|value| value.check().is_ok()),
+        }
+    }
+}
+
+fn wider(a: ValueType, b: ValueType) -> ValueType {
+    use ValueType::{Array, Float, FloatRange, Int, IntRange, Json, Text, UInt};
+    match (a, b) {
+        (Int | UInt, Int | UInt) => UInt,
+        (Int | UInt | Float, Int | UInt | Float) => Float,
+        (Int | IntRange, Int | IntRange) => IntRange,
+        (Int | Float | IntRange | FloatRange, Int | Float | IntRange | FloatRange) => FloatRange,
+        (Array | Json, Array | Json) => Json,
+        _ => Text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_type_takes_every_value() {
+        let ints = [Value::Int(1), Value::UInt(u64::MAX)];
+        assert_eq!(ValueType::narrowest(&ints), ValueType::UInt);
+        assert_eq!(ValueType::narrowest(&[Value::Float(0.5), Value::IntRange(1, 2)]), ValueType::FloatRange);
+        let list = |items: &[Value]| Value::List(items.to_vec());
+        let mixed = [list(&[Value::Int(1)]), list(&[Value::Int(1), Value::Null])];
+        assert_eq!(ValueType::narrowest(&mixed[..1]), ValueType::Array);
+        assert_eq!(ValueType::narrowest(&mixed), ValueType::Json);
+        assert_eq!(ValueType::narrowest(&[Value::Bool(true), Value::Int(1)]), ValueType::Text);
+        assert_eq!(ValueType::narrowest(&[]), ValueType::Text);
+    }
+
+    #[test]
+    fn a_number_stands_for_the_range_of_it_alone() {
+        assert_eq!(Value::Int(3).stands_for(ValueType::FloatRange), Some(Value::FloatRange(3.0, 3.0)));
+        assert_eq!(Value::Float(f64::NAN).stands_for(ValueType::FloatRange), None);
+        assert_eq!(Value::Text("3".into()).stands_for(ValueType::IntRange), None);
+        assert_eq!(Value::IntRange(4, 3).stands_for(ValueType::IntRange), None, "it is no range");
+    }
+}
