@@ -1,6 +1,7 @@
 # make build   a release build into .venv: the program and the Python package
 # make demo    a tour on real data
 # make test    format, lints, Rust and Python tests, the examples of the docs
+# make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
 PIP := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip --disable-pip-version-check --quiet
@@ -13,7 +14,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools demo test lint bench clean
+.PHONY: build test-tools demo test test-long lint bench clean
 
 build:
 	@$(IN_TURN) .venv/.built
@@ -27,6 +28,14 @@ demo: build test-tools
 test: lint build
 	cargo test --workspace --exclude fieldstone-python --locked --quiet
 	.venv/bin/python -m pytest
+
+# docs/faults.md says what each part does, and how often.
+test-long:
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
+	  crash:: power_cut:: syncs:: damage::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
+	  kill:: strace:: fleet:: engine_faults::
+	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 
 lint: test-tools
 	cargo fmt --all --check
