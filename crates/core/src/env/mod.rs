@@ -59,8 +59,6 @@ pub struct Stat {
     pub kind: FileKind,
     /// Length in bytes.
     pub len: u64,
-    /// Last change, nanoseconds since 1970, by the file system's clock.
-    pub mtime: i64,
     /// Numeric id of the owning user.
     pub uid: u32,
     /// Permission bits, with the sticky bit: `0o1777` is a folder in which all users make files of their own.
@@ -108,8 +106,11 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn start_writeback(&self, offset: u64, len: u64);
     /// Cuts the file to `len` bytes, or adds a hole of zeros up to there.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Facts about the open file.
+    /// Facts about the open file, but for its times: who asks for those of a file makes its next write store
+    /// new ones, and so its next sync write the inode, too (J-29).
     fn stat(&self) -> io::Result<Stat>;
+    /// As [`stat`](Self::stat), with the last change, nanoseconds since 1970, by the file system's clock.
+    fn stat_with_time(&self) -> io::Result<(Stat, i64)>;
 }
 
 /// A file system.
@@ -136,8 +137,10 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Names in a directory, in no order.
     fn list_dir(&self, path: &Path) -> io::Result<Vec<(String, FileKind)>>;
-    /// Facts about a path.
+    /// Facts about a path, but for its times, as [`DiskFile::stat`].
     fn stat(&self, path: &Path) -> io::Result<Stat>;
+    /// As [`stat`](Self::stat), with the last change, nanoseconds since 1970, by the file system's clock.
+    fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)>;
     /// A second name for a file; `AlreadyExists` where `to` is taken.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Renames, replacing `to`.

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -222,6 +223,10 @@ impl DiskFile for RealFile {
     }
 
     fn stat(&self) -> io::Result<Stat> {
+        stat_of(&self.file, Path::new(""), AtFlags::EMPTY_PATH, || self.file.metadata())
+    }
+
+    fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
         Ok(to_stat(&self.file.metadata()?))
     }
 }
@@ -261,15 +266,56 @@ fn to_kind(kind: std::fs::FileType) -> FileKind {
     }
 }
 
-fn to_stat(meta: &std::fs::Metadata) -> Stat {
-    Stat {
+fn to_stat(meta: &std::fs::Metadata) -> (Stat, i64) {
+    let stat = Stat {
         kind: to_kind(meta.file_type()),
         len: meta.len(),
-        mtime: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
         uid: meta.uid(),
         mode: meta.mode() & 0o7777,
         inode: meta.ino(),
-    }
+    };
+    (stat, meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
+}
+
+/// Facts without times. From Linux 6.13 on, a file whose times were asked for gets a new one with its next write,
+/// where writes within one tick of the kernel's clock share theirs else: J-29.
+#[cfg(target_os = "linux")]
+fn stat_of(
+    at: impl AsFd,
+    path: &Path,
+    flags: AtFlags,
+    otherwise: impl FnOnce() -> io::Result<std::fs::Metadata>,
+) -> io::Result<Stat> {
+    use rustix::fs::{StatxFlags, statx};
+    let mask = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO | StatxFlags::SIZE;
+    let facts = match statx(at, path, flags, mask) {
+        Ok(facts) if StatxFlags::from_bits_retain(facts.stx_mask).contains(mask) => facts,
+        // Kernels and sandboxes without the call, file systems that leave something out.
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM) => return Ok(to_stat(&otherwise()?).0),
+        Err(e) => return Err(e.into()),
+    };
+    let mode = u32::from(facts.stx_mode);
+    Ok(Stat {
+        kind: match rustix::fs::FileType::from_raw_mode(mode) {
+            rustix::fs::FileType::RegularFile => FileKind::File,
+            rustix::fs::FileType::Directory => FileKind::Directory,
+            _ => FileKind::Other,
+        },
+        len: facts.stx_size,
+        uid: facts.stx_uid,
+        mode: mode & 0o7777,
+        inode: facts.stx_ino,
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stat_of(
+    _: impl AsFd,
+    _: &Path,
+    _: AtFlags,
+    otherwise: impl FnOnce() -> io::Result<std::fs::Metadata>,
+) -> io::Result<Stat> {
+    Ok(to_stat(&otherwise()?).0)
 }
 
 /// Opens a plain file: never follows a link in its place nor waits for the other end of a pipe.
@@ -282,7 +328,7 @@ fn open_plain(path: &Path, options: &mut OpenOptions, mode: Mode) -> io::Result<
         }
         outcome => outcome?,
     };
-    if !file.metadata()?.is_file() {
+    if stat_of(&file, Path::new(""), AtFlags::EMPTY_PATH, || file.metadata())?.kind != FileKind::File {
         return Err(not_plain());
     }
     Ok(RealFile::handle(file, mode))
@@ -423,8 +469,11 @@ impl Disk for RealDisk {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
-        let meta = std::fs::metadata(path)?;
-        Ok(to_stat(&meta))
+        stat_of(CWD, path, AtFlags::empty(), || std::fs::metadata(path))
+    }
+
+    fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)> {
+        Ok(to_stat(&std::fs::metadata(path)?))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -231,7 +231,14 @@ fn facts_space_and_absolute_paths() {
         let handle = disk.open_read(&path).unwrap().stat().unwrap();
         assert_eq!((stat.kind, stat.len), (FileKind::File, 5));
         assert_eq!((handle.len, handle.inode, handle.uid), (5, stat.inode, stat.uid));
-        assert!(stat.mtime > 1_600_000_000_000_000_000);
+        let opened = disk.open_read(&path).unwrap();
+        let timed = disk.stat_with_time(&path).unwrap();
+        assert_eq!(timed, opened.stat_with_time().unwrap());
+        assert_eq!(timed.0, stat, "facts are the same with the time and without it");
+        assert!(timed.1 > 1_600_000_000_000_000_000);
+        assert_eq!(disk.stat(root).unwrap(), disk.stat_with_time(root).unwrap().0);
+        assert_eq!(disk.stat(root).unwrap().kind, FileKind::Directory);
+        assert_eq!(disk.stat(&root.join("none")).unwrap_err().kind(), std::io::ErrorKind::NotFound);
         let space = disk.space(root).unwrap();
         assert!(space.free_bytes > 0 && space.free_inodes > 0);
         let real = disk.absolute(root).unwrap();

@@ -96,3 +96,31 @@ fn a_small_flush_makes_one_sync_and_one_write_to_the_log() {
     assert_eq!(per_ten("cut of the log"), 1);
     assert_eq!(per_ten("other"), 0);
 }
+
+/// J-29: a file whose times were asked for gets new ones with its next write, and so its next sync writes the inode.
+#[test]
+fn a_small_flush_asks_for_the_times_of_no_file_that_it_writes() {
+    if !have_strace() {
+        return;
+    }
+    let folder = Folder::new("times");
+    let counts = |flushes: &str| {
+        let trace = folder.0.join(format!("trace{flushes}"));
+        let url = format!("{}{flushes}", folder.store());
+        let calls = "trace=statx,newfstatat,fstat,stat,lstat";
+        let write = ["write", &url, "r", flushes];
+        acknowledged(start(&["-o", trace.to_str().unwrap(), "-y", "-e", calls], &write));
+        let text = std::fs::read_to_string(&trace).unwrap();
+        let of_ours = || text.lines().filter(|line| line.contains(".log") || line.contains(".board"));
+        let without = |line: &&str| line.contains("statx(") && line.contains("STATX_INO");
+        let times = ["STATX_ALL", "STATX_BASIC_STATS", "STATX_MTIME", "STATX_CTIME"];
+        let timed = |line: &&str| {
+            !line.contains("statx(")
+                || times.iter().any(|name| line.split("{stx_mask").next().unwrap().contains(name))
+        };
+        (of_ours().filter(timed).count(), of_ours().filter(without).count())
+    };
+    let (few, many) = (counts("3"), counts("13"));
+    assert_eq!(many.0 - few.0, 0, "ten more flushes ask {} times more often", many.0 - few.0);
+    assert!(many.1 - few.1 >= 10, "each flush looks whether its log is still there: {few:?}, {many:?}");
+}

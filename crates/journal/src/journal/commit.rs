@@ -22,6 +22,9 @@ use super::{Journal, State, lock};
 use crate::snapshot::Flushed;
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
+/// How often a flush lets other threads run before it begins, whatever a clock says.
+const YIELDS: u32 = 200;
+
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
 struct Turn<'a> {
     state: &'a State,
@@ -83,6 +86,10 @@ impl Journal {
         let mut writer = lock(&state.writer);
         writer.check(session)?;
         let Some(target) = writer.waits_for(session) else { return Ok(None) };
+        if session.is_none() {
+            lock(&state.gathering).arrive();
+        }
+        let mut yields = 0;
         loop {
             // J-3: another thread has committed what this one waits for, with its own.
             if writer.is_through(session, target) {
@@ -93,7 +100,15 @@ impl Journal {
                 // What the commit that is over lost of this thread's is reported before anything else is done.
                 writer.check(session)?;
             } else if writer.is_ready() {
-                break;
+                let now = self.env.clock.monotonic();
+                if session.is_some() || yields == YIELDS || !lock(&state.gathering).is_worth_waiting(now) {
+                    break;
+                }
+                drop(writer);
+                std::thread::yield_now();
+                yields += 1;
+                writer = lock(&state.writer);
+                writer.check(session)?;
             } else {
                 drop(writer);
                 // Where the store's place cannot even be looked at, what was archived is kept.
@@ -105,6 +120,9 @@ impl Journal {
             }
         }
         let flight = writer.begin(session, false)?;
+        if session.is_none() {
+            lock(&state.gathering).begin(self.env.clock.monotonic());
+        }
         drop(writer);
         let failed = Failed::Flush(session);
         let mut turn = Turn { state, transaction: session, failed, flight: Some(flight) };
@@ -179,6 +197,9 @@ impl Journal {
                 refresher.wrote(&flushed);
                 if let Some(flight) = turn.flight.take() {
                     writer.finish(flight, flushed.clone());
+                }
+                if turn.transaction.is_none() {
+                    lock(&state.gathering).end(self.env.clock.monotonic());
                 }
                 Ok(flushed)
             }

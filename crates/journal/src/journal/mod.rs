@@ -11,6 +11,7 @@
 //! * a forked child has a writer, a snapshot and locks of its own.
 
 mod commit;
+mod gathering;
 mod ownership;
 mod transactions;
 
@@ -29,6 +30,7 @@ use fieldstone_format::{FORMAT_VERSION, Id};
 use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
+use self::gathering::Gathering;
 use crate::feed::Feed;
 use crate::files::Files;
 use crate::fork::PerProcess;
@@ -92,6 +94,8 @@ struct State {
     writer: Mutex<Writer>,
     /// Notified when a commit is over.
     turn: Condvar,
+    /// Who flushes.
+    gathering: Mutex<Gathering>,
     /// Encoded first levels that are claimed, or need no claim.
     claimed: Mutex<HashSet<Vec<u8>>>,
     /// Transactions that this process opened.
@@ -114,6 +118,7 @@ impl State {
             medium,
             writer: Mutex::new(writer),
             turn: Condvar::new(),
+            gathering: Mutex::default(),
             claimed: Mutex::default(),
             begun: Mutex::default(),
             own_datasets: Mutex::default(),

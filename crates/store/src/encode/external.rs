@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::env::Disk;
+use fieldstone_core::env::{Disk, DiskFile};
 use fieldstone_core::geometry::{ChunkGrid, Summary, element_count, summarize};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Error, Result};
@@ -34,8 +34,11 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
     let named = |action: &'static str| move |e| Error::io(action, spec.path, e);
     let path = disk.absolute(spec.path).map_err(named("look at"))?;
     let file = disk.open_read(&path).map_err(named("open"))?;
-    let stat = file.stat().map_err(named("look at"))?;
-    let seen = FileState { nbytes: stat.len, mtime: stat.mtime };
+    let state = |file: &dyn DiskFile| {
+        let (stat, mtime) = file.stat_with_time().map_err(named("look at"))?;
+        Ok::<_, Error>(FileState { nbytes: stat.len, mtime })
+    };
+    let seen = state(&*file)?;
     if spec.seen.is_some_and(|before| before != seen) {
         return Err(changed(spec));
     }
@@ -83,8 +86,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
     let layout = entry.layout(external.size)?;
     let outside = Outside::new(file, &external, length);
     let (blocks, sum) = read(&outside, &layout, spec.content)?;
-    let after = outside.file().stat().map_err(named("look at"))?;
-    if (FileState { nbytes: after.len, mtime: after.mtime }) != seen {
+    if state(outside.file())? != seen {
         return Err(changed(spec));
     }
     if let Some(array) = &mut entry.array {

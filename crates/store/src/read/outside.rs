@@ -38,7 +38,7 @@ impl Outside {
                 _ => error,
             }
         })?;
-        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+        let (stat, mtime) = file.stat_with_time().map_err(|e| Error::io("look at", &path, e))?;
         if stat.len != external.nbytes {
             return Err(Code::OutsideChanged
                 .error(format!(
@@ -47,7 +47,7 @@ impl Outside {
                 ))
                 .with_hint(AGAIN));
         }
-        if stat.mtime != external.mtime {
+        if mtime != external.mtime {
             return Err(Code::OutsideChanged
                 .error("the file was changed: its change time is not what it was")
                 .with_hint(AGAIN));
@@ -134,7 +134,7 @@ mod tests {
         let path = Path::new("/source");
         let file = env.disk.create_new(path).unwrap();
         write_all_at(&*file, &content, 0).unwrap();
-        let stat = file.stat().unwrap();
+        let (stat, mtime) = file.stat_with_time().unwrap();
         for (part, stride, parts) in
             [(7, 7, 40), (8, 12, 500), (3, 30_000, 6), (900, 1000, 150), (5000, 5000, 1)]
         {
@@ -142,7 +142,7 @@ mod tests {
             let external = External {
                 url: file_url(path),
                 nbytes: stat.len,
-                mtime: stat.mtime,
+                mtime,
                 offset,
                 parts,
                 stride,

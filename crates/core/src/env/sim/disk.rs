@@ -252,11 +252,15 @@ impl DiskFile for SimFile {
     }
 
     fn stat(&self) -> io::Result<Stat> {
+        Ok(self.stat_with_time()?.0)
+    }
+
+    fn stat_with_time(&self) -> io::Result<(Stat, i64)> {
         let stat = |len: u64| {
             let data = self.node.read();
             let inode = self.node.ino;
             let (mtime, uid, mode) = (data.mtime, data.uid, data.mode);
-            Stat { kind: FileKind::File, len, mtime, uid, mode, inode }
+            (Stat { kind: FileKind::File, len, uid, mode, inode }, mtime)
         };
         let Who::Process(process) = &self.door.who else {
             let len = self.node.read().len();
@@ -375,9 +379,13 @@ impl Disk for SimDisk {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
+        Ok(self.stat_with_time(path)?.0)
+    }
+
+    fn stat_with_time(&self, path: &Path) -> io::Result<(Stat, i64)> {
         self.0.path_call(OpKind::Stat, path, None, |state, caller| {
             let inode = state.look_up(path, &caller.stamp)?;
-            let stat = |kind, len, mtime, uid, mode| Stat { kind, len, mtime, uid, mode, inode };
+            let stat = |kind, len, mtime, uid, mode| (Stat { kind, len, uid, mode, inode }, mtime);
             match state.tree.nodes.get(&inode) {
                 Some(Node::Dir(d)) => Ok(stat(FileKind::Directory, 0, d.mtime, d.uid, d.mode)),
                 Some(Node::File(file)) => {

@@ -45,8 +45,8 @@ impl Listing {
 /// Lists a folder again if it changed, or may have changed within the grain of its clock; whether
 /// its names did change.
 pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listing) -> Result<bool> {
-    let stat = match env.disk.stat(folder) {
-        Ok(stat) => stat,
+    let mtime = match env.disk.stat_with_time(folder) {
+        Ok((_, mtime)) => mtime,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let had_names = !listing.names.is_empty();
             *listing = Listing::default();
@@ -55,15 +55,15 @@ pub fn list_if_changed(env: &Env, folder: &std::path::Path, listing: &mut Listin
         Err(e) => return Err(Error::io("look at", folder, e)),
     };
     let now = env.clock.monotonic();
-    if stat.mtime != listing.mtime || listing.seen_at == 0 {
-        (listing.mtime, listing.seen_at, listing.settled) = (stat.mtime, now.max(1), false);
+    if mtime != listing.mtime || listing.seen_at == 0 {
+        (listing.mtime, listing.seen_at, listing.settled) = (mtime, now.max(1), false);
     }
     if listing.settled {
         return Ok(false);
     }
     let age = now.saturating_sub(listing.seen_at);
     // A time with a part of a second comes of a clock that ticks at least a hundred times in one.
-    let fresh = if stat.mtime % 1_000_000_000 == 0 { FRESH } else { FRESH_FINE };
+    let fresh = if mtime % 1_000_000_000 == 0 { FRESH } else { FRESH_FINE };
     if age > fresh && now.saturating_sub(listing.listed_at) < AGAIN {
         return Ok(false);
     }

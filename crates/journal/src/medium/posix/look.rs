@@ -37,11 +37,12 @@ pub struct LogState {
 
 impl LogState {
     /// Whether the file is certainly what it was when all of it was looked at. Its length alone says nothing:
-    /// a writer may have zeros there, which it overwrites.
-    fn is_same(&self, stat: &Stat, whole: bool) -> bool {
-        let settled = stat.mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
+    /// a writer may have zeros there, which it overwrites. `mtime`: the change
+    /// time, where it is to be what all was looked at with.
+    fn is_same(&self, stat: &Stat, mtime: Option<i64>) -> bool {
+        let settled = |mtime| mtime == self.mtime && self.searched >= self.changed.saturating_add(FRESH);
         (stat.inode, stat.len, stat.uid) == (self.inode, self.len, self.tip.uid)
-            && (!whole || stat.len == self.tip.ends.end() || settled)
+            && mtime.is_none_or(|mtime| stat.len == self.tip.ends.end() || settled(mtime))
     }
 
     /// The log with a header that could be read only now.
@@ -109,8 +110,13 @@ impl Looker<'_> {
         let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.tip.record.sequence));
         if !moved && let Some(view) = view {
             // Looked at by name: whatever stands there now.
-            match self.env.disk.stat(&path) {
-                Ok(stat) if view.is_same(&stat, whole) => return Ok(Looked::Same),
+            let disk = &self.env.disk;
+            let seen = match whole {
+                true => disk.stat_with_time(&path).map(|(stat, mtime)| (stat, Some(mtime))),
+                false => disk.stat(&path).map(|stat| (stat, None)),
+            };
+            match seen {
+                Ok((stat, mtime)) if view.is_same(&stat, mtime) => return Ok(Looked::Same),
                 Err(e) if e.kind() != NotFound => return Err(Error::io("look at", &path, e)),
                 _ => {}
             }
@@ -126,7 +132,7 @@ impl Looker<'_> {
             }
             Err(e) => return Err(Error::io("open", &path, e)),
         };
-        let stat = file.stat().map_err(|e| Error::io("look at", &path, e))?;
+        let (stat, mtime) = file.stat_with_time().map_err(|e| Error::io("look at", &path, e))?;
         if let Some(view) = view {
             if stat.len < view.tip.ends.end() {
                 let (known, sequence) = (view.tip.ends.end(), view.tip.record.sequence);
@@ -171,12 +177,12 @@ impl Looker<'_> {
                 return Ok(Looked::Foreign(version));
             }
             return Ok(match view {
-                Some(view) => self.same(view, &stat, whole),
+                Some(view) => self.same(view, (&stat, mtime), whole),
                 None => Looked::Empty(stat.uid),
             });
         };
         if let Some(view) = view.filter(|view| record.sequence <= view.tip.record.sequence) {
-            return Ok(self.same(view, &stat, whole));
+            return Ok(self.same(view, (&stat, mtime), whole));
         }
         let tip = Tip {
             writer,
@@ -185,28 +191,34 @@ impl Looker<'_> {
             header_damage,
             record: Arc::new(record),
             ends,
-            changed: stat.mtime,
+            changed: mtime,
         };
         tip.check(view.map(|view| &*view.tip), self.now)?;
-        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), &stat, whole))))
+        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), (&stat, mtime), whole))))
     }
 
     /// A log without a new commit: its file may have changed all the same.
-    fn same(&self, view: &LogState, stat: &Stat, whole: bool) -> Looked {
-        let tip = if (view.tip.uid, view.tip.changed) == (stat.uid, stat.mtime) {
+    fn same(&self, view: &LogState, (stat, mtime): (&Stat, i64), whole: bool) -> Looked {
+        let tip = if (view.tip.uid, view.tip.changed) == (stat.uid, mtime) {
             view.tip.clone()
         } else {
-            Arc::new(Tip { uid: stat.uid, changed: stat.mtime, ..(*view.tip).clone() })
+            Arc::new(Tip { uid: stat.uid, changed: mtime, ..(*view.tip).clone() })
         };
-        Looked::Moved(Box::new(self.state(Some(view), tip, stat, whole)))
+        Looked::Moved(Box::new(self.state(Some(view), tip, (stat, mtime), whole)))
     }
 
     /// What is known now: when the change time was seen first, and when all of the file was looked at last.
-    fn state(&self, view: Option<&LogState>, tip: Arc<Tip>, stat: &Stat, whole: bool) -> LogState {
-        let known = view.filter(|view| view.mtime == stat.mtime && view.inode == stat.inode);
+    fn state(
+        &self,
+        view: Option<&LogState>,
+        tip: Arc<Tip>,
+        (stat, mtime): (&Stat, i64),
+        whole: bool,
+    ) -> LogState {
+        let known = view.filter(|view| view.mtime == mtime && view.inode == stat.inode);
         let changed = known.map_or(self.monotonic, |view| view.changed);
         let searched = if whole { self.monotonic } else { known.map_or(0, |view| view.searched) };
-        LogState { tip, mtime: stat.mtime, len: stat.len, inode: stat.inode, changed, searched }
+        LogState { tip, mtime, len: stat.len, inode: stat.inode, changed, searched }
     }
 
     fn missing(&self, writer: Id, slot: Option<&Slot>, view: Option<&LogState>) -> Looked {
