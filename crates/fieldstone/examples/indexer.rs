@@ -81,7 +81,10 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         if step % 2 == 1 {
             match catalog.count(&Query::all()) {
                 Ok(found) => say(&format!("found {found}"))?,
-                Err(e) => say(&format!("refused {}", e.kind().name()))?,
+                Err(e) => {
+                    eprintln!("{e}");
+                    say(&format!("refused {}", e.kind().name()))?;
+                }
             }
         }
     }

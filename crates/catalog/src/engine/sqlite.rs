@@ -31,6 +31,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
+use rustix::fs::Access;
 
 use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, schema, vfs};
 
@@ -481,6 +482,17 @@ fn busy(cause: &rusqlite::Error) -> bool {
     matches!(code_of(cause), Some(DatabaseBusy | DatabaseLocked))
 }
 
+/// Whether nothing but a failing disk can be in the way of whoever opens the file. A symbolic link in its path is.
+fn may_write(path: &Path, cause: &rusqlite::Error) -> bool {
+    let linked = ffi::SQLITE_CANTOPEN_SYMLINK;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let file = rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK);
+    cause.sqlite_extended_error_code() != Some(linked)
+        && !path.is_dir()
+        && file.err().is_none_or(|e| e == rustix::io::Errno::NOENT)
+        && rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
 /// Sorts SQLite's codes into ours. Values of an unexpected type come from damage too.
 fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode as Theirs;
@@ -496,6 +508,10 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
         }
         Some(Theirs::DatabaseBusy | Theirs::DatabaseLocked | Theirs::FileLockingProtocolFailed) => {
             (Code::EngineBusy, "another process writes the catalog: try again")
+        }
+        // SQLite takes any failure to open for one of permissions.
+        Some(Theirs::ReadOnly | Theirs::CannotOpen) if path.is_some_and(|path| may_write(path, &cause)) => {
+            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
         }
         Some(Theirs::ReadOnly | Theirs::CannotOpen | Theirs::PermissionDenied) => {
             (Code::PermissionDenied, "check the permissions of the catalog's folder")
