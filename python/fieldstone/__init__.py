@@ -30,7 +30,6 @@ from ._native import (
     Region,
     Related,
     Request,
-    Store,
     Table,
     Test,
     Where,
@@ -39,6 +38,7 @@ from ._native import (
 )
 from ._rows import Box, Rows, Step, Tag, Variable
 from ._run import Run
+from ._store import Store
 from ._terms import (
     above,
     at_least,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._hits import Hits, elements
-from ._native import Region, Store, _Catalog, _HitTable, _Query
+from ._native import Region, _Catalog, _HitTable, _Query
 from .errors import Error, Invalid
+
+if TYPE_CHECKING:
+    from ._store import Store
 
 _Ranges = list[tuple[str | int, bool, tuple[Any, Any]]]
 

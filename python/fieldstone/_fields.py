@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from ._native import Field, Fields, Key, Store, _Reader, open
+from ._native import Field, Fields, Key, _Reader, open
 from .errors import Corrupt, Invalid
 
 if TYPE_CHECKING:  # imported where it is used: a program without arrays starts faster
     import numpy as np
+
+    from ._store import Store
 
 _Opening = tuple[str, str | None, str | None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._native import Hit, Store, Table, _Catalog, _HitTable, _items, _Query
+from ._native import Hit, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
 from ._rows import Box, Rows
 from .errors import Invalid, NotFound
@@ -13,6 +13,8 @@ from .errors import Invalid, NotFound
 if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
     import pandas as pd
     import polars as pl
+
+    from ._store import Store
 
 _SHOWN = 10
 

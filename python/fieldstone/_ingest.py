@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from ._native import Store, _fdb_schema, _ingest, _ingest_fdb, _items, _suggest_schema, open
+from ._native import _fdb_schema, _ingest, _ingest_fdb, _items, _suggest_schema, open
+from ._store import Store
 from .errors import Invalid, NotFound
 from .reports import IngestReport
 

@@ -11,7 +11,7 @@ from .errors import Corrupt, Error, Invalid, NotFound
 if TYPE_CHECKING:  # imported where it is used
     import numpy as np
 
-    from ._native import Store
+    from ._store import Store
 
 _Box = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from ._native import _Catalog
 
 if TYPE_CHECKING:  # imported where it is used
     import numpy as np
@@ -133,6 +135,41 @@ class Rows(Sequence[_Row], Generic[_Row]):
         items = "".join(f"<li><code>{escape(_bounded(row))}</code></li>" for row in self._rows[:_SHOWN])
         more = f"<p>… {len(self._rows) - _SHOWN} more</p>" if len(self._rows) > _SHOWN else ""
         return f"<ul>{items}</ul>{more}"
+
+
+def table_of(columns: Mapping[str, list[Any]]) -> Table:
+    """Columns by name as a Table."""
+    return _Catalog.table(list(columns), list(columns.values()))
+
+
+def tags_of(found: list[tuple[str, int, str, str, int]]) -> Rows[Tag]:
+    """Tags as the native catalog gives them."""
+    tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in found]
+    columns = ("name", "version", "type", "unit")
+    return Rows(tags, lambda: table_of({name: [getattr(tag, name) for tag in tags] for name in columns}))
+
+
+def variables_of(found: list[dict[str, Any]]) -> Rows[Variable]:
+    """Variables as the native catalog gives them."""
+    rows = [Variable(**info) for info in found]
+    return Rows(rows, lambda: _table_of_variables(rows))
+
+
+def _table_of_variables(rows: list[Variable]) -> Table:
+    import numpy as np
+
+    def numbers(extents: tuple[int, ...] | None) -> Any:
+        return None if extents is None else np.array(extents, "i8")
+
+    columns: dict[str, list[Any]] = {
+        name: [getattr(row, name) for row in rows] for name in ("project", "run", "name", "version")
+    }
+    columns["dtype"] = [None if row.dtype is None else row.dtype.str for row in rows]
+    columns["shape"] = [numbers(row.shape) for row in rows]
+    columns["dims"] = [np.array(row.dims, dtype=str) if row.dims else None for row in rows]
+    columns["attrs"] = [row.attrs for row in rows]
+    columns["declared"] = [row.declared for row in rows]
+    return table_of(columns)
 
 
 def _bounded(row: object) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ._hits import Hits
-from ._native import Store, Test, _items
+from ._native import Test, _items
 from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
+from ._terms import TermsOfRun
 from ._values import Uniform
 from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:
-    from ._native import Table
+    from ._native import Table, _Where
+    from ._store import Store
 
 
 class Run:
@@ -232,30 +234,32 @@ class Run:
 
     # -- what is there
 
-    def _terms(self, terms: dict[str, Any]) -> dict[str, Any]:
+    def _terms(self, terms: Mapping[str, Any]) -> dict[str, Any]:
         own = {"run": Test().equal(self.name), "project": Test().equal(self.project or "")}
         given = [name for name in own if terms.get(name) is not None]
         if given:
             raise Invalid(f"{given[0]}= on run {self.name}", "ask the store for other runs")
-        return own | {"txn": self._txn} | terms
+        return {**own, "txn": self._txn, **terms}
 
-    def attributes(self, where: Any = None, /, **terms: Any) -> Hits:
+    def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[TermsOfRun]) -> Hits:
         """The attributes of this run for which all terms hold; see ``Store.attributes``."""
-        return self.store.attributes(where, **self._terms(terms))
+        return self.store.attributes(where, comm=comm, **self._terms(terms))
 
-    def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
+    def steps(self, where: _Where = None, /, **terms: Unpack[TermsOfRun]) -> Rows[Step]:
         """Its steps; see ``Store.steps``."""
         return self.store.steps(where, **self._terms(terms))
 
-    def variables(self, where: Any = None, /, **terms: Any) -> Rows[Variable]:
+    def variables(self, where: _Where = None, /, **terms: Unpack[TermsOfRun]) -> Rows[Variable]:
         """Its variables; see ``Store.variables``."""
         return self.store.variables(where, **self._terms(terms))
 
-    def tags(self, where: Any = None, /, **terms: Any) -> Rows[Tag]:
+    def tags(self, where: _Where = None, /, **terms: Unpack[TermsOfRun]) -> Rows[Tag]:
         """The tags of its attributes; see ``Store.tags``."""
-        return self.store.tags(where, **self._terms({"tag": Test().exists()} | terms))
+        return self.store.tags(where, **self._terms({"tag": Test().exists(), **terms}))
 
-    def aggregate(self, where: Any = None, /, *, by: Any = (), **terms: Any) -> Table:
+    def aggregate(
+        self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[TermsOfRun]
+    ) -> Table:
         """Count, least, greatest and mean number of its attributes; see ``Store.aggregate``."""
         return self.store.aggregate(where, by=by, **self._terms(terms))
 

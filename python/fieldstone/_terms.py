@@ -8,11 +8,9 @@ from typing import Any, Literal, TypedDict
 from ._native import Region, Related, Test, Where
 
 
-class Terms(TypedDict, total=False):
-    """Keywords of a query; see ``Store.attributes`` and the guide's page "tag and find"."""
+class _Terms(TypedDict, total=False):
+    """What every query takes."""
 
-    run: Any
-    project: Any
     job: Any
     params: dict[str, Any]
     created: Any
@@ -30,10 +28,26 @@ class Terms(TypedDict, total=False):
     volume: Any
     also: Related | list[Related] | None
     without: Related | list[Related] | None
-    txn: str | None
     order: str | list[str] | None
     limit: int | None
     pick: Literal["first", "last"] | None
+
+
+class TermsOfRun(_Terms, total=False):
+    """Keywords of a query that a run asks: it is the run."""
+
+    txn: str | None
+
+
+class TermsInTransaction(_Terms, total=False):
+    """Keywords of a query that a transaction asks: it says what is seen."""
+
+    run: Any
+    project: Any
+
+
+class Terms(TermsOfRun, TermsInTransaction, total=False):
+    """Keywords of a query; see ``Store.attributes`` and the guide's page "tag and find"."""
 
 
 _ALL = Test()

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._native import Store, open
+from ._native import open
+from ._store import Store
 from ._transaction import Transaction
 from .errors import Invalid
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ._fields import FieldWriter
 from ._hits import Hits
-from ._native import Fields, Listing, Store, Table, _Transaction
+from ._native import Fields, Listing, Table, _Transaction
 from ._rows import Rows, Step, Tag, Variable
 from ._run import Run
+from ._terms import TermsInTransaction
 from .reports import DeleteReport
+
+if TYPE_CHECKING:
+    from ._native import _Where
+    from ._store import Store
 
 _forks = 0
 """How often this process was forked: a child has all that its parent has, transactions, too."""
@@ -89,7 +95,7 @@ class Transaction:
         """As ``store.list``; sees what was flushed into the transaction."""
         return self.store.list(request, depth=depth, masked=masked, txn=self._reading())
 
-    def axes(self, request: Any = None) -> dict[str, list[str]]:
+    def axes(self, request: Any = None) -> dict[str, builtins.list[str]]:
         """As ``store.axes``; sees what was flushed into the transaction."""
         return self.store.axes(request, txn=self._reading())
 
@@ -113,32 +119,36 @@ class Transaction:
         """As ``store.delete``, within the transaction."""
         return self.store.delete(txn=self._open(), **options)
 
-    def attributes(self, where: Any = None, /, **terms: Any) -> Hits:
+    def attributes(
+        self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[TermsInTransaction]
+    ) -> Hits:
         """As ``store.attributes``; sees what belongs to the transaction."""
-        return self.store.attributes(where, txn=self._reading(), **terms)
+        return self.store.attributes(where, comm=comm, txn=self._reading(), **terms)
 
     def find(self, text: str, /) -> Hits:
         """As ``store.find``; sees what belongs to the transaction."""
         return self.store.find(text, txn=self._reading())
 
-    def runs(self, where: Any = None, /, **terms: Any) -> Rows[Run]:
+    def runs(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Run]:
         """As ``store.runs``; sees what belongs to the transaction."""
         self._native.note_given()
         return self.store.runs(where, txn=self._reading(), **terms)
 
-    def steps(self, where: Any = None, /, **terms: Any) -> Rows[Step]:
+    def steps(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Step]:
         """As ``store.steps``; sees what belongs to the transaction."""
         return self.store.steps(where, txn=self._reading(), **terms)
 
-    def variables(self, where: Any = None, /, **terms: Any) -> Rows[Variable]:
+    def variables(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Variable]:
         """As ``store.variables``; sees what belongs to the transaction."""
         return self.store.variables(where, txn=self._reading(), **terms)
 
-    def tags(self, where: Any = None, /, **terms: Any) -> Rows[Tag]:
+    def tags(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Tag]:
         """As ``store.tags``; sees what belongs to the transaction."""
         return self.store.tags(where, txn=self._reading(), **terms)
 
-    def aggregate(self, where: Any = None, /, *, by: Any = (), **terms: Any) -> Table:
+    def aggregate(
+        self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[TermsInTransaction]
+    ) -> Table:
         """As ``store.aggregate``; sees what belongs to the transaction."""
         return self.store.aggregate(where, by=by, txn=self._reading(), **terms)
 

@@ -7,16 +7,22 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from ._native import Store, _transfer, open
+from ._native import _transfer, open
+from ._store import Store
 from .errors import NotFound
 from .reports import TransferReport
 
-_Store = Store | str | os.PathLike[str]
+_StoreOrUrl = Store | str | os.PathLike[str]
 _Progress = Callable[[int, int], object]
 
 
 def copy(
-    store: _Store, request: Any = None, *, to: _Store, strict: bool = True, progress: _Progress | None = None
+    store: _StoreOrUrl,
+    request: Any = None,
+    *,
+    to: _StoreOrUrl,
+    strict: bool = True,
+    progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies the fields that `request` names into the store `to`, all of them or none.
 
@@ -37,7 +43,12 @@ def copy(
 
 
 def move(
-    store: _Store, request: Any = None, *, to: _Store, strict: bool = True, progress: _Progress | None = None
+    store: _StoreOrUrl,
+    request: Any = None,
+    *,
+    to: _StoreOrUrl,
+    strict: bool = True,
+    progress: _Progress | None = None,
 ) -> TransferReport:
     """Copies as ``copy`` does, then removes from `store` the very versions that were carried over.
 
@@ -49,7 +60,7 @@ def move(
 
 
 def _between(
-    store: _Store, request: Any, to: _Store, moving: bool, strict: bool, progress: _Progress | None
+    store: _StoreOrUrl, request: Any, to: _StoreOrUrl, moving: bool, strict: bool, progress: _Progress | None
 ) -> TransferReport:
     with ExitStack() as opened:
         if not isinstance(store, Store):

@@ -62,6 +62,8 @@ mod native {
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]
+    use super::export::exports_grib;
+    #[pymodule_export]
     use super::fdb::{fdb_schema, ingest_fdb};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
@@ -82,7 +84,7 @@ mod native {
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]
-    use super::store::Store;
+    use super::store::{Opened, Store};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -1,5 +1,8 @@
-//! The class `Store`: each method converts its arguments, releases the interpreter's lock, calls the
-//! facade and converts what comes back.
+//! The class `_Store`, the native half of `fieldstone.Store`: each method converts its arguments, releases the
+//! interpreter's lock, calls the facade and converts what comes back.
+//!
+//! What a method of Python makes of these, and of the catalog, stands in `fieldstone._store`, once (B-14). So a store
+//! that is made here becomes an object of that class before anybody holds it.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -8,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fieldstone::{
     ArchiveOptions, Compression, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use crate::autoflush::Autoflush;
 use crate::data::{self, Data};
@@ -22,20 +26,19 @@ use crate::log::Waiting as _;
 use crate::opening::Opening;
 use crate::request::{KeyText, requests};
 use crate::sequence::each;
-use crate::transaction::PyTransaction;
 use crate::{registry, reports};
 
-/// A store of fields. Made by ``fieldstone.open``.
-///
-/// ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what
-/// was not flushed. A program that ends normally flushes what is open. Any number of threads may share
-/// a store; a forked child writes for itself.
-#[pyclass(frozen, weakref, name = "Store", module = "fieldstone")]
+/// The calls of a store that are native.
+#[pyclass(frozen, subclass, weakref, name = "_Store", module = "fieldstone._native")]
 pub struct Store {
     handle: Mutex<Option<fieldstone::Store>>,
     autoflush: Option<Autoflush>,
     opening: Arc<Opening>,
 }
+
+/// A store that is open, on its way into the object that holds it.
+#[pyclass(frozen, name = "_Opened", module = "fieldstone._native")]
+pub struct Opened(Mutex<Option<Store>>);
 
 /// Warns of logs that are missing from every answer; Python shows each text once.
 fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<()> {
@@ -53,11 +56,19 @@ impl Store {
         let autoflush = opening.autoflush.filter(|_| opening.writes()).map(Autoflush::new).transpose();
         let mut store = Store::new(handle, Arc::new(opening));
         store.autoflush = autoflush.or_raise()?;
-        Py::new(py, store)
+        store.into_object(py)
     }
 
     fn new(handle: fieldstone::Store, opening: Arc<Opening>) -> Store {
         Store { handle: Mutex::new(Some(handle)), autoflush: None, opening }
+    }
+
+    /// What people hold: an object of the Python class over this one (B-14).
+    fn into_object(self, py: Python<'_>) -> PyResult<Py<Store>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(py, "fieldstone._store", "Store")?;
+        let object = class.call1((Opened(Mutex::new(Some(self))),))?;
+        Ok(object.cast_into::<Store>()?.unbind())
     }
 
     /// A store that is new, holds nothing and was opened without a schema gets the one that fits files.
@@ -99,7 +110,7 @@ impl Store {
     ) -> PyResult<Py<Store>> {
         match opening.at(version) {
             Some(pinned) => Store::open(py, pinned),
-            None => Py::new(py, Store::new(handle.clone(), opening.clone())),
+            None => Store::new(handle.clone(), opening.clone()).into_object(py),
         }
     }
 
@@ -177,6 +188,17 @@ fn piece(
 
 #[pymethods]
 impl Store {
+    #[new]
+    #[pyo3(signature = (*args))]
+    fn take(args: &Bound<'_, PyTuple>) -> PyResult<Store> {
+        let given = args.extract::<(Bound<'_, Opened>,)>().ok();
+        let opened =
+            given.and_then(|(way,)| way.get().0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        opened.ok_or_else(|| {
+            PyTypeError::new_err("cannot create 'fieldstone.Store' instances: fieldstone.open makes them")
+        })
+    }
+
     /// The URL, as it was opened.
     #[getter]
     fn url(&self) -> &str {
@@ -552,41 +574,11 @@ impl Store {
         reports::verify(py, reports.or_raise()?)
     }
 
-    /// What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
-    /// is visible now; of a store in memory as it is when values are read.
-    #[pyo3(signature = (request=None))]
-    fn to_xarray<'py>(
-        slf: &Bound<'py, Self>,
-        request: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, own) = (slf.py(), slf.get());
-        let handle = own.handle()?;
-        let version = py.waiting(|| handle.version()).or_raise()?;
-        let store = Store::again(py, &own.opening, &handle, version)?;
-        py.import("fieldstone.xarray_engine")?.getattr("to_xarray")?.call1((store, request))
-    }
-
-    /// A transaction: what is written through it becomes visible together, or not at all.
-    ///
-    /// ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join
-    /// one that another process opened: leaving it flushes, and the opener decides for all.
-    #[pyo3(signature = (id=None))]
-    fn transaction<'py>(slf: &Bound<'py, Self>, id: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let handle = slf.get().handle()?;
-        let made = match transaction(id)? {
-            Some(joined) => handle.join_transaction(joined),
-            None => py.waiting(|| handle.transaction()).or_raise()?,
-        };
-        let class = py.import("fieldstone._transaction")?.getattr("Transaction")?;
-        class.call1((slf, PyTransaction::new(made, slf.clone().unbind())))
-    }
-
-    /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
-    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+    /// The store as it is now, for reads that come later: pinned to its version; one in memory is itself.
+    fn _pinned(&self, py: Python<'_>) -> PyResult<Py<Store>> {
         let handle = self.handle()?;
-        let Some(id) = transaction(Some(id))? else { return Ok(()) };
-        py.waiting(|| handle.decide(id, commit)).or_raise()
+        let version = py.waiting(|| handle.version()).or_raise()?;
+        Store::again(py, &self.opening, &handle, version)
     }
 
     /// Flushes and closes. Closing again does nothing; every other call raises Invalid from now on.
@@ -614,10 +606,6 @@ impl Store {
         let closed = if self.closed() { " closed" } else { "" };
         let at = self.opening.at.as_ref().map_or("", |_| " at an older version");
         format!("<fieldstone.Store '{}' mode='{}'{at}{closed}>", self.opening.url, self.opening.mode)
-    }
-
-    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        crate::html(slf.py(), "store", slf)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

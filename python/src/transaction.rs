@@ -1,4 +1,4 @@
-//! Transactions, as the class `Transaction` calls them.
+//! Transactions, as the class `Transaction` of Python calls them.
 
 use fieldstone::Transaction;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::sequence::Several;
-use crate::store::Store;
+use crate::store::{Store, transaction};
 
 /// A transaction of an open store. What becomes of it is decided by calls alone: Python drops objects when it
 /// likes.
@@ -17,10 +17,6 @@ pub struct PyTransaction {
 }
 
 impl PyTransaction {
-    pub fn new(transaction: Transaction, store: Py<Store>) -> PyTransaction {
-        PyTransaction { transaction, store }
-    }
-
     /// Invalid where the store is closed.
     fn open(&self) -> PyResult<&Transaction> {
         self.store.get().handle()?;
@@ -97,5 +93,25 @@ impl PyTransaction {
         }
         let transaction = self.open()?;
         py.waiting(|| transaction.leave(good)).or_raise()
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// A new transaction, or the one with this id.
+    fn _transaction(slf: &Bound<'_, Self>, id: Option<&str>) -> PyResult<PyTransaction> {
+        let handle = slf.get().handle()?;
+        let transaction = match transaction(id)? {
+            Some(joined) => handle.join_transaction(joined),
+            None => slf.py().waiting(|| handle.transaction()).or_raise()?,
+        };
+        Ok(PyTransaction { transaction, store: slf.clone().unbind() })
+    }
+
+    /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
+    fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
+        let handle = self.handle()?;
+        let Some(id) = transaction(Some(id))? else { return Ok(()) };
+        py.waiting(|| handle.decide(id, commit)).or_raise()
     }
 }

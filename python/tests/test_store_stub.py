@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pickle
+import weakref
 from pathlib import Path
 
 import fieldstone as fst
@@ -74,3 +76,37 @@ def test_classes(name):
 def test_every_public_class_and_function_has_docs():
     for name in fst.__all__:
         assert name == "__version__" or inspect.getdoc(getattr(fst, name)), name
+
+
+def test_a_method_of_a_store_is_said_once():
+    native = {node.name for node in CLASSES["_Store"].body if isinstance(node, ast.FunctionDef)}
+    own = {name for name, value in vars(fst.Store).items() if inspect.isfunction(value)}
+    assert len(own) > 15
+    assert own & native <= {"__new__"}
+
+
+def test_every_method_of_a_store_has_docs_and_a_signature():
+    for name in (name for name in dir(fst.Store) if not name.startswith("_")):
+        member = inspect.getattr_static(fst.Store, name)
+        assert inspect.getdoc(member), name
+        if inspect.isfunction(member):
+            said = inspect.signature(member)
+            assert said.return_annotation is not said.empty, name
+            parameters = [p for p in said.parameters.values() if p.name != "self"]
+            assert all(p.annotation is not p.empty for p in parameters), name
+
+
+def test_every_way_to_a_store_gives_the_class_of_python(tmp_path):
+    made = fst.open(tmp_path / "store")
+    with made as entered:
+        assert type(made) is fst.Store and entered is made
+        made.archive({"run": "a", "variable": "t", "step": 0}, b"x")
+        made.flush()
+        fields = made.retrieve("run=a")
+        assert isinstance(fields[0], fst.Field)
+        assert type(pickle.loads(pickle.dumps(made))) is fst.Store
+        assert type(made._pinned()) is fst.Store
+        assert type(made.create_run("b").store) is fst.Store
+        assert weakref.ref(made)() is made
+    with pytest.raises(TypeError):
+        fst.Store()

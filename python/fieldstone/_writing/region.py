@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 
 from .._helper import attributes
-from .._native import Store
+from .._store import Store
 from .._transaction import Transaction
 from ..errors import Invalid, NotFound
 from . import encode

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .._native import Store
+from .._store import Store
 from .._transaction import Transaction
 from ..errors import Conflict, Invalid
 from . import encode

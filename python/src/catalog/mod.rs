@@ -2,7 +2,7 @@
 //!
 //! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
 //! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
-//! which `fieldstone._catalog` is a thin layer over; `hits`, `hit_table` and `rows` are what comes back.
+//! which `Store` and `Run` in Python are a thin layer over (B-2); `hits`, `hit_table` and `rows` are what comes back.
 
 mod arrow;
 mod boxes;
@@ -17,7 +17,6 @@ mod places;
 mod read;
 mod rows;
 mod steps;
-mod store;
 mod terms;
 mod tests;
 mod values;
@@ -37,7 +36,7 @@ pub use values::object;
 
 use crate::store::Store;
 
-/// The catalog of a store, as `fieldstone._catalog` calls it.
+/// The catalog of a store, as the methods of Python call it.
 #[pyclass(frozen, name = "_Catalog", module = "fieldstone")]
 pub struct PyCatalog {
     catalog: Catalog,
@@ -45,9 +44,12 @@ pub struct PyCatalog {
     store: Py<Store>,
 }
 
-impl PyCatalog {
-    pub fn new(handle: fieldstone::Store, store: Py<Store>) -> PyCatalog {
-        PyCatalog { catalog: handle.catalog().clone(), handle, store }
+#[pymethods]
+impl Store {
+    /// The catalog.
+    fn _catalog(slf: &Bound<'_, Self>) -> PyResult<PyCatalog> {
+        let handle = slf.get().handle()?;
+        Ok(PyCatalog { catalog: handle.catalog().clone(), handle, store: slf.clone().unbind() })
     }
 }
 

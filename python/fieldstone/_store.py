@@ -1,0 +1,294 @@
+"""The class ``Store``: what people hold of a store that is open.
+
+Its base ``_Store`` is native: the life of the handle and the calls on fields, none of which passes through
+here. This class has the calls on the catalog and what else Python does; their signatures and docs stand here
+alone (B-14). ``fieldstone.open``, unpickling, and all else that opens a store makes an object of this class::
+
+    with fieldstone.open("memory:") as store:
+        store.create_run("a").annotate("maximum", 3.5)
+        assert store.attributes(tag="maximum").first().value == 3.5
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Unpack, final
+
+from ._hits import Hits
+from ._native import Table, _exports_grib, _items, _Query, _Store
+from ._outside import declare
+from ._rows import Rows, Step, Tag, Variable, table_of, tags_of, variables_of
+from ._run import Run
+from ._terms import Terms
+from ._transaction import Transaction
+from ._values import datetime_ns
+from .errors import Invalid
+from .reports import DeleteReport, ExportReport, RebuildReport
+
+if TYPE_CHECKING:  # imported where it is used: xarray is optional
+    import xarray as xr
+
+    from ._native import _Request, _Where
+
+
+@final
+class Store(_Store):
+    """A store of fields. Made by ``fieldstone.open``.
+
+    ``with fieldstone.open(url) as store:`` flushes and closes at the end; an exception discards what
+    was not flushed. A program that ends normally flushes what is open. Any number of threads may share
+    a store; a forked child writes for itself.
+    """
+
+    __slots__ = ()
+
+    # -- fields
+
+    def to_xarray(self, request: _Request = None) -> xr.Dataset:
+        """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
+        is visible now; of a store in memory as it is when values are read.
+        """
+        pinned = self._pinned()
+        from .xarray_engine import to_xarray
+
+        return to_xarray(pinned, request)
+
+    def export(
+        self,
+        request: _Request,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+    ) -> ExportReport:
+        """Writes what `request` selects to a file: GRIB messages as they are, one behind the other, or
+        netCDF.
+
+        `format` is "grib", "netcdf4", "netcdf4-classic", "netcdf3", "cdf1", "cdf2" or "cdf5"; without one the
+        path's suffix says GRIB (.grib, .grib1, .grib2, .grb, .bin) or netCDF (.nc, .nc4, .cdf, .h5), and a
+        file that was ingested, or a Dataset that was stored, keeps its own format. A folder that exists gets
+        a netCDF file for each run.
+
+        A file is there whole or not at all. Conflict where it exists, unless `overwrite`; NotFound where
+        nothing is selected; Invalid names what the format cannot hold. Returns an `ExportReport`: the files,
+        fields, bytes, and in `skipped` what a file has not, or not as it was.
+        """
+        if _exports_grib(path, format):
+            return self._export_grib(request, path, overwrite)
+        from ._export import export
+
+        return export(self, request, path, format, overwrite)
+
+    def transaction(self, id: str | None = None) -> Transaction:
+        """A transaction: what is written through it becomes visible together, or not at all.
+
+        ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join
+        one that another process opened: leaving it flushes, and the opener decides for all.
+        """
+        return Transaction(self, self._transaction(id))
+
+    # -- what the catalog is given
+
+    def create_run(
+        self,
+        name: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        project: str | None = None,
+        job: str | None = None,
+        created: datetime | str | None = None,
+        grid: Any = None,
+        notes: str | None = None,
+        outside: Any = None,
+        exist_ok: bool = False,
+        annotate: Literal["all", "owner"] = "all",
+        txn: str | None = None,
+    ) -> Run:
+        """Declares a run: a name, unique within its project, with parameters. Returns a Run.
+
+        `params` is a dict of values; `job` the name that the batch system gave; `created` a datetime (now
+        if absent); `grid` and `notes` are free; `outside` says where the run's data lie, if not in the
+        store; `txn` is the id of a transaction to belong to. Conflict where the run is declared already,
+        unless ``exist_ok=True`` and it says the same; Denied where its fields are another user's. Visible to
+        this process at once, to all at flush. The run is its maker's: others annotate it under their own
+        names and no more; with ``annotate="owner"`` not even that.
+        """
+        moment = time.time_ns() if created is None else datetime_ns(created)
+        params = dict(params) if params is not None else None
+        pair = (project, _name(name))
+        self._catalog().create_run(
+            pair, params, job, moment, grid, notes, declare(outside), annotate, exist_ok, txn
+        )
+        return Run(self, name, project, txn)
+
+    def run(self, name: str, *, project: str | None = None, txn: str | None = None) -> Run:
+        """The Run of this name, declared or named by fields. NotFound where there is none, Invalid where
+        several projects have one and `project` is not given; ``project=""`` is the run of no project.
+        """
+        info = self._catalog().run(project, _name(name), txn)
+        return Run(self, info["name"], info["project"], txn, info)
+
+    def create_tag(
+        self, name: str, *, type: str, unit: str | None = None, version: int = 0, txn: str | None = None
+    ) -> Tag:
+        """Declares a tag: a named kind of metadata, shared by all runs. Returns a Tag.
+
+        `type` is bool, int, uint, float, text, bytes, datetime, int_range, float_range, array or json.
+        The same again is no error. A tag of the name with another type or unit stays, and this one gets a
+        version of its own: the Tag returned has it.
+        """
+        return self.create_tags([_name(name)], type=type, unit=unit, version=version, txn=txn)[0]
+
+    def create_tags(
+        self,
+        names: Iterable[str],
+        *,
+        type: str | Iterable[str],
+        unit: str | Iterable[str | None] | None = None,
+        version: int | Iterable[int] = 0,
+        txn: str | None = None,
+    ) -> Rows[Tag]:
+        """Declares many tags, as ``create_tag`` one; `type`, `unit` and `version` are one for all or one
+        each.
+        """
+        names = _items(names)
+        columns = {"type": type, "unit": unit, "version": version}
+        types, units, versions = (_column(of, name, len(names)) for name, of in columns.items())
+        rows = [
+            (name, number, kind, of or "")
+            for name, number, kind, of in zip(names, versions, types, units, strict=True)
+        ]
+        return tags_of(self._catalog().create_tags(rows, txn))
+
+    def delete(
+        self,
+        *,
+        run: Any = None,
+        variable: Any = None,
+        tag: Any = None,
+        step: Any = None,
+        where: _Where = None,
+        project: Any = None,
+        fields: bool = False,
+        doit: bool = False,
+        txn: str | None = None,
+    ) -> DeleteReport:
+        """Deletes from the catalog and returns a DeleteReport; without ``doit=True`` it only counts.
+
+        What goes is the deepest that is named: of `run` alone the run with all below it; with `step` the
+        step; with `variable` the variable; of `tag` alone the tag with its attributes in all runs; of `tag`
+        with others, of `variable` with `step`, and with `where`, the attributes for which they hold.
+        ``fields=True`` removes the fields of deleted runs, steps and variables, too. Older versions of the
+        store still have all of it.
+
+        Runs, steps and variables of other users are Denied, and a tag that others declared or use in their
+        runs. Of attributes, those go that this user wrote, and all in his own runs; ``others`` of the report
+        counts the rest, and where there is nothing else it is Denied.
+        """
+        terms = {"run": run, "project": project, "variable": variable, "tag": tag, "step": step}
+        named = [name for name, term in (terms | {"where": where}).items() if term is not None]
+        query = _Query(where, terms | {"txn": txn})
+        counts, done, others = self._catalog().delete(named, query, fields, doit, txn)
+        return DeleteReport(*counts, done, others)
+
+    # -- what the catalog is asked
+
+    def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[Terms]) -> Hits:
+        """The attributes for which all terms hold, as Hits: lazy, asked when they are used.
+
+        Terms: run project job params created step time variable version tag tag_version unit value scope
+        box extent volume also without, and txn order limit pick. Names are text, a pattern with ``*``, ``?``
+        or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and its like; `box` is a dict
+        of slices by dimension. `where` is a condition made by ``fieldstone.where``, or text. With `comm`, an
+        mpi4py communicator, all ranks call together, the query runs once, and each rank gets the hits that
+        overlap its own `box`.
+        """
+        if comm is not None:
+            from ._comm import shared
+
+            return shared(self, where, comm, dict(terms))
+        return Hits(self, _Query(where, terms))
+
+    def find(self, text: str, /, *, txn: str | None = None) -> Hits:
+        """The attributes that a query in text selects, as Hits:
+        ``store.find("tag=maximum and value>9000 and box=z:50:100")``. Invalid points at the character.
+        """
+        if not isinstance(text, str):
+            raise Invalid(f"{text!r} is no text", "store.attributes takes keywords")
+        return Hits(self, _Query.parse(text, txn))
+
+    def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Run]:
+        """The runs, as Rows of Run. With a tag, value or box term those that matching attributes stand on;
+        without one those that exist. Terms are those of ``attributes``.
+        """
+        query = _Query(where, terms)
+        found = self._catalog().runs(query)
+        rows = [Run(self, info["name"], info["project"], query.txn, info) for info in found]
+        names = ("project", "name", "job", "created", "params", "grid", "notes", "declared")
+        return Rows(rows, lambda: table_of({name: [info[name] for info in found] for name in names}))
+
+    def steps(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Step]:
+        """The steps, as Rows of Step: ``.run``, ``.step``, ``.time``. Terms work as in ``runs``."""
+        table = self._catalog().steps(_Query(where, terms))
+        columns = [table.values(name) for name in ("run", "step", "time", "project")]
+        return Rows([Step(*row) for row in zip(*columns, strict=True)], lambda: table)
+
+    def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
+        """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in
+        ``runs``.
+        """
+        return variables_of(self._catalog().variables(_Query(where, terms)))
+
+    def tags(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Tag]:
+        """The tags, as Rows of Tag: ``.name``, ``.version``, ``.type``, ``.unit``. Terms work as in
+        ``runs``.
+        """
+        return tags_of(self._catalog().tags(_Query(where, terms)))
+
+    def aggregate(
+        self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[Terms]
+    ) -> Table:
+        """Count, least, greatest and mean number of the attributes for which the terms hold, as a Table;
+        `by` groups by "run", "step", "variable", "tag" or several of these.
+        """
+        return Hits(self, _Query(where, terms)).aggregate(by)
+
+    def sql(self, statement: str) -> Table:
+        """The rows of a read-only SQL statement over the documented views, as a Table."""
+        return self._catalog().sql(statement)
+
+    def rebuild(self) -> RebuildReport:
+        """Makes the catalog's index again from the store's logs, and returns a RebuildReport. No answer
+        changes.
+        """
+        return RebuildReport(*self._catalog().rebuild())
+
+    def conflicts(self) -> list[str]:
+        """Contradicting definitions that the logs hold, in words: of each the older one counts."""
+        return self._catalog().conflicts()
+
+    def _repr_html_(self) -> str:
+        from ._html import store
+
+        return store(self)
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise Invalid(f"{name!r} is no name", "names are text")
+    return name
+
+
+def _column(column: Any, name: str, rows: int) -> list[Any]:
+    """One value for all rows, or one each."""
+    if column is None or isinstance(column, str | int):
+        return [column] * rows
+    column = _items(column)
+    if len(column) != rows:
+        raise Invalid(
+            f"{name} has {len(column)} rows, and there are {rows} names", "give one each, or one for all"
+        )
+    return column
