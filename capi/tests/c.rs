@@ -6,8 +6,9 @@ mod common;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{check_heat, compile_c, have, open, printed, shared, succeed};
+use common::{check_heat, compile_c, open, printed, shared, succeed};
 use fieldstone::Request;
+use fieldstone_testkit::require;
 
 /// A program of `capi/`, linked with the shared library, in a folder of its own.
 fn program(source: &str) -> (tempfile::TempDir, PathBuf) {
@@ -19,7 +20,7 @@ fn program(source: &str) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn the_heat_example_writes_what_rust_reads() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let (folder, program) = program("examples/heat.c");
@@ -34,7 +35,7 @@ fn the_heat_example_writes_what_rust_reads() {
 
 #[test]
 fn the_static_library_links_too() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +47,7 @@ fn the_static_library_links_too() {
 
 #[test]
 fn every_call_does_what_it_says() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let (folder, program) = program("tests/c/calls.c");
@@ -55,7 +56,7 @@ fn every_call_does_what_it_says() {
 
 #[test]
 fn mistakes_are_errors_and_never_crashes() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let (folder, program) = program("tests/c/errors.c");
@@ -64,7 +65,7 @@ fn mistakes_are_errors_and_never_crashes() {
 
 #[test]
 fn threads_share_a_handle() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let (folder, program) = program("tests/c/threads.c");
@@ -75,7 +76,7 @@ fn threads_share_a_handle() {
 
 #[test]
 fn an_example_that_fails_says_why_and_ends_with_the_kind() {
-    if !have("gcc") {
+    if !require::program("gcc") {
         return;
     }
     let (_folder, program) = program("examples/heat.c");

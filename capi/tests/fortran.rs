@@ -6,7 +6,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, check_heat, have, open, printed, shared, succeed};
+use common::{capi, check_heat, open, printed, shared, succeed};
+use fieldstone_testkit::require::program;
 
 /// Compiles the module and a program of `capi/` into `folder`, warnings being errors.
 fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
@@ -21,7 +22,7 @@ fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
 
 #[test]
 fn the_heat_example_writes_what_rust_reads() {
-    if !have("gfortran") {
+    if !program("gfortran") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +37,7 @@ fn the_heat_example_writes_what_rust_reads() {
 
 #[test]
 fn every_procedure_does_what_it_says() {
-    if !have("gfortran") {
+    if !program("gfortran") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

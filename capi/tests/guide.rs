@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{capi, have, library, open, printed, shared, succeed};
+use common::{capi, library, open, printed, shared, succeed};
+use fieldstone_testkit::require::program;
 
 /// The blocks of the guide in a language.
 fn blocks(language: &str) -> Vec<String> {
@@ -30,7 +31,7 @@ fn run(compiler: &str, sources: &[&Path], folder: &Path) -> String {
 fn the_programs_of_the_guide_run() {
     let (c, fortran, shown) = (blocks("c"), blocks("fortran"), blocks("text"));
     assert_eq!((c.len(), fortran.len()), (1, 1), "one program each");
-    if !have("gcc") || !have("gfortran") {
+    if !program("gcc") || !program("gfortran") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

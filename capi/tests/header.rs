@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
+use fieldstone_testkit::require::program;
+
 /// The files with something for the header, in the header's order.
 const SOURCES: [&str; 10] =
     ["status", "arguments", "handles", "key", "store", "archive", "read", "list", "comm", "container"];
@@ -62,7 +64,7 @@ fn the_header_names_every_exported_function() {
 
 #[test]
 fn a_strict_compiler_takes_the_header_alone() {
-    if !common::have("gcc") {
+    if !program("gcc") {
         return;
     }
     let header = common::capi().join("include/fieldstone.h");

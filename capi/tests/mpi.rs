@@ -7,7 +7,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, library, printed, require, succeed};
+use common::{capi, library, printed, succeed};
+use fieldstone_testkit::require::require;
 
 /// A program of MPI, resolved, so that it finds what stands beside it.
 fn program(name: &str) -> Option<PathBuf> {

@@ -6,23 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-pub fn require(name: &str, condition: bool, why: &str) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
-    if !condition {
-        eprintln!("skipped, {name}: {why}");
-    }
-    condition
-}
-
-/// Whether the compiler is there; else the test skips, or fails where it is required.
-pub fn have(compiler: &str) -> bool {
-    let found = Command::new(compiler).arg("--version").output().is_ok_and(|done| done.status.success());
-    require(compiler, found, &format!("{compiler} is not installed"))
-}
-
 /// The folder `capi/`.
 pub fn capi() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -24,6 +24,7 @@ use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, Record, RunDecl, RunName, TagDecl, Values, VariableName,
 };
 use fieldstone_journal::feed::Commit;
+use fieldstone_testkit::Random;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -42,28 +43,12 @@ const TAGS: [(&str, ValueType, u64); 10] = [
     ("range_rare", ValueType::IntRange, 10),
 ];
 
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
 fn variables() -> Vec<VariableName> {
     (0..10).map(|v| VariableName { name: format!("variable_{v}"), version: 1 }).collect()
 }
 
 /// One tag of one step on `pieces` pieces of all variables.
-fn batch(dice: &mut Dice, run: &str, step: i64, tag: usize, pieces: u64) -> AttributeBatch {
+fn batch(dice: &mut Random, run: &str, step: i64, tag: usize, pieces: u64) -> AttributeBatch {
     let (name, kind, odds) = TAGS[tag];
     let (nx, ny) = (10, if pieces > 2000 { 20 } else { 10 });
     let (mut variable, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
@@ -85,7 +70,7 @@ fn batch(dice: &mut Dice, run: &str, step: i64, tag: usize, pieces: u64) -> Attr
     let rows = variable.len();
     let values = match kind {
         ValueType::Bool => Values::Bool((0..rows).map(|_| dice.below(2) == 1).collect()),
-        ValueType::Float => Values::Float((0..rows).map(|_| dice.next() as f64 / 1e9).collect()),
+        ValueType::Float => Values::Float((0..rows).map(|_| dice.next_u64() as f64 / 1e9).collect()),
         ValueType::Text => Values::Text((0..rows).map(|_| format!("attr data for timestep{step}")).collect()),
         _ => {
             let mut range = || {
@@ -174,7 +159,7 @@ fn size(path: &Path) -> Outcome<i64> {
 }
 
 fn paper(path: &Path, pieces: u64, rounds: u64) -> Outcome<()> {
-    let mut dice = Dice(1);
+    let mut dice = Random::new(1);
     let mut commits = Vec::new();
     let (mut rows, mut log_bytes) = (0, 0);
     for step in 0..3 {
@@ -266,7 +251,7 @@ fn layouts(path: &Path, pieces: u64) -> Outcome<()> {
     paper(path, pieces, 1)?;
     let sorted = rows_of(path)?;
     let mut mixed = sorted.clone();
-    let mut dice = Dice(3);
+    let mut dice = Random::new(3);
     for third in mixed.chunks_mut(sorted.len().div_ceil(3)) {
         for i in (1..third.len()).rev() {
             third.swap(i, dice.below(i as u64 + 1) as usize);
@@ -371,7 +356,7 @@ fn many(path: &Path, total: u64, runs: u64) -> Outcome<()> {
     let per_run = total / runs;
     // About 26.4 attributes a piece and step.
     let pieces = (per_run as f64 / 79.2).round().max(1.0) as u64;
-    let (mut rows, mut shown, mut dice) = (0_u64, 0_u64, Dice(7));
+    let (mut rows, mut shown, mut dice) = (0_u64, 0_u64, Random::new(7));
     let (mut applying, mut since) = (0.0, 0_u64);
     let mut rates = Vec::new();
     for run in 0..runs {

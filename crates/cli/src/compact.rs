@@ -202,12 +202,11 @@ mod tests {
 
     #[test]
     fn the_requests_name_the_fields_and_no_others() {
-        // A pattern without order, by a small multiplicative generator.
-        let mut seed = 7u64;
+        // A pattern without order.
+        let mut random = fieldstone_testkit::seeded(7);
         let mut keys = std::collections::BTreeSet::new();
         for _ in 0..120 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (a, b, c, d) = (seed >> 60 & 1, seed >> 50 & 3, seed >> 40 & 7, seed >> 30 & 3);
+            let (a, b, c, d) = (random.below(2), random.below(4), random.below(8), random.below(4));
             keys.insert(format!("run=r{a} variable=v/{b} step={c} member={d}"));
         }
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

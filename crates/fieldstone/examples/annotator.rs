@@ -20,6 +20,7 @@ use fieldstone::env::{Clock, Identity};
 use fieldstone::{ArchiveOptions, DType, Env, Error, Result, Value};
 use fieldstone_format::catalog::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
+use fieldstone_testkit::fields::content;
 
 /// A clock that is ahead.
 #[derive(Debug)]
@@ -77,12 +78,6 @@ fn env() -> Env {
     env
 }
 
-/// The bytes of field `step` of a run: the same in every process.
-fn content(run: &str, step: u64) -> Vec<u8> {
-    let seed = run.bytes().fold(step, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (0..512).map(|i| (seed.wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
-}
-
 /// Attributes on three steps of the run's variable, each with a box.
 fn marks(run: &RunName, steps: [i64; 3]) -> AttributeBatch {
     AttributeBatch {
@@ -133,7 +128,7 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
         let steps = [0, 1, 2].map(|i| 3 * flush + i);
         for step in steps {
             let key = [("run", name), ("variable", "v"), ("step", &step.to_string())];
-            let data = content(name, step);
+            let data = content(name, step, 512);
             let value = Value::Array { data: &data, dtype: DType::F8, shape: &[8, 8] };
             store.archive(&key, value, &ArchiveOptions { transaction, ..ArchiveOptions::default() })?;
         }

@@ -11,14 +11,7 @@ use std::io::Write;
 use fieldstone::{
     ArchiveOptions, Error, ListOptions, OpenOptions, ReadOptions, Request, Result, RetrieveOptions, Value,
 };
-
-/// The bytes of field `step` of a run: the same in every process.
-fn content(run: &str, step: u64, length: usize) -> Vec<u8> {
-    let seed = run.bytes().fold(step, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (0..length as u64)
-        .map(|i| (seed.wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
-}
+use fieldstone_testkit::fields::content;
 
 fn write(url: &str, run: &str, flushes: u64, large: bool) -> Result<()> {
     let store = fieldstone::open(url, &OpenOptions::default())?;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 mod circles;
 #[path = "house/decisions.rs"]
 mod decisions;
+#[path = "house/kit.rs"]
+mod kit;
 #[path = "house/map.rs"]
 mod map;
 #[path = "house/words.rs"]
@@ -43,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),
+    ("fieldstone-testkit", &[CORE]),
 ];
 
 /// Files of more than [`LONG`] lines, each with the reason why it is not split.

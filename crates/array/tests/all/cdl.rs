@@ -9,6 +9,7 @@ use std::process::Command;
 use fieldstone_array::container::cdl::{self, Options, Verbatim};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::parse::{self, Source};
+use fieldstone_testkit::{require::program, samples::sample};
 
 /// A file as readers of headers want it.
 struct Real(File);
@@ -57,8 +58,8 @@ fn first_difference(ours: &[u8], theirs: &[u8]) -> String {
 
 /// Every netCDF classic file of a folder that ncdump takes is printed alike, header alone and whole.
 fn folder_is_printed_alike(folder: &str, least: usize) {
-    let Some(folder) = crate::common::sample(folder) else { return };
-    if !crate::common::program("ncdump") {
+    let Some(folder) = sample(folder) else { return };
+    if !program("ncdump") {
         return;
     }
     let mut seen = 0;

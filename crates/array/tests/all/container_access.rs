@@ -11,8 +11,9 @@ use fieldstone_array::container::access::{
     FillVar, Get, PastEnd, Put, Records, Selection, Target, get, get_all, put, put_all,
 };
 use fieldstone_array::container::{DimInfo, VarInfo};
+use fieldstone_core::env::comm::layer::{CommLayer, FileLayer};
 use fieldstone_core::env::comm::single::SingleComm;
-use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce, Team, TeamFile, threads};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Team, TeamFile, threads};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::{ErrorKind, Result};
@@ -63,33 +64,9 @@ struct Counts {
     written: AtomicU64,
 }
 
-impl Comm for Counted {
-    fn rank(&self) -> usize {
-        self.comm.rank()
-    }
-    fn size(&self) -> usize {
-        self.comm.size()
-    }
-    fn barrier(&self) -> Result<()> {
-        self.comm.barrier()
-    }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        self.comm.broadcast(root, data)
-    }
-    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.allgather(data)
-    }
-    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.gather(root, data)
-    }
-    fn exscan(&self, values: &mut [u64]) -> Result<()> {
-        self.comm.exscan(values)
-    }
-    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
-        self.comm.allreduce(reduce, values)
-    }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.comm.alltoallv(parts)
+impl CommLayer for Counted {
+    fn below(&self) -> &dyn Comm {
+        &*self.comm
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         Ok(Arc::new(CountedFile { file: self.comm.open(path, mode)?, counts: self.counts.clone() }))
@@ -102,7 +79,10 @@ struct CountedFile {
     counts: Arc<Counts>,
 }
 
-impl CommFile for CountedFile {
+impl FileLayer for CountedFile {
+    fn below(&self) -> &dyn CommFile {
+        &*self.file
+    }
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         self.counts.written.fetch_add(data.len() as u64, Ordering::Relaxed);
@@ -119,15 +99,6 @@ impl CommFile for CountedFile {
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         self.counts.reads.fetch_add(parts.len() as u64, Ordering::Relaxed);
         self.file.read_all(parts)
-    }
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.file.sync()
     }
 }
 

@@ -2,13 +2,12 @@
 //! same values, the same range errors, and the few differences that `values` states.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
 use std::process::Command;
 
-use crate::common::require;
 use fieldstone_format::netcdf::fill::default_fill;
 use fieldstone_format::netcdf::values::{Conversion, turn};
 use fieldstone_format::netcdf::{NcType, Version};
+use fieldstone_testkit::samples::python_with;
 
 /// Puts and gets single values through the library that netCDF4 brings, and prints for each: whether it was
 /// put or got, the format, the types in file and in memory, the value's bytes in hex before, the library's
@@ -78,12 +77,7 @@ fn differs(from: NcType, to: NcType, given: &[u8]) -> bool {
 
 #[test]
 fn every_pair_of_types_beside_the_netcdf_library() {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let has_netcdf4 = Command::new(&python).args(["-c", "import netCDF4"]).output();
-    let has_netcdf4 = has_netcdf4.is_ok_and(|done| done.status.success());
-    if !require("netcdf4", has_netcdf4, "make build installs it into .venv") {
-        return;
-    }
+    let Some(python) = python_with("netcdf4", "netCDF4") else { return };
     let folder = tempfile::tempdir().unwrap();
     let done = Command::new(&python).args(["-c", SCRIPT]).arg(folder.path()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

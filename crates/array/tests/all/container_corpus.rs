@@ -2,17 +2,17 @@
 //! as doubles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::{require, sample};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::file::{Container, Mode};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_format::netcdf::NcType;
 use fieldstone_format::netcdf::values::turn;
+use fieldstone_testkit::samples::{python_with, sample};
 
 /// Prints, for each variable, the sums of its big-endian bytes whole, strided, and as doubles.
 const SCRIPT: &str = r"
@@ -39,25 +39,17 @@ fn adler32(bytes: &[u8]) -> u32 {
     b << 16 | a
 }
 
-fn python() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python")
-}
-
 #[test]
 fn real_files_read_value_for_value_as_netcdf4_reads_them() {
     let Some(folder) = sample("netcdf-classic") else { return };
-    let has_netcdf4 = Command::new(python()).args(["-c", "import netCDF4"]).output();
-    let has_netcdf4 = has_netcdf4.is_ok_and(|done| done.status.success());
-    if !require("netcdf4", has_netcdf4, "make build installs it into .venv") {
-        return;
-    }
+    let Some(python) = python_with("netcdf4", "netCDF4") else { return };
     let env = Env::real();
     let (mut files, mut variables) = (0, 0);
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths.iter().filter(|path| !path.file_name().unwrap().to_string_lossy().starts_with("bad")) {
-        let theirs = Command::new(python()).args(["-c", SCRIPT]).arg(path).output().unwrap();
+        let theirs = Command::new(&python).args(["-c", SCRIPT]).arg(path).output().unwrap();
         assert!(theirs.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&theirs.stderr));
         let theirs = String::from_utf8(theirs.stdout).unwrap();
         let comm = Arc::new(SingleComm::new(env.disk.clone()));

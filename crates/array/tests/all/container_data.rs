@@ -16,24 +16,7 @@ use fieldstone_core::env::comm::{Comm, FileMode, Team, TeamFile, threads};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::fill::{ATTRIBUTE, default_fill};
 use fieldstone_format::netcdf::{Attrs, NcType, Version, pad4};
-
-/// A small generator of numbers, for cases that a seed repeats.
-struct Seeded(u64);
-
-impl Seeded {
-    fn new(seed: u64) -> Seeded {
-        Seeded((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-    fn chance(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-}
+use fieldstone_testkit::{Random, seeded};
 
 /// A small whole number as one element.
 fn element(ty: NcType, value: u8) -> Vec<u8> {
@@ -134,37 +117,37 @@ fn offsets(var: &VarInfo, selection: &Selection) -> Vec<u64> {
     }
 }
 
-fn random_box(random: &mut Seeded, var: &VarInfo, records: u64) -> Selection {
+fn random_box(random: &mut Random, var: &VarInfo, records: u64) -> Selection {
     let mut selection = Selection::default();
     for dim in &var.dims {
         let len = if dim.is_record { records } else { dim.len };
         let stride = 1 + [0, 0, 0, 1, 2][random.below(5) as usize];
-        let start = if random.chance(3) { 0 } else { random.below(len + 1) };
+        let start = if random.one_in(3) { 0 } else { random.below(len + 1) };
         let left = (len - start).div_ceil(stride);
         selection.start.push(start);
-        selection.count.push(if random.chance(2) { left } else { random.below(left + 1) });
+        selection.count.push(if random.one_in(2) { left } else { random.below(left + 1) });
         selection.stride.push(stride);
     }
     selection
 }
 
-fn memory_type(random: &mut Seeded, var: &VarInfo) -> NcType {
+fn memory_type(random: &mut Random, var: &VarInfo) -> NcType {
     match var.ty {
         NcType::Char => NcType::Char,
-        ty if random.chance(2) => ty,
+        ty if random.one_in(2) => ty,
         _ => NcType::ALL[[0, 2, 3, 4, 5, 6, 7, 8, 9, 10][random.below(10) as usize]],
     }
 }
 
-fn random_vars(random: &mut Seeded) -> Vec<VarInfo> {
+fn random_vars(random: &mut Random) -> Vec<VarInfo> {
     let mut vars: Vec<VarInfo> = (0..1 + random.below(5))
         .map(|i| {
             let rank = random.below(4) as usize;
-            let is_record = rank > 0 && random.chance(2);
+            let is_record = rank > 0 && random.one_in(2);
             let lens: Vec<u64> = (0..rank).map(|_| [1, 2, 3, 5, 9, 40][random.below(6) as usize]).collect();
             let ty = NcType::ALL[random.below(11) as usize];
             let mut var = var(&format!("v{i}"), ty, &lens, is_record);
-            if random.chance(2) {
+            if random.one_in(2) {
                 var.attrs.push(ATTRIBUTE, ty, &element(ty, 77));
             }
             var
@@ -188,13 +171,13 @@ struct Wanted {
 
 /// Random calls of all kinds on one rank of a file; every rank knows what every other one does.
 fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
-    let mut random = Seeded::new(seed);
+    let mut random = seeded(seed);
     let mut vars = random_vars(&mut random);
     let file = create(comm);
     let (team, me) = (file.team().clone(), file.team().rank());
     let version = Version::Cdf5;
     let records = Records::new(0, version);
-    let is_filled = random.chance(2);
+    let is_filled = random.one_in(2);
     let mut model = Model::default();
     // Rank 0 takes care of what others may have to write.
     let mine = |var: &&VarInfo| me == 0 && var.is_record();
@@ -218,9 +201,9 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
                 dim.len = 99; // of no meaning: the number of records is the target's
             }
         }
-        let collective = random.chance(2) || (is_filled && team.size() > 1);
+        let collective = random.one_in(2) || (is_filled && team.size() > 1);
         // Either all ranks write, the same value wherever they meet, or one does, whose later request wins.
-        let only = (!random.chance(2)).then(|| random.below(team.size() as u64) as usize);
+        let only = (!random.one_in(2)).then(|| random.below(team.size() as u64) as usize);
         let mut own = Vec::new();
         let mut grown = model.records;
         let mut changes = Vec::new();
@@ -228,7 +211,7 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
             for i in 0..random.below(4) {
                 let number = random.below(vars.len() as u64) as usize;
                 let var = &vars[number];
-                let more = if random.chance(2) { random.below(4) } else { 0 };
+                let more = if random.one_in(2) { random.below(4) } else { 0 };
                 let selection = random_box(&mut random, var, model.records + more);
                 let ty = memory_type(&mut random, var);
                 if only.is_some_and(|only| only != rank) {
@@ -284,7 +267,7 @@ fn play(comm: Arc<dyn Comm>, seed: u64, steps: usize) -> Result<Model> {
             .collect();
         // Fill values do not fit everywhere; what they become is another test's.
         let outcome =
-            if random.chance(2) { get_all(&target, Ok(&mut gets)) } else { get(&target, &mut gets) };
+            if random.one_in(2) { get_all(&target, Ok(&mut gets)) } else { get(&target, &mut gets) };
         let unfit = outcome.is_err_and(|error| error.message().contains("does not fit"));
         assert!(!unfit || is_filled, "seed {seed}");
         for w in &wanted {

@@ -16,6 +16,7 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::netcdf::layout::{Alignment, lay_out};
 use fieldstone_format::netcdf::trailer::{CHUNK, STRIDE, Sums, join, path_hash};
 use fieldstone_format::netcdf::{Header, NcType, Version, write};
+use fieldstone_testkit::{Random, seeded};
 
 #[derive(Debug)]
 struct NoClock;
@@ -83,19 +84,9 @@ fn define(definitions: &mut Definitions, ops: &[Op]) -> Result<()> {
     Ok(())
 }
 
-/// A small generator of numbers.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// Definitions of each rank: objects of its own, and some that others have too.
-fn random(draw: &mut Draw, ranks: usize, paths: bool) -> Vec<Vec<Op>> {
-    let parent = |draw: &mut Draw| match (paths, draw.below(3)) {
+fn random(draw: &mut Random, ranks: usize, paths: bool) -> Vec<Vec<Op>> {
+    let parent = |draw: &mut Random| match (paths, draw.below(3)) {
         (true, 0) => format!("event_{}/", draw.below(5)),
         (true, 1) => format!("event_{}/plane.{}/", draw.below(5), draw.below(3)),
         _ => String::new(),
@@ -245,7 +236,7 @@ fn check_index(made: &Made, header: &Header) {
 #[test]
 fn the_file_is_the_same_for_any_number_of_ranks() {
     for seed in 0..6 {
-        let mut draw = Draw(seed);
+        let mut draw = seeded(seed);
         let all = serial(&random(&mut draw, 64, seed % 2 == 1));
         let (expected, header, _) = reference(&all, Version::Cdf5);
         for ranks in [1, 2, 3, 4, 7, 16, 64] {
@@ -270,7 +261,7 @@ fn the_file_is_the_same_for_any_number_of_ranks() {
 #[test]
 fn random_definitions_are_what_one_rank_would_make_of_them() {
     for seed in 0..60 {
-        let mut draw = Draw(seed);
+        let mut draw = seeded(seed);
         let ranks = 1 + draw.below(9) as usize;
         let parts = random(&mut draw, ranks, seed % 3 == 0);
         let all = serial(&parts);
@@ -426,7 +417,7 @@ fn limits_hold_over_all_ranks() {
 
 #[test]
 fn what_fails_on_one_rank_fails_on_all() {
-    let mut draw = Draw(5);
+    let mut draw = seeded(5);
     let parts = random(&mut draw, 3, true);
     for strategy in [Strategy::Scalable, Strategy::App, Strategy::LibrarySort] {
         let mut struck = 0;
@@ -452,7 +443,7 @@ fn what_fails_on_one_rank_fails_on_all() {
 
 #[test]
 fn a_rank_that_dies_takes_none_along_in_waiting() {
-    let mut draw = Draw(9);
+    let mut draw = seeded(9);
     let parts = random(&mut draw, 3, false);
     for rank in 0..3 {
         for nth in 1.. {

@@ -2,16 +2,16 @@
 //! gives attributes and appends records; nccopy copies. Answers stay right.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::{program, require};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, CreateOptions, Mode};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_format::netcdf::NcType;
+use fieldstone_testkit::{require::program, samples::python_with};
 
 const VARS: i32 = 900;
 
@@ -62,16 +62,9 @@ fn look(path: &Path, env: &Env, what: &str) -> Container {
     read
 }
 
-fn python() -> Option<PathBuf> {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let known = Command::new(&python).args(["-c", "import netCDF4"]).output();
-    let known = known.is_ok_and(|done| done.status.success());
-    require("netCDF4", known, "no Python with netCDF4 in .venv").then_some(python)
-}
-
 #[test]
 fn answers_stay_right_after_what_other_programs_do() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("netcdf4", "netCDF4") else { return };
     let env = Env::real();
     let folder = tempfile::tempdir().unwrap();
     let edits = [

@@ -16,18 +16,7 @@ use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::env::{Env, read_exact_at, write_all_at};
 use fieldstone_format::netcdf::trailer::Locator;
 use fieldstone_format::netcdf::{Names, NcType, Version};
-
-/// A small generator of numbers, for cases that a seed repeats.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n.max(1)
-    }
-}
+use fieldstone_testkit::Random;
 
 fn single(env: &Env) -> Arc<dyn Comm> {
     Arc::new(SingleComm::new(env.disk.clone()))
@@ -165,26 +154,26 @@ fn the_index_does_not_depend_on_ranks() {
 }
 
 /// What other programs may do to a file, and what may happen to it.
-fn edit(bytes: &mut Vec<u8>, seeded: &mut Seeded, header: usize, names: &mut Vec<String>) -> String {
+fn edit(bytes: &mut Vec<u8>, random: &mut Random, header: usize, names: &mut Vec<String>) -> String {
     let len = bytes.len() as u64;
     let find = |bytes: &[u8], name: &str| {
         bytes[..header].windows(name.len()).position(|window| window == name.as_bytes())
     };
-    match seeded.below(10) {
+    match random.below(10) {
         0 | 1 => {
-            let at = seeded.below(header as u64) as usize;
-            bytes[at] ^= 1 << seeded.below(8);
+            let at = random.below(header as u64) as usize;
+            bytes[at] ^= 1 << random.below(8);
             format!("bit of the header at {at}")
         }
         2 => {
-            let at = header as u64 + seeded.below(len - header as u64);
-            bytes[at as usize] ^= 1 << seeded.below(8);
+            let at = header as u64 + random.below(len - header as u64);
+            bytes[at as usize] ^= 1 << random.below(8);
             format!("bit behind the header at {at}")
         }
         3..=5 => {
             // Renamed in place, as ncrename and nc_rename_var do with a name of equal length.
-            let (i, k) = (seeded.below(EVENTS as u64) as usize, seeded.below(3) as usize);
-            let name = if seeded.below(2) == 0 { dim_name(i, false) } else { var_name(i, k, false) };
+            let (i, k) = (random.below(EVENTS as u64) as usize, random.below(3) as usize);
+            let name = if random.below(2) == 0 { dim_name(i, false) } else { var_name(i, k, false) };
             let Some(at) = find(bytes, &name) else { return "nothing".to_owned() };
             let new = name.replace("event", "shot_");
             bytes[at..at + new.len()].copy_from_slice(new.as_bytes());
@@ -193,7 +182,7 @@ fn edit(bytes: &mut Vec<u8>, seeded: &mut Seeded, header: usize, names: &mut Vec
         }
         6 => {
             // An attribute's value.
-            let i = seeded.below(EVENTS as u64 / 3) as usize * 3;
+            let i = random.below(EVENTS as u64 / 3) as usize * 3;
             let Some(at) = find(bytes, &format!("pC{i}")) else { return "nothing".to_owned() };
             bytes[at] = b'n';
             names.push(var_name(i, 0, false));
@@ -201,17 +190,17 @@ fn edit(bytes: &mut Vec<u8>, seeded: &mut Seeded, header: usize, names: &mut Vec
             format!("attribute of event {i}")
         }
         7 => {
-            let cut = seeded.below(len - header as u64).max(1) as usize;
+            let cut = random.below(len - header as u64).max(1) as usize;
             bytes.truncate(len as usize - cut);
             format!("{cut} bytes cut")
         }
         8 => {
-            bytes.extend(std::iter::repeat_n(7, seeded.below(5000) as usize + 1));
+            bytes.extend(std::iter::repeat_n(7, random.below(5000) as usize + 1));
             "bytes added".to_owned()
         }
         _ => {
             // Records are appended over the index.
-            let more = seeded.below(bytes.len() as u64 - header as u64) as usize;
+            let more = random.below(bytes.len() as u64 - header as u64) as usize;
             let from = bytes.len() - more;
             bytes[from..].iter_mut().take(1 + more / 2).for_each(|byte| *byte = 0x41);
             bytes[11] = bytes[11].wrapping_add(1);
@@ -229,18 +218,18 @@ fn answers_are_right_after_thousands_of_edits() {
         let original = bytes(&env, "t.nc");
         let locator = Locator::decode(&original[original.len() - 64..]).unwrap();
         for seed in 0..1_000 {
-            let mut seeded = Seeded((seed + 1u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut random = fieldstone_testkit::seeded(seed);
             let (mut edited, mut names) = (original.clone(), Vec::new());
             let mut what = format!("seed {seed}, records {records}");
-            for _ in 0..seeded.below(3) + 1 {
+            for _ in 0..random.below(3) + 1 {
                 what += ": ";
-                what += &edit(&mut edited, &mut seeded, locator.header_len as usize, &mut names);
+                what += &edit(&mut edited, &mut random, locator.header_len as usize, &mut names);
                 if edited.len() <= locator.header_len as usize {
                     break;
                 }
             }
             for _ in 0..4 {
-                let (i, k) = (seeded.below(EVENTS as u64) as usize, seeded.below(3) as usize);
+                let (i, k) = (random.below(EVENTS as u64) as usize, random.below(3) as usize);
                 names.extend([dim_name(i, false), var_name(i, k, false)]);
             }
             names.push("nothing".to_owned());

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, CreateOptions, Mode};
+use fieldstone_core::env::comm::layer::{CommLayer, FileLayer};
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::NcType;
@@ -70,7 +71,10 @@ impl Watched {
     }
 }
 
-impl CommFile for Watched {
+impl FileLayer for Watched {
+    fn below(&self) -> &dyn CommFile {
+        &*self.file
+    }
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         self.add(offset, data.len())?;
         self.file.write_at(data, offset)
@@ -90,12 +94,6 @@ impl CommFile for Watched {
         let looked = parts.iter().try_for_each(|(offset, part)| self.look("reads", *offset, part.len()));
         self.file.read_all(parts).and(looked)
     }
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
     fn sync(&self) -> Result<()> {
         self.file.sync().and(self.clear())
     }
@@ -104,33 +102,9 @@ impl CommFile for Watched {
     }
 }
 
-impl Comm for Watching {
-    fn rank(&self) -> usize {
-        self.comm.rank()
-    }
-    fn size(&self) -> usize {
-        self.comm.size()
-    }
-    fn barrier(&self) -> Result<()> {
-        self.comm.barrier()
-    }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        self.comm.broadcast(root, data)
-    }
-    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.allgather(data)
-    }
-    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.gather(root, data)
-    }
-    fn exscan(&self, values: &mut [u64]) -> Result<()> {
-        self.comm.exscan(values)
-    }
-    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
-        self.comm.allreduce(reduce, values)
-    }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.comm.alltoallv(parts)
+impl CommLayer for Watching {
+    fn below(&self) -> &dyn Comm {
+        &*self.comm
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         let file = self.comm.open(path, mode)?;

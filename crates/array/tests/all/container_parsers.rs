@@ -13,6 +13,7 @@ use fieldstone_format::netcdf::{Attr, Header, NcType, Version, trailer, write};
 use fieldstone_format::partitioned::{
     BlockBuilder, BlockEntry, Head, ListedPath, Table, WriterEntry, pages, path_list,
 };
+use fieldstone_testkit::seeded;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds")
@@ -163,25 +164,19 @@ fn random_changes_of_seeds_pass() {
         .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
         .collect();
     seeds.sort();
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |below: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 16) as usize % below.max(1)
-    };
+    let mut random = seeded(1);
     for _ in 0..20_000 {
-        let mut bytes = seeds[next(seeds.len())].clone();
-        for _ in 0..=next(4) {
-            let at = next(bytes.len());
-            match next(5) {
+        let mut bytes = seeds[random.index(seeds.len())].clone();
+        for _ in 0..=random.index(4) {
+            let at = random.index(bytes.len());
+            match random.index(5) {
                 0 => bytes.truncate(at.max(1)),
-                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)],
-                2 => bytes[at] ^= 1 << next(8),
-                3 => bytes.insert(at, next(256) as u8),
+                1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.index(5)],
+                2 => bytes[at] ^= 1 << random.index(8),
+                3 => bytes.insert(at, random.index(256) as u8),
                 _ => {
-                    let other = &seeds[next(seeds.len())];
-                    let from = next(other.len());
+                    let other = &seeds[random.index(seeds.len())];
+                    let from = random.index(other.len());
                     bytes.extend_from_slice(&other[from..]);
                 }
             }

@@ -20,6 +20,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Alignment;
 use fieldstone_format::netcdf::{Header, NcType, Version, parse};
+use fieldstone_testkit::samples::sample;
 
 const CDF5: Format = Format::Classic(Version::Cdf5);
 
@@ -293,16 +294,10 @@ fn defined(env: &Env, path: &str) -> (Header, Vec<u64>) {
 /// reason why bytes differ.
 #[test]
 fn real_files_survive_conversion() {
-    let data = std::env::var_os("FIELDSTONE_DATA").map(PathBuf::from);
-    let data = data.unwrap_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
     let mut files = Vec::new();
     for folder in ["netcdf-classic", "mesh"] {
-        let Ok(list) = std::fs::read_dir(data.join(folder)) else {
-            let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-            assert!(!required.split([',', ' ']).any(|word| word == "data" || word == "all"), "no data");
-            return;
-        };
-        files.extend(list.map(|entry| entry.unwrap().path()));
+        let Some(folder) = sample(folder) else { return };
+        files.extend(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     }
     files.retain(|path| {
         let bytes = std::fs::read(path).unwrap();

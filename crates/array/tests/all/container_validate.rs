@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{program, sample};
 use fieldstone_array::container::Format;
 use fieldstone_array::container::validate::{Report, Severity, validate};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
 use fieldstone_format::netcdf::{Header, NcType, Version, paths, write};
+use fieldstone_testkit::require::program;
+use fieldstone_testkit::samples::sample;
+use fieldstone_testkit::seeded;
 
 /// A file of every kind of entry, whole with data.
 fn small(version: Version) -> Vec<u8> {
@@ -261,22 +263,16 @@ fn single_byte_changes_get_the_outside_validators_verdict_or_a_listed_reason() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mutant.nc");
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
+    let mut random = seeded(1);
     let mut counts: BTreeMap<(bool, bool), u32> = BTreeMap::new();
     for i in 0..400_u64 {
         let version = [Version::Cdf1, Version::Cdf2, Version::Cdf5][(i % 3) as usize];
         let mut bytes = small(version);
         let header_len = validate(&bytes).unwrap().header_len;
-        let at = (next() % header_len) as usize;
-        bytes[at] = match next() % 3 {
-            0 => next() as u8,
-            1 => bytes[at] ^ (1 << (next() % 8)),
+        let at = random.below(header_len) as usize;
+        bytes[at] = match random.below(3) {
+            0 => random.next_u64() as u8,
+            1 => bytes[at] ^ (1 << (random.below(8))),
             _ => bytes[at].wrapping_add(1),
         };
         std::fs::write(&path, &bytes).unwrap();

@@ -7,7 +7,6 @@
 mod cdl;
 #[path = "../../../../fuzz/checks.rs"]
 mod checks;
-mod common;
 mod container_access;
 mod container_append;
 mod container_conversions;

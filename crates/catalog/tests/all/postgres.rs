@@ -3,13 +3,13 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::common::postgres::{Server, shared};
 use fieldstone_catalog::engine::{
     ATTR_DEFINITION, AttrRow, Cell, Database, Flow, NO_CURVE, NO_STEP, Postgres, Probe, Wait,
 };
 use fieldstone_core::ErrorKind;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
+use fieldstone_testkit::postgres::{Server, shared};
 
 /// An id that no other test of this process has.
 fn store() -> Id {

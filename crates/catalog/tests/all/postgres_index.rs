@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::history;
-use crate::common::postgres::{Server, shared};
 use fieldstone_catalog::engine::{Index, Postgres, RunSelect, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{ErrorKind, Result};
@@ -11,6 +10,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Column, Record, RunName, TagDecl, Values};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::Commit;
+use fieldstone_testkit::postgres::{Server, shared};
 
 /// An id that no other test of this process has.
 fn store() -> Id {

@@ -4,19 +4,19 @@ use crate::common::agree::random_queries;
 use crate::common::empress;
 use crate::common::indexed::indexed;
 use crate::common::paper;
-use crate::common::postgres::shared;
-use crate::common::rng::Rng;
 use crate::common::world;
 use fieldstone_catalog::engine::{Database, Postgres};
 use fieldstone_catalog::query;
 use fieldstone_format::Id;
+use fieldstone_testkit::postgres::shared;
+use fieldstone_testkit::seeded;
 
 #[test]
 fn random_queries_agree_on_postgresql() {
     let Some(server) = shared() else { return };
     let (mut queries, mut some) = (0, 0);
     for seed in 2_000..2_012u64 {
-        let mut rng = Rng(seed);
+        let mut rng = seeded(seed);
         let (rows, dense) = [(400, true), (200, false)][seed as usize % 2];
         let mut world = world::random(&mut rng, rows, dense);
         let store = Id([seed as u8; 16]);

@@ -3,7 +3,6 @@
 use crate::common::agree::{Tally, random_queries};
 use crate::common::indexed::indexed;
 use crate::common::memory::Memory;
-use crate::common::rng::Rng;
 use crate::common::world;
 use crate::common::{brute, empress};
 use fieldstone_catalog::engine::Sqlite;
@@ -12,6 +11,7 @@ use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::Coordinate;
+use fieldstone_testkit::seeded;
 
 /// Rows, and whether they stand on few series, of one random catalog.
 fn size(seed: u64) -> (usize, bool) {
@@ -35,7 +35,7 @@ fn told_something(tallies: &[Tally]) {
 #[test]
 fn random_queries_agree_with_brute_force() {
     let tallies = (0..60).map(|seed| {
-        let mut rng = Rng(seed);
+        let mut rng = seeded(seed);
         let (rows, dense) = size(seed);
         let mut world = world::random(&mut rng, rows, dense);
         world.seal();
@@ -47,7 +47,7 @@ fn random_queries_agree_with_brute_force() {
 #[test]
 fn random_queries_agree_on_sqlite() {
     let tallies = (1_000..1_030).map(|seed| {
-        let mut rng = Rng(seed);
+        let mut rng = seeded(seed);
         let (rows, dense) = size(seed);
         let mut world = world::random(&mut rng, rows, dense);
         let mut index = indexed(Box::new(Sqlite::memory().unwrap()), Id([1; 16]), &mut world);

@@ -4,6 +4,7 @@ use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Re
 use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
+use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -462,23 +463,19 @@ fn mutations_are_no_panic() {
         "created between 2026-01-01 and 2026-11-21T07:00Z and extent.\"a b\">=2 and param.nx!=5..9 first",
     ];
     let pool: Vec<char> = "abz09 =<>!()[]{}\"'\\:,./*?-_&é\n\t\u{0}\u{fffd}𝄞".chars().collect();
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = move |n: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % n
-    };
+    let mut random = seeded(1);
     let (mut sound, mut refused) = (0, 0);
     for i in 0..50_000 {
         let mut text: Vec<char> = seeds[i % seeds.len()].chars().collect();
-        for _ in 0..1 + below(4) {
+        for _ in 0..1 + random.index(4) {
             if text.is_empty() {
                 break;
             }
-            let at = below(text.len());
-            match below(4) {
+            let at = random.index(text.len());
+            match random.index(4) {
                 0 => drop(text.remove(at)),
-                1 => text.insert(at, pool[below(pool.len())]),
-                2 => text[at] = pool[below(pool.len())],
+                1 => text.insert(at, pool[random.index(pool.len())]),
+                2 => text[at] = pool[random.index(pool.len())],
                 _ => text.truncate(at),
             }
         }

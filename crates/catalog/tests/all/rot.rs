@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::common::rng::Rng;
 use fieldstone_catalog::engine::{Flow, Index, Probe, RunSelect, Sqlite, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -15,6 +14,7 @@ use fieldstone_format::catalog::{
     AttributeBatch, Boxes, Column, Record, Removal, RunName, TagDecl, Values, VariableName,
 };
 use fieldstone_journal::feed::Commit;
+use fieldstone_testkit::{Random, seeded};
 
 const STORE: Id = Id([9; 16]);
 const WRITER: Id = Id([11; 16]);
@@ -28,8 +28,8 @@ fn tag() -> TagDecl {
 }
 
 /// A commit of some attributes here and there, now and then of a deletion.
-fn record(rng: &mut Rng) -> Record {
-    if rng.chance(10) {
+fn record(rng: &mut Random) -> Record {
+    if rng.percent(10) {
         return Record::Remove(vec![Removal::Step(run(rng.within(0, 4)), rng.within(0, 40))]);
     }
     let rows = rng.within(1, 60) as usize;
@@ -115,14 +115,14 @@ fn copy(path: &Path, folder: &Path) -> PathBuf {
 }
 
 /// Changes a file a little; says what was done.
-fn change(rng: &mut Rng, path: &Path) -> String {
+fn change(rng: &mut Random, path: &Path) -> String {
     let mut bytes = fs::read(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     if bytes.is_empty() {
         return format!("{name} is empty");
     }
     // The head of the log is small, and decides about all of it.
-    let end = if rng.chance(10) { 100.min(bytes.len()) } else { bytes.len() };
+    let end = if rng.percent(10) { 100.min(bytes.len()) } else { bytes.len() };
     let at = rng.within(0, end as i64) as usize;
     let said = match rng.within(0, 10) {
         0..=5 => {
@@ -154,7 +154,7 @@ fn read_and_go_on(path: &Path, committed: &HashSet<String>) -> Result<bool> {
     let mut index = open(path)?;
     let said = content(&mut index)?;
     let right = committed.contains(&said);
-    let mut rng = Rng(7);
+    let mut rng = seeded(7);
     for sequence in 1000..1012 {
         apply(&mut index, sequence, &record(&mut rng))?;
     }
@@ -170,7 +170,7 @@ fn damaged(error: &Error) -> bool {
 fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
     let (mut noticed, mut older, mut tried) = (0, 0, 0);
     for seed in 0..3 {
-        let mut rng = Rng(seed);
+        let mut rng = seeded(seed);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.sqlite");
         let mut index = open(&path).unwrap();
@@ -183,7 +183,7 @@ fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
             last = content(&mut index).unwrap();
             committed.insert(last.clone());
             // A reader keeps a part of the log from being copied.
-            if rng.chance(30) {
+            if rng.percent(30) {
                 if reading {
                     reader.end_read().unwrap();
                 } else {
@@ -201,7 +201,7 @@ fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
                 let tampered = copy(&kept, &folder.path().join("tampered"));
                 let mut what = Vec::new();
                 for _ in 0..rng.within(1, 3) {
-                    let which = if rng.chance(50) { tampered.clone() } else { log_of(&tampered) };
+                    let which = if rng.percent(50) { tampered.clone() } else { log_of(&tampered) };
                     what.push(change(&mut rng, &which));
                 }
                 tried += 1;
@@ -225,7 +225,7 @@ fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
 fn what_changes_under_an_open_connection_is_noticed() {
     let mut noticed = 0;
     for seed in 0..40 {
-        let mut rng = Rng(1000 + seed);
+        let mut rng = seeded(1000 + seed);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index.sqlite");
         let mut index = open(&path).unwrap();
@@ -241,7 +241,7 @@ fn what_changes_under_an_open_connection_is_noticed() {
             apply(&mut other, sequence, &record(&mut rng)).unwrap();
         }
         let truth = content(&mut other).unwrap();
-        let which = if rng.chance(50) { path.clone() } else { log_of(&path) };
+        let which = if rng.percent(50) { path.clone() } else { log_of(&path) };
         let bytes = fs::read(&which).unwrap();
         let file = fs::OpenOptions::new().write(true).open(&which).unwrap();
         for _ in 0..8 {
@@ -266,7 +266,7 @@ fn damage_that_the_copying_of_the_log_meets_is_told_by_the_next_call() {
     let path = folder.path().join("index.sqlite");
     let mut index = open(&path).unwrap();
     index.database().batch("PRAGMA wal_autocheckpoint = 0").unwrap();
-    let mut rng = Rng(3);
+    let mut rng = seeded(3);
     for sequence in 1..=5 {
         apply(&mut index, sequence, &record(&mut rng)).unwrap();
     }
@@ -292,7 +292,7 @@ fn what_is_not_damaged_is_not_taken_for_it() {
         // Pages go to the log before the commit, and come back from there.
         one.database().batch("PRAGMA cache_size = 10; PRAGMA cache_spill = 1").unwrap();
     }
-    let mut rng = Rng(5);
+    let mut rng = seeded(5);
     for round in 0..60_u64 {
         let one = if round % 3 == 0 { &mut other } else { &mut index };
         assert!(one.begin_apply(Wait::Yes).unwrap());

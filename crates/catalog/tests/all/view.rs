@@ -10,9 +10,10 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, Removal};
 use fieldstone_format::log::SideRecord;
-use fieldstone_journal::conformance::history::{Dice, History};
+use fieldstone_journal::conformance::history::History;
 use fieldstone_journal::conformance::view::{BEHAVIOURS, Harness, run, run_all};
 use fieldstone_journal::view::View;
+use fieldstone_testkit::Random;
 
 /// Engines of a test: in memory where there is no folder.
 #[derive(Default)]
@@ -26,16 +27,16 @@ fn in_files() -> Engines {
 }
 
 /// Side records of a commit of a real log; `heads`: the logs there are, with their last commits.
-fn side(dice: &mut history::Dice, heads: &[(Id, u64)]) -> Vec<SideRecord> {
+fn side(dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> {
     let mut records: Vec<Record> = Vec::new();
-    for _ in 0..dice.roll(4) {
+    for _ in 0..dice.below(4) {
         let mut next = history::record(dice, records.last(), 1);
         if let Record::Remove(removals) = &mut next
             && let [Removal::Attributes(ids)] = &mut removals[..]
         {
             for id in ids.iter_mut().filter(|id| id.writer != Id::NONE && !heads.is_empty()) {
-                let (writer, head) = heads[dice.roll(heads.len() as u64) as usize];
-                (id.writer, id.sequence) = (writer, 1 + dice.roll(head));
+                let (writer, head) = heads[dice.below(heads.len() as u64) as usize];
+                (id.writer, id.sequence) = (writer, 1 + dice.below(head));
             }
         }
         records.push(next);
@@ -61,8 +62,8 @@ impl Harness for Engines {
         self.folder.is_some()
     }
 
-    fn side(&mut self, dice: &mut Dice, heads: &[(Id, u64)]) -> Vec<SideRecord> {
-        side(&mut history::Dice(dice.roll(u64::MAX)), heads)
+    fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> {
+        side(&mut Random::new(dice.below(u64::MAX)), heads)
     }
 }
 

@@ -1,9 +1,8 @@
 //! The verbs of the catalog: annotate (one, CSV, Parquet), find, runs, steps, variables, tags, sql, delete, rebuild.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::path::Path;
-
-use crate::harness::{TestStore, finish, has, require};
+use crate::harness::{TestStore, finish};
+use fieldstone_testkit::{require::require, samples::checkout};
 
 /// A run `a` with the fields t and u at steps 0 and 6, 20 by 40, and some attributes.
 fn tagged() -> TestStore {
@@ -142,7 +141,7 @@ fn a_table_is_taken_whole_or_not_at_all() {
 #[test]
 fn parquet_is_taken_through_python() {
     // What `make build` made, where it did.
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let built = checkout().join(".venv/bin/python");
     let python = match std::env::var("FIELDSTONE_PYTHON") {
         Ok(named) => named,
         Err(_) if built.exists() => built.to_string_lossy().into_owned(),
@@ -154,12 +153,11 @@ fn parquet_is_taken_through_python() {
         pq.write_table(pa.table({'tag': ['note', 'when'], 'value': ['7', '']}), 'g.parquet')\n\
         pq.write_table(pa.table({'tag': ['seen'], 'value': [datetime.datetime(2026, 11, 21, 6)]}), 'h.parquet')\n";
     let t = tagged();
-    let has_it = has(&python)
-        && std::process::Command::new(&python)
-            .args(["-c", &format!("import fieldstone\n{script}")])
-            .current_dir(t.path())
-            .status()
-            .is_ok_and(|status| status.success());
+    let has_it = std::process::Command::new(&python)
+        .args(["-c", &format!("import fieldstone\n{script}")])
+        .current_dir(t.path())
+        .status()
+        .is_ok_and(|status| status.success());
     if !require("pyarrow", has_it, "a Python with fieldstone and pyarrow, named by FIELDSTONE_PYTHON") {
         return;
     }

@@ -1,9 +1,10 @@
 //! Completion as shells call it: the scripts in a real bash, and the program's answers to each of them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use fieldstone_testkit::require::program;
 use std::process::Command;
 
-use crate::harness::{TestStore, require};
+use crate::harness::TestStore;
 
 const KEYS: [&str; 6] = [
     "run=a variable=t step=0",
@@ -58,7 +59,7 @@ fn bash(t: &TestStore, line: &str) -> Vec<String> {
 
 #[test]
 fn bash_completes_verbs_stores_keywords_and_values() {
-    if !require("bash", crate::harness::has("bash"), "bash is not installed") {
+    if !program("bash") {
         return;
     }
     let t = store();

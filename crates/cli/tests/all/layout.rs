@@ -1,7 +1,8 @@
 //! What the program prints for people and for programs: tables for a width, bare lines, JSON, JSON lines.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use crate::harness::{TestStore, require};
+use crate::harness::TestStore;
+use fieldstone_testkit::require::program;
 use serde_json::{Value, json};
 
 fn store() -> TestStore {
@@ -90,7 +91,7 @@ fn other_verbs_fit_as_well() {
 
 #[test]
 fn a_real_terminal_tells_its_width() {
-    if !require("python3", crate::harness::has("python3"), "no python3 makes a terminal") {
+    if !program("python3") {
         return;
     }
     let t = store();

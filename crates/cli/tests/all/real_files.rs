@@ -2,34 +2,18 @@
 //! `fieldstone` or the data are absent, unless `FIELDSTONE_REQUIRE` asks for them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use fieldstone_testkit::samples::{checkout, python_with, sample};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::harness::{Run, TestStore, finish, require};
+use crate::harness::{Run, TestStore, finish};
 use serde_json::json;
 
 const NETCDF: &str = "netcdf-classic/eraint_uvz.nc";
 const GRIB: &str = "grib/t_analysis_and_fc_0.grib";
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
 /// The Python of `make build`.
 fn python() -> Option<PathBuf> {
-    let named = std::env::var_os("FIELDSTONE_PYTHON").map(PathBuf::from);
-    let python = named.unwrap_or_else(|| root().join(".venv/bin/python"));
-    let check = "import numpy, netCDF4, eccodes, matplotlib";
-    let has = Command::new(&python).args(["-c", check]).output().is_ok_and(|o| o.status.success());
-    require("helper", has, "no Python with netCDF4, eccodes and matplotlib: make test makes one")
-        .then_some(python)
-}
-
-fn sample(name: &str) -> Option<PathBuf> {
-    let folder =
-        std::env::var_os("FIELDSTONE_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
-    let path = folder.join(name);
-    require("data", path.exists(), &format!("{} is absent", path.display())).then_some(path)
+    python_with("helper", "numpy, netCDF4, eccodes, matplotlib")
 }
 
 /// Runs the program with the helper of these sources: in a package that is nothing else, because the
@@ -41,7 +25,7 @@ fn run(t: &TestStore, python: &Path, arguments: &[&str]) -> Run {
         std::fs::write(package.join("__init__.py"), "").unwrap();
         // The helper, and what it shares with the package without the native module.
         for name in ["_helper", "_split.py"] {
-            let source = root().join("python/fieldstone").join(name);
+            let source = checkout().join("python/fieldstone").join(name);
             std::os::unix::fs::symlink(source, package.join(name)).unwrap();
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions, too
 
 use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
+use fieldstone_core::env::sim::Random;
 use fieldstone_core::geometry::{Scalar, Summary, summarize};
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -163,13 +164,14 @@ fn elements() -> impl Strategy<Value = (DType, Vec<u8>, Vec<u8>)> {
         |(name, palette, length, seed, runs)| {
             let dtype = DType::parse(name).unwrap();
             let element = |i: u64| &palette[i as usize % palette.len()][..dtype.size()];
-            let mut state = seed;
+            let mut random = Random::new(seed);
+            let mut drawn = 0;
             let data = (0..length as u64).flat_map(|i| {
                 // In runs, whole blocks are one element.
                 if !runs || i % 3000 == 0 {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    drawn = random.next_u64();
                 }
-                element(state >> 33).to_vec()
+                element(drawn >> 33).to_vec()
             });
             (dtype, data.collect(), element(0).to_vec())
         },

@@ -1,13 +1,13 @@
 //! Fields make runs, steps and variables of their own, and what the catalog says of them never
 //! contradicts what the store lists.
 
-use std::path::{Path, PathBuf};
-
 use crate::shared::*;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query};
 use fieldstone::{ErrorKind, ListOptions, OpenOptions, Request};
 use fieldstone_format::catalog::*;
+use fieldstone_testkit::samples::{python_with, sample};
+use fieldstone_testkit::seeded;
 
 const T1: &[(&str, &str)] = &[("run", "a"), ("variable", "t"), ("step", "1")];
 
@@ -122,21 +122,15 @@ fn fields_go_with_their_run() {
 #[test]
 fn what_the_catalog_holds_is_what_the_store_lists() {
     // Random archiving and removing by two writers, with and without transactions.
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % n
-    };
+    let mut random = seeded(1);
     for _ in 0..6 {
         let folder = tempfile::tempdir().unwrap();
         let writers = [Both::at(folder.path()), Both::at(folder.path())];
         for _ in 0..40 {
-            let both = &writers[random(2) as usize];
-            let (step, member) = (random(3).to_string(), random(3).to_string());
+            let both = &writers[random.below(2) as usize];
+            let (step, member) = (random.below(3).to_string(), random.below(3).to_string());
             let key = [("run", "a"), ("variable", "t"), ("step", &*step), ("member", &*member)];
-            match random(6) {
+            match random.below(6) {
                 0 => drop(both.remove(&format!("run=a,step={step},member={member}"))),
                 1 => drop(both.remove(&format!("run=a,step={step}"))),
                 2 => {
@@ -144,12 +138,12 @@ fn what_the_catalog_holds_is_what_the_store_lists() {
                     both.archive(&key, &[4], Some(transaction));
                     both.store.flush(Some(transaction)).unwrap();
                     drop(both.variables());
-                    both.store.decide(transaction, random(2) == 0).unwrap();
+                    both.store.decide(transaction, random.below(2) == 0).unwrap();
                 }
                 _ => both.archive(&key, &[4], None),
             }
             both.flush();
-            let reader = &writers[random(2) as usize];
+            let reader = &writers[random.below(2) as usize];
             let listed = reader.store.axes(&Request::new(), &Default::default()).unwrap();
             let steps = listed.iter().find(|(keyword, _)| &**keyword == "step");
             let steps: Vec<String> = steps
@@ -206,41 +200,13 @@ fn a_forecast_is_a_run() {
     assert_eq!(found.iter().count(), 1);
 }
 
-fn checkout() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-fn have(name: &str, condition: bool) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE)");
-    if !condition {
-        eprintln!("skipped: {name} is not there");
-    }
-    condition
-}
-
-/// A sample of the folder that `FIELDSTONE_DATA` names, else of `../shared/data` beside the checkout.
-fn sample(name: &str) -> Option<PathBuf> {
-    let data = std::env::var_os("FIELDSTONE_DATA").map_or(checkout().join("../shared/data"), PathBuf::from);
-    let path = data.join(name);
-    have("data", path.exists()).then_some(path)
-}
-
 #[test]
 fn an_imported_grib_forecast_can_be_tagged() {
     let Some(path) = sample("grib/O32_global.grib1") else { return };
     let options = OpenOptions { schema: Some("mars".into()), ..OpenOptions::default() };
     let both = Both::open("memory:", &options);
     let source = fieldstone::GribSource::Path(&path);
-    let python =
-        std::env::var_os("FIELDSTONE_PYTHON").map_or(checkout().join(".venv/bin/python"), PathBuf::from);
-    let works =
-        std::process::Command::new(&python).args(["-P", "-c", "import fieldstone._helper.grib"]).output();
-    if !have("python", works.is_ok_and(|output| output.status.success())) {
-        return;
-    }
+    let Some(python) = python_with("python", "fieldstone._helper.grib") else { return };
     let helper = fieldstone::helper::HelperOptions { python: Some(python), ..Default::default() };
     let options = fieldstone::GribOptions { helper, ..Default::default() };
     let n = fieldstone::archive_grib(&*both.store, source, &options, &Default::default()).unwrap();

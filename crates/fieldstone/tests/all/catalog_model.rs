@@ -11,23 +11,7 @@ use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
 use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
 use fieldstone_format::catalog::*;
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-
-    fn of<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.roll(all.len() as u64) as usize].clone()
-    }
-}
+use fieldstone_testkit::{Random, seeded};
 
 /// Run, variable, step, member.
 type Key = (String, String, String, String);
@@ -51,23 +35,23 @@ enum Call {
     DeleteTag(String, String),
 }
 
-fn call(dice: &mut Dice) -> Call {
-    let (run, tag) = (dice.of(&["a", "b"]).to_owned(), dice.of(&["max", "min"]).to_owned());
-    let (variable, step) = (dice.of(&["t", "u"]).to_owned(), dice.roll(4));
-    let (text, member) = (step.to_string(), dice.roll(2).to_string());
+fn call(dice: &mut Random) -> Call {
+    let (run, tag) = (dice.pick(&["a", "b"]).to_string(), dice.pick(&["max", "min"]).to_string());
+    let (variable, step) = (dice.pick(&["t", "u"]).to_string(), dice.below(4));
+    let (text, member) = (step.to_string(), dice.below(2).to_string());
     let key = (run.clone(), variable.clone(), text.clone(), member.clone());
-    let fields = dice.roll(2) == 0;
-    match dice.roll(24) {
+    let fields = dice.below(2) == 0;
+    match dice.below(24) {
         0..=4 => Call::Opaque(key),
-        5..=9 => Call::Array(key, dice.of(&[DType::F8, DType::F4]), vec![1 + dice.roll(2)]),
+        5..=9 => Call::Array(key, *dice.pick(&[DType::F8, DType::F4]), vec![1 + dice.below(2)]),
         10..=13 => {
-            let mut some = |value: String| (dice.roll(2) == 0).then_some(value);
+            let mut some = |value: String| (dice.below(2) == 0).then_some(value);
             Call::Remove(run, [some(variable), some(text), some(member)])
         }
         14..=16 => {
-            let step = (dice.roll(3) > 0).then_some(step as i64);
-            let variable = (dice.roll(2) == 0).then_some(variable);
-            Call::Annotate((run, tag, step, variable), dice.roll(9) as f64 / 4.0)
+            let step = (dice.below(3) > 0).then_some(step as i64);
+            let variable = (dice.below(2) == 0).then_some(variable);
+            Call::Annotate((run, tag, step, variable), dice.below(9) as f64 / 4.0)
         }
         17 => Call::CreateRun(run),
         18 => Call::CreateVariable(run, variable, vec![7]),
@@ -306,7 +290,7 @@ fn replayed(both: &Both) -> Catalog {
 }
 
 fn history(seed: u64, folder: &Path) {
-    let mut dice = Dice(seed);
+    let mut dice = seeded(seed);
     let mut model = Model::default();
     let mut calls: Vec<Call> = Vec::new();
     // This one is asked after each call, so its engine in memory has followed them one by one.
@@ -316,7 +300,7 @@ fn history(seed: u64, folder: &Path) {
         // A new handle believes nothing that another one has changed.
         let both = Both::at(folder);
         let mut batch = Vec::new();
-        for _ in 0..1 + dice.roll(3) {
+        for _ in 0..1 + dice.below(3) {
             let next = call(&mut dice);
             // Declarations and attributes of one batch are checked against what is flushed.
             let fits =
@@ -332,14 +316,14 @@ fn history(seed: u64, folder: &Path) {
         }
         calls.extend(batch.iter().cloned());
         let alone = batch.iter().all(|call| matches!(call, Call::Opaque(_) | Call::Array(..)));
-        if alone && dice.roll(4) == 0 {
+        if alone && dice.below(4) == 0 {
             let transaction = both.store.begin().unwrap();
             batch.iter().for_each(|call| perform(&both, call, Some(transaction)).unwrap());
             both.store.flush(Some(transaction)).unwrap();
-            if dice.roll(2) == 0 {
+            if dice.below(2) == 0 {
                 drop(said(&first.catalog));
             }
-            let commit = dice.roll(3) > 0;
+            let commit = dice.below(3) > 0;
             both.store.decide(transaction, commit).unwrap();
             if commit {
                 batch.iter().for_each(|call| model.apply(call));
@@ -365,13 +349,13 @@ fn history(seed: u64, folder: &Path) {
             );
         };
         agree(&stepwise, "followed call by call");
-        if dice.roll(4) == 0 {
+        if dice.below(4) == 0 {
             agree(&both.catalog, "followed now and then");
         }
-        if dice.roll(6) == 0 {
+        if dice.below(6) == 0 {
             agree(&replayed(&first), "built anew in memory");
         }
-        if dice.roll(15) == 0 {
+        if dice.below(15) == 0 {
             both.catalog.rebuild().unwrap();
             agree(&first.catalog, "built anew");
         }
@@ -395,7 +379,7 @@ fn every_engine_says_what_follows_from_the_calls() {
 /// of the engine that has had part of it before, it is what a new catalog says that overlays all of it. Meanwhile
 /// the handle flushes, discards, aborts and commits, and another handle goes on.
 fn unflushed(seed: u64, folder: &Path) {
-    let mut dice = Dice(seed);
+    let mut dice = seeded(seed);
     let other = Both::at(folder);
     other.prepare("a");
     other.flush();
@@ -404,15 +388,15 @@ fn unflushed(seed: u64, folder: &Path) {
     let mut open: Vec<Id> = Vec::new();
     let mut extended = 0;
     for round in 0..150 {
-        let session = (!open.is_empty() && dice.roll(3) > 0).then(|| dice.of(&open));
+        let session = (!open.is_empty() && dice.below(3) > 0).then(|| *dice.pick(&open));
         let mut what = format!("seed {seed}, round {round}: ");
-        match dice.roll(20) {
+        match dice.below(20) {
             0 if open.len() < 3 => open.push(both.store.begin().unwrap()),
             1 => both.store.flush(session).unwrap(),
-            2 => both.store.discard(session.filter(|_| dice.roll(2) == 0)).unwrap(),
+            2 => both.store.discard(session.filter(|_| dice.below(2) == 0)).unwrap(),
             3 if !open.is_empty() => {
-                let id = open.swap_remove(dice.roll(open.len() as u64) as usize);
-                let commit = dice.roll(3) > 0;
+                let id = open.swap_remove(dice.below(open.len() as u64) as usize);
+                let commit = dice.below(3) > 0;
                 what += &format!("commit {commit} ");
                 both.store.decide(id, commit).unwrap();
             }
@@ -425,11 +409,11 @@ fn unflushed(seed: u64, folder: &Path) {
             }
             5 => drop(both.catalog.explain(&Query { transaction: session, ..Query::all() }).unwrap()),
             _ => {
-                let calls: Vec<Call> = (0..1 + dice.roll(3)).map(|_| call(&mut dice)).collect();
+                let calls: Vec<Call> = (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect();
                 what += &format!("{calls:?} in {session:?} ");
                 // What makes no sense now is refused.
                 let all = || calls.iter().for_each(|call| drop(perform(&both, call, session)));
-                if dice.roll(4) == 0 {
+                if dice.below(4) == 0 {
                     std::thread::scope(|scope| scope.spawn(all).join().unwrap());
                 } else {
                     all();
@@ -437,7 +421,7 @@ fn unflushed(seed: u64, folder: &Path) {
             }
         }
         let sessions = open.iter().copied().map(Some).chain([None]);
-        for session in sessions.filter(|_| dice.roll(3) > 0).collect::<Vec<_>>() {
+        for session in sessions.filter(|_| dice.below(3) > 0).collect::<Vec<_>>() {
             let before = both.catalog.overlaid();
             let incremental = said_in(&both.catalog, session);
             let laid = both.catalog.overlaid() - before;

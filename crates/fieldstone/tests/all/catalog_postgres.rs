@@ -1,14 +1,12 @@
 //! A catalog in PostgreSQL gives the answers of the file beside the store, and what happens to the server
 //! changes none of them and delays no flush.
 
-#[path = "../../../catalog/tests/all/common/postgres.rs"]
-mod server;
 use std::path::Path;
 
 use crate::shared::*;
 use fieldstone::ErrorKind;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
-use server::Server;
+use fieldstone_testkit::postgres::Server;
 
 /// A store in a folder whose catalog is in PostgreSQL.
 fn on(server: &Server, folder: &Path) -> Both {
@@ -30,7 +28,7 @@ fn fill(both: &Both) {
 
 #[test]
 fn the_answers_are_those_of_the_file() {
-    let Some(server) = server::shared() else { return };
+    let Some(server) = fieldstone_testkit::postgres::shared() else { return };
     let folder = tempfile::tempdir().unwrap();
     let both = on(server, folder.path());
     fill(&both);

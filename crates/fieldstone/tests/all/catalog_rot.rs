@@ -7,19 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared::*;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % sides as u64) as usize
-    }
-}
+use fieldstone_testkit::{Random, seeded};
 
 /// A store with thousands of attributes, in many commits that were followed one by one.
 fn filled(folder: &Path) -> Both {
@@ -53,21 +41,21 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Changes a bit, or a range of bytes, in one of the files, in place.
-fn change(dice: &mut Dice, folder: &Path) -> String {
+fn change(dice: &mut Random, folder: &Path) -> String {
     let files = files(folder);
-    let path = &files[dice.roll(files.len())];
+    let path = &files[dice.index(files.len())];
     let mut bytes = fs::read(path).unwrap();
     if bytes.is_empty() {
         return "an empty file".into();
     }
-    let at = dice.roll(bytes.len());
-    let to = match dice.roll(2) {
+    let at = dice.index(bytes.len());
+    let to = match dice.index(2) {
         0 => at + 1,
-        _ => (at + 1 + dice.roll(500)).min(bytes.len()),
+        _ => (at + 1 + dice.index(500)).min(bytes.len()),
     };
     match to - at {
-        1 => bytes[at] ^= 1 << dice.roll(8),
-        _ => bytes[at..to].iter_mut().for_each(|byte| *byte = dice.roll(256) as u8),
+        1 => bytes[at] ^= 1 << dice.index(8),
+        _ => bytes[at..to].iter_mut().for_each(|byte| *byte = dice.index(256) as u8),
     }
     fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(&bytes[at..to], at as u64).unwrap();
     format!("{}, bytes {at} to {to}", path.display())
@@ -101,7 +89,7 @@ fn an_engine_whose_bytes_have_changed_gives_right_answers() {
     fs::create_dir(kept.path().join("catalog")).unwrap();
     // With what the log still holds, and without.
     copy(folder.path(), kept.path());
-    let mut dice = Dice(1);
+    let mut dice = seeded(1);
     drop(both);
     let mut noticed = 0;
     for round in 0..60 {
@@ -122,13 +110,13 @@ fn an_engine_whose_bytes_have_changed_gives_right_answers() {
 fn bytes_that_change_under_open_handles_change_no_answer() {
     let folder = tempfile::tempdir().unwrap();
     let mut handles = [filled(folder.path()), Both::at(folder.path()), Both::at(folder.path())];
-    let mut dice = Dice(2);
+    let mut dice = seeded(2);
     let (mut noticed, mut step) = (0, 100);
     for round in 0..40 {
         // Most of the log is pages that newer ones stand for.
         let what: Vec<String> = (0..8).map(|_| change(&mut dice, folder.path())).collect();
-        let which = dice.roll(handles.len());
-        if dice.roll(2) == 0 {
+        let which = dice.index(handles.len());
+        if dice.index(2) == 0 {
             step += 1;
             handles[which].annotate("a", "min", step, [0, 0], step as f64);
             handles[which].flush();
@@ -137,7 +125,7 @@ fn bytes_that_change_under_open_handles_change_no_answer() {
         let store = handles[which].store.clone();
         let truth = answers(&Both { catalog: Catalog::of(&store, memory), store });
         // One that has read much of it, and one that reads all of it now.
-        let reader = dice.roll(3);
+        let reader = dice.index(3);
         assert!(answers(&handles[reader]) == truth, "round {round}: {what:?}");
         handles[reader] = Both::at(folder.path());
         assert!(answers(&handles[reader]) == truth, "round {round}, read anew: {what:?}");

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::processes::{self, Folder, full, have};
+use crate::processes::{self, Folder};
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{Mode, OpenOptions};
+use fieldstone_testkit::require::{full, require};
 
 const FLUSHES: u64 = 8;
 const ROWS: u64 = 40;
@@ -22,7 +23,7 @@ fn shim(folder: &Path) -> Option<PathBuf> {
         .args([&library, &source])
         .args(["-ldl", "-lpthread"])
         .status();
-    have("cc", built.is_ok_and(|status| status.success()), "cc cannot build a shared library")
+    require("cc", built.is_ok_and(|status| status.success()), "cc cannot build a shared library")
         .then_some(library)
 }
 

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::processes::{Folder, acknowledged, check_clean, example, full, have_strace};
+use crate::processes::{Folder, acknowledged, check_clean, example, have_strace};
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{FieldStore, ListOptions, OpenOptions, Request};
+use fieldstone_testkit::require::full;
+use fieldstone_testkit::{Random, seeded};
 
 /// Processes at a time.
 const PROCESSES: u64 = 64;
@@ -39,15 +41,6 @@ const CALLS: [&str; 21] = [
     "mmap",
     "lseek",
 ];
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 /// How a process ends.
 #[derive(Debug, Clone, Copy)]
@@ -175,7 +168,7 @@ fn sixty_four_processes_lose_nothing_and_double_nothing() {
     let traced = have_strace();
     let folder = Folder::new("fleet");
     let url = folder.store();
-    let mut random = Random(17);
+    let mut random = seeded(17);
     let mut counts = BTreeMap::new();
     let (rounds, flushes) = if full() { (10, 40) } else { (1, 16) };
     for n in 0..rounds {

@@ -15,6 +15,7 @@ use fieldstone::{
     Request, Value, ingest, suggest_schema,
 };
 use fieldstone_format::grib::fields::fields;
+use fieldstone_testkit::samples::{python_with, sample};
 use serde_json::json;
 
 fn stand_in() -> HelperOptions {
@@ -479,9 +480,9 @@ fn the_helper_answers_single_questions() {
 /// Every real GRIB file, through the real helper, comes back byte for byte.
 #[test]
 fn real_grib_files_come_back_byte_for_byte() {
-    let Some((python, data)) = real() else { return };
+    let Some((python, grib)) = real() else { return };
     let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(data.join("grib")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        std::fs::read_dir(grib).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let helper = HelperOptions { python: Some(python), ..Default::default() };
     let options = IngestOptions { helper, ..Default::default() };
@@ -537,21 +538,6 @@ fn split(bytes: &[u8]) -> (Vec<&[u8]>, bool) {
 
 /// The Python with the real helper and the folder of real files, where both are there.
 fn real() -> Option<(PathBuf, PathBuf)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let data = std::env::var_os("FIELDSTONE_DATA").map_or(root.join("../shared/data"), PathBuf::from);
-    let python = std::env::var_os("FIELDSTONE_PYTHON").map_or(root.join(".venv/bin/python"), PathBuf::from);
-    let works = Command::new(&python).args(["-P", "-c", "import fieldstone._helper.grib"]).output();
-    let missing = if !data.join("grib").is_dir() {
-        Some("data")
-    } else if !works.is_ok_and(|output| output.status.success()) {
-        Some("python")
-    } else {
-        None
-    };
-    let Some(missing) = missing else { return Some((python, data)) };
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|name| name == missing || name == "all");
-    assert!(!required, "{missing} is required (FIELDSTONE_REQUIRE)");
-    eprintln!("skipped: {missing} is not there");
-    None
+    let grib = sample("grib")?;
+    Some((python_with("python", "fieldstone._helper.grib")?, grib))
 }

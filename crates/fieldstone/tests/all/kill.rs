@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::processes::{Folder, acknowledged, check_clean, check_run, full, have, have_strace, open, start};
+use crate::processes::{Folder, acknowledged, check_clean, check_run, have_strace, open, start};
 use fieldstone::{ArchiveOptions, Env, FieldStore, ListOptions, OpenOptions, ReadOptions, Request, Value};
+use fieldstone_testkit::require::{full, require};
+use fieldstone_testkit::seeded;
 
 /// Calls that a writer makes and that strace can strike, each with how many it makes at least.
 const CALLS: [(&str, u64); 16] = [
@@ -40,24 +42,18 @@ fn signal(process: u32, name: &str) {
     assert!(status.success(), "kill -{name} {process}");
 }
 
-/// A number from 0 to n-1 that differs from call to call but not from run to run.
-fn draw(counter: &mut u64, n: u64) -> u64 {
-    *counter = counter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*counter >> 33) % n
-}
-
 #[test]
 fn a_killed_writer_loses_nothing_it_acknowledged() {
     let folder = Folder::new("kill");
     let mut runs = Vec::new();
-    let mut random = 1;
+    let mut random = seeded(1);
     for round in 0..if full() { 50 } else { 10 } {
         // Every fourth round strikes the making of a store.
         let url = if round % 4 == 3 { format!("{}-{round}", folder.store()) } else { folder.store() };
         let run = format!("r{round}");
         let large: &[&str] = if round % 2 == 0 { &["large"] } else { &[] };
         let mut child = start(&[], &[&["write", url.as_str(), run.as_str(), "100000"], large].concat());
-        pause(draw(&mut random, if round % 4 == 3 { 12 } else { 80 }));
+        pause(random.below(if round % 4 == 3 { 12 } else { 80 }));
         child.kill().unwrap();
         let count = acknowledged(child);
         runs.push((url.clone(), run, count));
@@ -78,12 +74,12 @@ fn a_writer_killed_at_any_system_call_loses_nothing_it_acknowledged() {
         return;
     }
     let folder = Folder::new("inject");
-    let mut random = 7;
+    let mut random = seeded(7);
     for (call, times) in CALLS {
         let mut killed = 0;
         for round in 0..if full() { 20 } else { 3 } {
             let url = format!("{}-{call}-{round}", folder.store());
-            let n = 1 + if round == 0 { 0 } else { draw(&mut random, times) };
+            let n = 1 + if round == 0 { 0 } else { random.below(times) };
             let inject = format!("inject={call}:signal=SIGKILL:when={n}");
             let options = ["-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject];
             let child = start(&options, &["write", &url, "r", "9", "large"]);
@@ -133,11 +129,11 @@ fn go_on_without(url: &str, what: &str, hold: Duration) {
 #[test]
 fn a_stopped_writer_delays_nobody() {
     let folder = Folder::new("stop");
-    let mut random = 3;
+    let mut random = seeded(3);
     for round in 0..if full() { 30 } else { 5 } {
         let run = format!("r{round}");
         let mut child = start(&[], &["write", &folder.store(), &run, "100000", "large"]);
-        pause(20 + draw(&mut random, 60));
+        pause(20 + random.below(60));
         signal(child.id(), "STOP");
         let hold = if full() && round == 0 { 60 } else { 0 };
         go_on_without(&folder.store(), &run, Duration::from_secs(hold));
@@ -200,7 +196,7 @@ impl Mount<'_> {
         let arguments = ["-t", "tmpfs", "-o", &options, "fieldstone-test", path.to_str().unwrap()];
         let mounted = Command::new("mount").args(arguments).stderr(std::process::Stdio::null()).status();
         let mounted = mounted.is_ok_and(|status| status.success());
-        have("tmpfs", mounted, "mounting a tmpfs needs root").then_some(Mount(path))
+        require("tmpfs", mounted, "mounting a tmpfs needs root").then_some(Mount(path))
     }
 }
 

@@ -7,23 +7,7 @@ use fieldstone::catalog::value::Value;
 use fieldstone::outside::{Outside, read_raw};
 use fieldstone::{DType, Env, ErrorKind, IndexBox};
 use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl, VariableName};
-
-/// A small generator of random numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
+use fieldstone_testkit::seeded;
 
 fn run() -> RunDecl {
     RunDecl {
@@ -91,7 +75,7 @@ fn read(
 
 #[test]
 fn boxes_read_from_raw_files_are_those_of_the_array() {
-    let mut random = Random(3);
+    let mut random = seeded(3);
     for round in 0..150 {
         let folder = tempfile::tempdir().unwrap();
         let rank = random.below(4) as usize;

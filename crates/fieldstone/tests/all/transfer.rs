@@ -8,6 +8,8 @@ use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
     ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
 };
+use fieldstone_testkit::errors::error;
+use fieldstone_testkit::fields::pattern;
 
 type Store = fieldstone::Store;
 
@@ -64,19 +66,6 @@ fn copied(from: &Store, text: &str, to: &Store) -> Result<TransferReport> {
 
 fn moved(from: &Store, text: &str, to: &Store) -> Result<TransferReport> {
     move_fields(&**from, &request(text), &**to, &TransferOptions::default())
-}
-
-#[track_caller]
-fn error<T>(outcome: Result<T>, kind: ErrorKind) -> Error {
-    match outcome {
-        Ok(_) => panic!("succeeds, where {} is due", kind.name()),
-        Err(e) if e.kind() == kind => e,
-        Err(e) => panic!("{} is due, not {}: {e}", kind.name(), e.kind().name()),
-    }
-}
-
-fn pattern(length: usize, seed: u64) -> Vec<u8> {
-    (0..length as u64).map(|i| ((i ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
 /// A store with a field of every kind.

@@ -10,6 +10,7 @@ use fieldstone_format::catalog::{
     RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{SideRecord, kinds};
+use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -453,16 +454,6 @@ fn small_records_stay_small_in_memory() {
     refused(nested, "nested too deeply");
 }
 
-/// A generator of numbers: the same everywhere.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// The EMPRESS paper's volume, in the worst order: attributes of each tag and step come in arrival order
 /// of many clients.
 #[test]
@@ -480,7 +471,7 @@ fn the_papers_volume_takes_few_bytes() {
         ("range_ifreq", ValueType::IntRange, 1000),
         ("range_rare", ValueType::IntRange, 100),
     ];
-    let mut numbers = Numbers(1);
+    let mut numbers = seeded(1);
     let (mut rows, mut bytes) = ([0usize; 2], [0usize; 2]);
     for step in 0..3 {
         for (tag, kind, odds) in tags {

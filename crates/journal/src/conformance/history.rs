@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
-use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::sim::{Random, SimWorld};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Item, Request, Values};
 use fieldstone_core::schema::Schema;
@@ -34,31 +34,6 @@ const ROOT: &str = "/store";
 /// Processes, each with the user it runs as.
 const PROCESSES: [(&str, u32); 4] = [("a", 1), ("b", 1), ("c", 1), ("d", 2)];
 
-/// Random numbers that come again: SplitMix64.
-#[derive(Debug, Clone)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    /// A number below `sides`.
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides.max(1)
-    }
-
-    /// Whether a die of so many sides falls on its first.
-    pub fn one_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
-    }
-
-    /// One of these.
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.roll(from.len() as u64) as usize]
-    }
-}
-
 /// A store with one transaction and its decision.
 #[derive(Debug)]
 pub struct OneTransaction {
@@ -73,7 +48,7 @@ pub struct OneTransaction {
 }
 
 /// Gives side records for a commit. `heads`: the logs, each with the last commit made so far.
-pub type Side<'a> = &'a mut dyn FnMut(&mut Dice, &[(Id, u64)]) -> Vec<SideRecord>;
+pub type Side<'a> = &'a mut dyn FnMut(&mut Random, &[(Id, u64)]) -> Vec<SideRecord>;
 
 /// A store that was written at random.
 #[derive(Debug)]
@@ -90,13 +65,13 @@ pub struct History {
 
 impl History {
     /// Some ten to forty commits of up to four processes; `shared`: of two users.
-    pub fn random(dice: &mut Dice, shared: bool, side: Side<'_>) -> Result<History> {
+    pub fn random(dice: &mut Random, shared: bool, side: Side<'_>) -> Result<History> {
         let (world, mut history) = History::new(dice, shared)?;
         history.decisive = dice.one_in(3);
-        for _ in 0..10 + dice.roll(30) {
+        for _ in 0..10 + dice.below(30) {
             world.advance(2_000_000_000);
-            let clock = dice.roll(7_200) as i64 - 3_600;
-            world.set_clock_offset(PROCESSES[dice.roll(4) as usize].0, clock * 1_000_000_000);
+            let clock = dice.below(7_200) as i64 - 3_600;
+            world.set_clock_offset(PROCESSES[dice.below(4) as usize].0, clock * 1_000_000_000);
             history.step(dice, side)?;
             history.heads = history.journals[0].snapshot()?.heads();
         }
@@ -108,16 +83,16 @@ impl History {
     }
 
     /// One transaction that two processes joined, with a field at least, and its decision.
-    pub fn of_one_transaction(dice: &mut Dice, side: Side<'_>) -> Result<OneTransaction> {
+    pub fn of_one_transaction(dice: &mut Random, side: Side<'_>) -> Result<OneTransaction> {
         let (_, mut history) = History::new(dice, false)?;
         let [opener, joined, ..] = &history.journals[..] else {
             return Err(Error::internal("there are not two processes"));
         };
         let (transaction, committed) = (opener.begin()?, !dice.one_in(4));
-        for _ in 0..1 + dice.roll(4) {
+        for _ in 0..1 + dice.below(4) {
             let journal = if dice.one_in(2) { opener } else { joined };
             journal.take_side(side(dice, &history.heads), Some(transaction))?;
-            for _ in 0..dice.roll(3) {
+            for _ in 0..dice.below(3) {
                 journal.take(value(dice, &history.schema)?, Some(transaction))?;
             }
             journal.flush(Some(transaction))?;
@@ -141,8 +116,8 @@ impl History {
     }
 
     /// An empty store, on one medium or the other, and a handle of each process.
-    fn new(dice: &mut Dice, shared: bool) -> Result<(SimWorld, History)> {
-        let world = SimWorld::new(dice.roll(u64::MAX));
+    fn new(dice: &mut Random, shared: bool) -> Result<(SimWorld, History)> {
+        let world = SimWorld::new(dice.below(u64::MAX));
         for (host, user) in PROCESSES {
             world.set_uid(host, if shared { user } else { 1 });
         }
@@ -175,27 +150,27 @@ impl History {
     }
 
     /// One call of one process. What is refused, because it is another user's or ended, does not count.
-    fn step(&mut self, dice: &mut Dice, side: Side<'_>) -> Result<()> {
-        let journal = &self.journals[dice.roll(self.journals.len() as u64) as usize];
+    fn step(&mut self, dice: &mut Random, side: Side<'_>) -> Result<()> {
+        let journal = &self.journals[dice.below(self.journals.len() as u64) as usize];
         let known = self.transactions.len() as u64;
-        let refused = match dice.roll(if self.decisive { 4 } else { 10 }) {
+        let refused = match dice.below(if self.decisive { 4 } else { 10 }) {
             0 if known < 4 => {
                 self.transactions.push(journal.begin()?);
                 return Ok(());
             }
             1 | 2 if known > 0 => {
                 let id = *dice.pick(&self.transactions);
-                match dice.roll(5) {
+                match dice.below(5) {
                     0 => journal.decide(id, false),
                     1 => journal.decide(id, true),
-                    2 => journal.decide_kinds(id, 0, dice.roll(256) as u32),
-                    _ => journal.decide_kinds(id, dice.roll(256) as u32, 0),
+                    2 => journal.decide_kinds(id, 0, dice.below(256) as u32),
+                    _ => journal.decide_kinds(id, dice.below(256) as u32, 0),
                 }
             }
             _ => {
                 let session = (known > 0 && dice.one_in(3)).then(|| *dice.pick(&self.transactions));
                 journal.take_side(side(dice, &self.heads), session)?;
-                for _ in 0..dice.roll(4) {
+                for _ in 0..dice.below(4) {
                     journal.take(value(dice, &self.schema)?, session)?;
                 }
                 journal.flush(session).inspect_err(|_| drop(journal.discard(session)))
@@ -255,7 +230,7 @@ fn make_shared_folders(world: &SimWorld) -> Result<()> {
 }
 
 /// A field or a removal under one of a few keys.
-fn value(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
+fn value(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
     let mut value = field(dice, schema)?;
     if dice.one_in(4) {
         (value.entry.location, value.entry.array) = (Location::Removed { only: None }, None);
@@ -265,7 +240,7 @@ fn value(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
 }
 
 /// A field under one of a few keys.
-fn field(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
+fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
     let key = schema.resolve(&[
         ("run", *dice.pick(&["a", "b"])),
         ("variable", *dice.pick(&["t", "u"])),
@@ -274,7 +249,7 @@ fn field(dice: &mut Dice, schema: &Schema) -> Result<Encoded<'static>> {
     ])?;
     let array = (!dice.one_in(3)).then(|| {
         let dtype = *dice.pick(&[DType::F8, DType::F4]);
-        let shape = vec![1 + dice.roll(2)];
+        let shape = vec![1 + dice.below(2)];
         let fill = Some(dtype.default_fill());
         ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary: None }
     });

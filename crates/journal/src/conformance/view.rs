@@ -12,18 +12,19 @@
 //! struct Tables(Vec<Database>);
 //! impl Harness for Tables {
 //!     fn open(&mut self, engine: usize, history: &History) -> Result<Box<dyn View>> { … }
-//!     fn side(&mut self, dice: &mut Dice, heads: &[(Id, u64)]) -> Vec<SideRecord> { … }
+//!     fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> { … }
 //! }
 //! run_all(Tables::default, 0..20)?;
 //! ```
 
 use std::ops::Range;
 
+use fieldstone_core::env::sim::Random;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
-use super::history::{Dice, History, Standing};
+use super::history::{History, Standing};
 use crate::feed::{Commit, EntryChange, Feed, TransactionState};
 use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
 use crate::view::{Again, Holds, Marks, View, Wait};
@@ -43,11 +44,11 @@ pub trait Harness {
     }
 
     /// Side records of a commit. `heads`: the logs, each with the last commit made so far.
-    fn side(&mut self, dice: &mut Dice, heads: &[(Id, u64)]) -> Vec<SideRecord>;
+    fn side(&mut self, dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord>;
 }
 
 /// A behaviour, of the history that follows from a die.
-pub type Behaviour = fn(&mut dyn Harness, &mut Dice) -> Result<()>;
+pub type Behaviour = fn(&mut dyn Harness, &mut Random) -> Result<()>;
 
 macro_rules! behaviours {
     ($($name:ident),+ $(,)?) => {
@@ -79,7 +80,8 @@ pub fn run(name: &str, harness: &mut dyn Harness, seed: u64) -> Result<()> {
         return Err(Error::invalid(format!("there is no behaviour {name}")));
     };
     let named = Named(name, seed);
-    let outcome = behaviour(harness, &mut Dice(seed)).map_err(|e| e.context(format!("{name}, seed {seed}")));
+    let outcome =
+        behaviour(harness, &mut Random::new(seed)).map_err(|e| e.context(format!("{name}, seed {seed}")));
     std::mem::forget(named);
     outcome
 }
@@ -102,7 +104,7 @@ struct World {
 }
 
 impl World {
-    fn new(harness: &mut dyn Harness, dice: &mut Dice) -> Result<World> {
+    fn new(harness: &mut dyn Harness, dice: &mut Random) -> Result<World> {
         let shared = dice.one_in(2);
         let history = History::random(dice, shared, &mut |dice, heads| harness.side(dice, heads))?;
         let (feed, fields) = history.at(history.heads())?;
@@ -145,29 +147,22 @@ impl World {
     }
 
     /// Some commits of each log, at least those of `from`.
-    fn part(&self, dice: &mut Dice, from: &[(Id, u64)]) -> Vec<(Id, u64)> {
+    fn part(&self, dice: &mut Random, from: &[(Id, u64)]) -> Vec<(Id, u64)> {
         let least = |writer: Id| from.iter().find(|(of, _)| *of == writer).map_or(0, |(_, at)| *at);
         let more = |(writer, head): &(Id, u64)| {
             let at = least(*writer);
-            (*writer, if dice.one_in(2) { at } else { at + dice.roll(head - at + 1) })
+            (*writer, if dice.one_in(2) { at } else { at + dice.below(head - at + 1) })
         };
         self.heads().iter().map(more).collect()
     }
 }
 
-fn shuffled<T>(mut all: Vec<T>, dice: &mut Dice) -> Vec<T> {
-    for i in (1..all.len()).rev() {
-        all.swap(i, dice.roll(i as u64 + 1) as usize);
-    }
-    all
-}
-
 /// One log after the other, in any order: decisions come long before what they cover, and long after.
-fn any_order_of_logs(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn any_order_of_logs(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
-    for head in shuffled(world.heads().to_vec(), dice) {
+    for head in dice.shuffled(world.heads().to_vec()) {
         heads.push(head);
         heads.sort_unstable();
         assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
@@ -176,11 +171,11 @@ fn any_order_of_logs(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Some of each log, then some more.
-fn portions(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn portions(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
-    for _ in 0..1 + dice.roll(6) {
+    for _ in 0..1 + dice.below(6) {
         heads = world.part(dice, &heads);
         assert_eq!(world.follow(&mut *view, &heads)?, Followed::Done);
     }
@@ -188,7 +183,7 @@ fn portions(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// A transaction of the view for each commit.
-fn each_commit_alone(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn each_commit_alone(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let how = world.how();
@@ -198,7 +193,7 @@ fn each_commit_alone(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Everything once more, after it was applied.
-fn applied_twice(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn applied_twice(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     world.finish(&mut *view)?;
@@ -206,7 +201,7 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
     assert!(view.begin(Wait::Yes)?);
     assert!(view.sound()?);
     assert_eq!(view.decide(&world.feed.decisions())?, Again::Entries(Vec::new()), "nothing is new");
-    for (writer, _) in shuffled(world.heads().to_vec(), dice) {
+    for (writer, _) in dice.shuffled(world.heads().to_vec()) {
         if view.wants_entries() {
             view.entries(writer, &mut world.feed.entries(writer, 0))?;
         }
@@ -222,7 +217,7 @@ fn applied_twice(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Made anew by a view that has something already.
-fn made_anew(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn made_anew(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
@@ -233,7 +228,7 @@ fn made_anew(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Marks reach as far as the rows, not less and not more.
-fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let mut heads = Vec::new();
@@ -253,7 +248,7 @@ fn marks_stand_for_rows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()
 }
 
 /// What is given up leaves nothing.
-fn given_up(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn given_up(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
@@ -281,7 +276,7 @@ fn given_up(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Between two transactions of one process others go on, make everything anew or look at less.
-fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     if !harness.shares() {
         return Ok(());
@@ -303,7 +298,7 @@ fn others_in_pauses(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 }
 
 /// Who has an older feed neither takes back what is decided, nor asks what stood then.
-fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     for _ in 0..4 {
@@ -326,7 +321,7 @@ fn an_older_feed_changes_nothing(harness: &mut dyn Harness, dice: &mut Dice) -> 
 }
 
 /// What a transaction has prepared is shown to who names it, the same in any order of logs, and is gone then.
-fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let world = World::new(harness, dice)?;
     let mut view = harness.open(0, &world.history)?;
     let part = world.part(dice, &[]);
@@ -362,7 +357,7 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
 
 /// What is prepared shows to nobody, but to who names its transaction; what is committed to everybody, and
 /// looks the same then; what is aborted never does.
-fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let example = History::of_one_transaction(dice, &mut |dice, heads| harness.side(dice, heads))?;
     let mut view = harness.open(0, &example.history)?;
     let mut empty = harness.open(1, &example.history)?;
@@ -391,11 +386,11 @@ fn what_is_decided_shows(harness: &mut dyn Harness, dice: &mut Dice) -> Result<(
 }
 
 /// Of some stores that differ in their side records alone, one at least differs in what the view says.
-fn side_records_show(harness: &mut dyn Harness, dice: &mut Dice) -> Result<()> {
+fn side_records_show(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let mut differ = false;
     for round in 0..8 {
-        let (seed, mut own) = (Dice(dice.roll(u64::MAX)), Dice(dice.roll(u64::MAX)));
-        let mut side = |_: &mut Dice, heads: &[(Id, u64)]| harness.side(&mut own, heads);
+        let (seed, mut own) = (Random::new(dice.below(u64::MAX)), Random::new(dice.below(u64::MAX)));
+        let mut side = |_: &mut Random, heads: &[(Id, u64)]| harness.side(&mut own, heads);
         let with = History::random(&mut seed.clone(), false, &mut side)?;
         let without = History::random(&mut seed.clone(), false, &mut |_, _| Vec::new())?;
         let mut dumps = Vec::new();
@@ -417,7 +412,7 @@ struct Interrupted<'a> {
     inner: Box<dyn View>,
     other: Box<dyn View>,
     world: &'a World,
-    dice: Dice,
+    dice: Random,
     /// How often others still come: for ever would be too long for anybody.
     left: usize,
 }
@@ -428,7 +423,7 @@ impl Interrupted<'_> {
             return Ok(());
         }
         self.left -= 1;
-        let part = match self.dice.roll(3) {
+        let part = match self.dice.below(3) {
             0 => self.world.heads().to_vec(),
             _ => self.world.part(&mut self.dice, &[]),
         };

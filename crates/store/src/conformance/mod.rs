@@ -66,6 +66,7 @@ mod visibility;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fieldstone_core::env::sim::Random;
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
@@ -328,5 +329,5 @@ fn doubles(values: impl IntoIterator<Item = f64>) -> Vec<u8> {
 
 /// Bytes that show a misplaced one.
 fn pattern(length: usize, seed: u64) -> Vec<u8> {
-    (0..length as u64).map(|i| ((i ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    Random::new(seed).bytes(length)
 }

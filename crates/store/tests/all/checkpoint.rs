@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::faults::{self, Model, Random, State, Step, Work, full, visible};
+use crate::faults::{self, Model, State, Step, Work, full, seeded, visible};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::request::Request;
@@ -135,13 +135,13 @@ fn struck(last: usize, n: u64, cut: Option<u64>) -> bool {
 
 #[test]
 fn a_kill_or_power_cut_in_any_call_leaves_a_version_no_older_than_the_last_checkpoint() {
-    let mut random = Random(9);
+    let mut random = seeded(9);
     let mut strikes = 0;
     for last in 0..ROUNDS.len() {
         let mut n = 1;
         while struck(last, n, None) {
             for _ in 0..if full() { 40 } else { 4 } {
-                struck(last, n, Some(random.next()));
+                struck(last, n, Some(random.next_u64()));
                 strikes += 1;
             }
             n += 1;

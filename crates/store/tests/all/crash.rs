@@ -121,7 +121,7 @@ fn a_kill_in_any_call_loses_nothing_flushed_and_shows_nothing_else() {
             panic!("no scene makes a call of kind {kind:?}");
         }
         let mut done = 0;
-        let mut random = faults::Random(kind as u64);
+        let mut random = faults::seeded(kind as u64);
         while done < per_kind {
             let (scene, calls) = places[done as usize % places.len()];
             // The first calls of a kind are the rare ones: each is struck, then others at random.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::faults::{ROOT, Random, full, open, u64_type};
+use crate::faults::{ROOT, full, open, seeded, u64_type};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
@@ -19,6 +19,7 @@ use fieldstone_format::log::{FrameInfo, LogHeader, SideRecord};
 use fieldstone_format::segment::SegmentMeta;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
+use fieldstone_testkit::random::Seeded;
 
 type Key = [(&'static str, String); 3];
 
@@ -26,13 +27,13 @@ type Key = [(&'static str, String); 3];
 type Fields = BTreeMap<String, (Key, Vec<u8>)>;
 
 struct Maker {
-    random: Random,
+    random: Seeded,
     fields: Fields,
 }
 
 impl Maker {
     fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.random.next() as u8).collect()
+        (0..length).map(|_| self.random.next_u64() as u8).collect()
     }
 
     fn key(&mut self, run: &str, variable: &str, step: u64, bytes: &[u8]) -> Key {
@@ -94,7 +95,7 @@ fn pairs(key: &Key) -> Vec<(&str, &str)> {
 fn small_store() -> (SimWorld, Fields) {
     let world = SimWorld::new(11);
     world.set_tracing(false);
-    let mut make = Maker { random: Random(3), fields: Fields::new() };
+    let mut make = Maker { random: seeded(3), fields: Fields::new() };
     let a = open(&world.process("a")).unwrap();
     let b = open(&world.process("b")).unwrap();
     make.put(&a, "a", "t", 1, 40);
@@ -135,7 +136,7 @@ fn small_store() -> (SimWorld, Fields) {
 fn large_store() -> (SimWorld, Fields) {
     let world = SimWorld::new(12);
     world.set_tracing(false);
-    let mut make = Maker { random: Random(4), fields: Fields::new() };
+    let mut make = Maker { random: seeded(4), fields: Fields::new() };
     let a = open(&world.process("a")).unwrap();
     make.put(&a, "a", "small", 1, 100);
     a.flush(None).unwrap();
@@ -152,7 +153,7 @@ fn large_store() -> (SimWorld, Fields) {
 fn wide_store() -> (SimWorld, Fields) {
     let world = SimWorld::new(13);
     world.set_tracing(false);
-    let mut make = Maker { random: Random(5), fields: Fields::new() };
+    let mut make = Maker { random: seeded(5), fields: Fields::new() };
     let a = open(&world.process("a")).unwrap();
     for step in 0..1000 {
         make.put(&a, "a", "t", step, 3);
@@ -450,7 +451,7 @@ fn the_undamaged_stores_read_right() {
 fn any_changed_byte_is_noticed_and_costs_only_what_it_holds() {
     let (world, fields) = small_store();
     let mut tally = Tally::default();
-    let mut random = Random(9);
+    let mut random = seeded(9);
     for (path, length) in files(&world) {
         let parts = parts(&world, &path);
         for offset in 0..length {
@@ -481,7 +482,7 @@ fn any_cut_is_noticed_and_nothing_wrong_is_read() {
 fn a_damaged_data_log_costs_only_the_fields_in_it() {
     let (world, fields) = large_store();
     let (mut flips, mut cuts) = (Tally::default(), Tally::default());
-    let mut random = Random(10);
+    let mut random = seeded(10);
     let data = files(&world).into_iter().find(|(path, _)| path.extension().unwrap() == "data");
     let (path, length) = data.expect("there is a data log");
     let parts = parts(&world, &path);
@@ -505,7 +506,7 @@ fn a_damaged_data_log_costs_only_the_fields_in_it() {
 fn a_damaged_block_of_a_large_index_costs_only_its_keys() {
     let (world, fields) = wide_store();
     let mut tally = Tally::default();
-    let mut random = Random(12);
+    let mut random = seeded(12);
     let path =
         files(&world).into_iter().map(|(path, _)| path).find(|p| p.extension().unwrap() == "log").unwrap();
     let parts = parts(&world, &path);

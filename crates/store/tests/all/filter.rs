@@ -345,7 +345,7 @@ fn filters_that_are_refused() {
 #[test]
 fn a_filter_shows_what_both_select() {
     let store = open(&world(), "a");
-    let mut rng = Rng(11);
+    let mut rng = seeded(11);
     for _ in 0..300 {
         let mut key = format!("run={},variable={}", rng.pick(&["a", "b", "c"]), rng.pick(&["t", "u", "v"]));
         for (keyword, bound) in [("step", 12), ("member", 3), ("level", 4)] {

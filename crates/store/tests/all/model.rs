@@ -20,6 +20,7 @@ use fieldstone_store::Field;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
+use fieldstone_testkit::random::{Seeded, seeds};
 
 const SHAPE: [u64; 2] = [5, 7];
 const ARRAYS: [&str; 3] = ["run=a,variable=t,step=0", "run=a,variable=t,step=1", "run=b,variable=u"];
@@ -126,7 +127,7 @@ fn open_at(env: Env, root: &Path, how: &Opening) -> Store {
 }
 
 struct Run {
-    rng: Rng,
+    rng: Seeded,
     system: System,
     processes: Vec<Process>,
     visible: State,
@@ -143,7 +144,7 @@ impl Run {
         let open = |i| Process { store: system.open(i, &Opening::default()), sessions: BTreeMap::new() };
         let processes = (0..4).map(open).collect();
         Run {
-            rng: Rng(seed),
+            rng: seeded(seed),
             system,
             processes,
             visible: State::new(),
@@ -357,7 +358,7 @@ impl Run {
     }
 }
 
-fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Rng) {
+fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Random) {
     let options = ListOptions { transaction, ..ListOptions::default() };
     let list: Vec<ListEntry> = store.list(&Request::new(), &options).unwrap().map(Result::unwrap).collect();
     assert_eq!(list.len(), state.len(), "fields listed");
@@ -403,22 +404,8 @@ fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Rng)
     }
 }
 
-/// Says the seed when a run fails.
-struct Seed(u64);
-
-impl Drop for Seed {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the run with FIELDSTONE_SEED={} failed", self.0);
-        }
-    }
-}
-
 fn run_seeds(runs: u64, steps: usize, system: impl Fn(u64) -> System) {
-    let only = std::env::var("FIELDSTONE_SEED").ok().and_then(|s| s.parse().ok());
-    let seeds = only.map_or(0..runs, |seed: u64| seed..seed + 1);
-    for seed in seeds {
-        let _named = Seed(seed);
+    for seed in seeds(runs) {
         let mut run = Run::new(system(seed), seed);
         (0..steps).for_each(|_| run.step());
         run.finish();

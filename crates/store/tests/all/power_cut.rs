@@ -63,7 +63,7 @@ fn a_power_cut_at_any_call_keeps_what_was_flushed_and_no_more() {
 
 #[test]
 fn what_was_there_before_survives_a_second_cut() {
-    let mut random = faults::Random(77);
+    let mut random = faults::seeded(77);
     for round in 0..if full() { 200 } else { 20 } {
         let (world, mut model, _) = until(round, &[Step::Small, Step::Overwrite], 40 + random.below(120));
         let mut world = world.power_cut(round);
@@ -79,7 +79,7 @@ fn what_was_there_before_survives_a_second_cut() {
             world.kill_nth(&env, None, 1 + random.below(90));
             let _ = open(&env)
                 .and_then(|store| Work::new(&store, &mut model, &format!("round{cut}"), round).all());
-            world = world.power_cut(random.next());
+            world = world.power_cut(random.next_u64());
         }
         check(&world, "a", &model).unwrap_or_else(|wrong| panic!("round {round}: {wrong}"));
     }
@@ -88,7 +88,7 @@ fn what_was_there_before_survives_a_second_cut() {
 /// Two hosts write one store; the power goes for both. Each one's work is judged by its own run.
 #[test]
 fn two_hosts_lose_nothing_when_the_power_goes_for_both() {
-    let mut random = faults::Random(5);
+    let mut random = faults::seeded(5);
     for round in 0..if full() { 300 } else { 25 } {
         let world = SimWorld::new(round);
         world.set_tracing(false);

@@ -3,10 +3,10 @@
 use fieldstone_catalog::engine::{Flow, Tables};
 use fieldstone_catalog::query::{self, Aggregate, By, HitTable, Query, TableBuilder};
 use fieldstone_core::ErrorKind;
+use fieldstone_testkit::Random;
 
 use super::brute;
 use super::random;
-use super::rng::Rng;
 use super::world::{Attr, World};
 
 /// What came of many queries.
@@ -20,7 +20,7 @@ pub struct Tally {
 }
 
 /// Asks `queries` random queries of tables over `world`.
-pub fn random_queries(rng: &mut Rng, world: &World, tables: &mut dyn Tables, queries: u64) -> Tally {
+pub fn random_queries(rng: &mut Random, world: &World, tables: &mut dyn Tables, queries: u64) -> Tally {
     let mut tally = Tally::default();
     for _ in 0..queries {
         let asked = random::query(rng, world);

@@ -439,25 +439,18 @@ fn constant(expr: &Expr) -> bool {
     }
 }
 
-/// Distinct boxes.
+/// Distinct boxes, by project, run, step (none first), name and version of the variable (none first), start and
+/// count: the order is said here without a comparison of ours.
 pub fn boxes(world: &World, hits: &[&Attr]) -> Vec<BoxInfo> {
-    let mut rows: Vec<BoxInfo> = Vec::new();
+    let mut rows = BTreeMap::new();
     for attr in hits {
         let Some((start, count)) = bounds(world, attr) else { continue };
         let run = world.runs[attr.run].run.clone();
+        let variable = attr.variable.as_ref().map(|variable| (variable.name.clone(), variable.version));
+        let place =
+            (run.project.clone(), run.name.clone(), attr.step, variable, start.clone(), count.clone());
         let row = BoxInfo { run, step: attr.step, variable: attr.variable.clone(), start, count };
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
+        rows.insert(place, row);
     }
-    rows.sort_by(|a, b| {
-        (&a.run, a.step, &a.variable, &a.start, &a.count).cmp(&(
-            &b.run,
-            b.step,
-            &b.variable,
-            &b.start,
-            &b.count,
-        ))
-    });
-    rows
+    rows.into_values().collect()
 }

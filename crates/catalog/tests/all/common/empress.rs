@@ -9,9 +9,9 @@ use fieldstone_catalog::engine::Tables;
 use fieldstone_catalog::query::{self, Dim, Expr, NameTest, Query, Range, Relation, Scope, Term};
 use fieldstone_core::value::{Test, Value, ValueType};
 use fieldstone_format::catalog::{RunDecl, RunName, TagDecl, VariableDecl, VariableName};
+use fieldstone_testkit::seeded;
 
 use super::brute;
-use super::rng::Rng;
 use super::world::{Attr, HeldFields, NOBODY, Step, Variable, World};
 
 /// EMPRESS's names, without their common prefix.
@@ -250,7 +250,7 @@ pub fn query_of(name: &str, without: Option<Part>) -> (Gives, Query) {
 
 /// Two projects, four runs, three steps, five variables, five tags; attributes on all of them.
 pub fn world() -> World {
-    let mut rng = Rng(1809);
+    let mut rng = seeded(1809);
     let mut world = World::default();
     for (project, name) in
         [("astro", "astro3d-1"), ("astro", "astro3d-2"), ("ocean", "astro3d-1"), ("ocean", "c")]
@@ -299,7 +299,7 @@ pub fn world() -> World {
         }
     }
     for variable in world.variables.clone() {
-        for step in world.steps.iter().filter(|step| step.run == variable.run && rng.chance(60)) {
+        for step in world.steps.iter().filter(|step| step.run == variable.run && rng.percent(60)) {
             world.held.push(HeldFields {
                 run: step.run,
                 step: step.step,
@@ -335,7 +335,7 @@ pub fn world() -> World {
             tag,
             step: on_step.then_some(step),
             variable: on_variable.then(|| rng.pick(&variables).clone()),
-            region: (on_variable && rng.chance(90)).then_some((start, count)),
+            region: (on_variable && rng.percent(90)).then_some((start, count)),
             value: match world.tags[tag].kind {
                 ValueType::Float => Value::Float(number as f64 + 0.25),
                 ValueType::Int => Value::Int(number),

@@ -8,8 +8,9 @@ use fieldstone_core::dtype::DType;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 use fieldstone_format::log::kinds;
+use fieldstone_testkit::Random;
 
-use super::{Commit, Dice, History, Order, run_name, variable, visible};
+use super::{Commit, History, Order, run_name, variable, visible};
 
 /// A key: levels of a place are fields of their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,22 +35,22 @@ pub type Changes = BTreeMap<Key, What>;
 /// (stamp, decider, own stamp, writer, sequence).
 type Version = (u64, Id, u64, Id, u64);
 
-fn key(dice: &mut Dice) -> Key {
+fn key(dice: &mut Random) -> Key {
     Key {
         run: run_name(dice),
         variable: (!dice.one_in(8)).then(|| variable(dice)),
-        step: (!dice.one_in(8)).then(|| dice.roll(4) as i64),
-        level: dice.roll(2),
+        step: (!dice.one_in(8)).then(|| dice.below(4) as i64),
+        level: dice.below(2),
     }
 }
 
 /// One call: fields of one kind at some keys, or the removal of a variable as far as it was archived.
-pub fn change(dice: &mut Dice, before: &[Commit], changes: &mut Changes) {
+pub fn change(dice: &mut Random, before: &[Commit], changes: &mut Changes) {
     let first = key(dice);
-    let what = match dice.roll(6) {
+    let what = match dice.below(6) {
         0..=1 => What::Removed,
         2..=3 => What::Opaque,
-        _ => What::Array([DType::F8, DType::F4][dice.roll(2) as usize], vec![1 + dice.roll(2)]),
+        _ => What::Array([DType::F8, DType::F4][dice.below(2) as usize], vec![1 + dice.below(2)]),
     };
     let archived = before.iter().flat_map(|commit| commit.fields.keys()).cloned();
     let mut keys: Vec<Key> = match what {
@@ -57,7 +58,7 @@ pub fn change(dice: &mut Dice, before: &[Commit], changes: &mut Changes) {
             .filter(|key| (&key.run, &key.variable) == (&first.run, &first.variable))
             .filter(|_| !dice.one_in(5))
             .collect(),
-        _ => (0..dice.roll(3)).map(|_| Key { step: key(dice).step, ..first.clone() }).collect(),
+        _ => (0..dice.below(3)).map(|_| Key { step: key(dice).step, ..first.clone() }).collect(),
     };
     keys.push(first);
     changes.extend(keys.into_iter().map(|key| (key, what.clone())));
@@ -109,9 +110,9 @@ pub fn standing(history: &History, at: &[usize], known: &BTreeMap<Id, usize>) ->
 }
 
 /// Answers what the index asks about places.
-pub fn recheck(index: &mut Index, standing: &Changes, dice: &mut Dice) {
+pub fn recheck(index: &mut Index, standing: &Changes, dice: &mut Random) {
     loop {
-        let places = index.rechecks(1 + dice.roll(4) as usize).unwrap();
+        let places = index.rechecks(1 + dice.below(4) as usize).unwrap();
         if places.is_empty() {
             return;
         }

@@ -17,23 +17,7 @@ use fieldstone_format::catalog::{
 };
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_journal::feed::{self, TransactionState};
-
-/// A source of random numbers that is the same everywhere.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.roll(n) == 0
-    }
-}
+use fieldstone_testkit::{Random, seeded};
 
 type Order = (u64, Id);
 
@@ -77,13 +61,13 @@ fn id(n: u64) -> Id {
     Id(bytes)
 }
 
-fn run_name(dice: &mut Dice) -> RunName {
+fn run_name(dice: &mut Random) -> RunName {
     let project = if dice.one_in(3) { "p" } else { "" };
-    RunName { project: project.into(), name: ["a", "b"][dice.roll(2) as usize].into() }
+    RunName { project: project.into(), name: ["a", "b"][dice.below(2) as usize].into() }
 }
 
-fn tag(dice: &mut Dice) -> TagDecl {
-    let (name, version, kind, unit) = match dice.roll(5) {
+fn tag(dice: &mut Random) -> TagDecl {
+    let (name, version, kind, unit) = match dice.below(5) {
         0 => ("max", 1, ValueType::Float, "K"),
         1 => ("max", 1, ValueType::Float, "degC"),
         2 => ("max", 2, ValueType::Int, ""),
@@ -93,34 +77,34 @@ fn tag(dice: &mut Dice) -> TagDecl {
     TagDecl { name: name.into(), version, kind, unit: unit.into() }
 }
 
-fn variable(dice: &mut Dice) -> VariableName {
-    VariableName { name: ["t", "u"][dice.roll(2) as usize].into(), version: 1 }
+fn variable(dice: &mut Random) -> VariableName {
+    VariableName { name: ["t", "u"][dice.below(2) as usize].into(), version: 1 }
 }
 
-fn values(dice: &mut Dice, kind: ValueType, n: usize) -> Values {
+fn values(dice: &mut Random, kind: ValueType, n: usize) -> Values {
     let floats = [1.5, -2.0, f64::NAN, f64::INFINITY, 0.0, -0.0];
     match kind {
-        ValueType::Float => Values::Float((0..n).map(|_| floats[dice.roll(6) as usize]).collect()),
-        ValueType::Int => Values::Int((0..n).map(|_| dice.roll(9) as i64 - 4).collect()),
-        ValueType::Text => Values::Text((0..n).map(|_| format!("x{}", dice.roll(4))).collect()),
-        _ => Values::Any((0..n).map(|_| Value::List(vec![Value::Int(dice.roll(4) as i64)])).collect()),
+        ValueType::Float => Values::Float((0..n).map(|_| floats[dice.below(6) as usize]).collect()),
+        ValueType::Int => Values::Int((0..n).map(|_| dice.below(9) as i64 - 4).collect()),
+        ValueType::Text => Values::Text((0..n).map(|_| format!("x{}", dice.below(4))).collect()),
+        _ => Values::Any((0..n).map(|_| Value::List(vec![Value::Int(dice.below(4) as i64)])).collect()),
     }
 }
 
-fn attributes(dice: &mut Dice) -> AttributeBatch {
+fn attributes(dice: &mut Random) -> AttributeBatch {
     let (run, tag) = (run_name(dice), tag(dice));
-    let rows = 1 + dice.roll(4) as usize;
-    let scope = dice.roll(4);
+    let rows = 1 + dice.below(4) as usize;
+    let scope = dice.below(4);
     let step = (scope > 0).then(|| match dice.one_in(2) {
-        true => Column::One(dice.roll(3) as i64),
-        false => Column::Each((0..rows).map(|_| dice.roll(3) as i64).collect()),
+        true => Column::One(dice.below(3) as i64),
+        false => Column::Each((0..rows).map(|_| dice.below(3) as i64).collect()),
     });
     let variables = if scope > 1 { vec![variable(dice)] } else { Vec::new() };
     let boxes = (scope > 2).then(|| {
         let shared = dice.one_in(3);
         let n = if shared { 1 } else { rows };
-        let start = (0..n * 2).map(|_| dice.roll(2) as i64 * 10).collect();
-        Boxes { rank: 2, start, count: (0..n * 2).map(|_| 1 + dice.roll(2) as i64 * 40).collect() }
+        let start = (0..n * 2).map(|_| dice.below(2) as i64 * 10).collect();
+        Boxes { rank: 2, start, count: (0..n * 2).map(|_| 1 + dice.below(2) as i64 * 40).collect() }
     });
     let one_value = dice.one_in(4);
     let values = values(dice, tag.kind, if one_value { 1 } else { rows });
@@ -139,28 +123,28 @@ fn attributes(dice: &mut Dice) -> AttributeBatch {
     }
 }
 
-pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record {
-    match dice.roll(16) {
+pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Record {
+    match dice.below(16) {
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),
             job: None,
-            params: vec![("nx".into(), Value::Int(dice.roll(2) as i64))],
-            created: dice.roll(1000) as i64,
+            params: vec![("nx".into(), Value::Int(dice.below(2) as i64))],
+            created: dice.below(1000) as i64,
             grid: None,
             notes: None,
             outside: None,
             annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
         }]),
         1 => {
-            let time = [None, Some(1.0), Some(2.0)][dice.roll(3) as usize];
-            Record::Steps(run_name(dice), vec![StepDecl { number: dice.roll(3) as i64, time }])
+            let time = [None, Some(1.0), Some(2.0)][dice.below(3) as usize];
+            Record::Steps(run_name(dice), vec![StepDecl { number: dice.below(3) as i64, time }])
         }
         2 => Record::Variables(
             run_name(dice),
             vec![VariableDecl {
                 variable: variable(dice),
                 dtype: None,
-                shape: Some(vec![100 + dice.roll(2)]),
+                shape: Some(vec![100 + dice.below(2)]),
                 dims: Vec::new(),
                 attrs: Vec::new(),
                 coords: Vec::new(),
@@ -169,19 +153,19 @@ pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record 
             }],
         ),
         3 => Record::Tags(vec![tag(dice)]),
-        4 => Record::Remove(vec![match dice.roll(4) {
+        4 => Record::Remove(vec![match dice.below(4) {
             0 => Removal::Run(run_name(dice)),
-            1 => Removal::Step(run_name(dice), dice.roll(3) as i64),
+            1 => Removal::Step(run_name(dice), dice.below(3) as i64),
             2 => Removal::Variable(run_name(dice), variable(dice)),
             _ => Removal::Tag(tag(dice)),
         }]),
         5 | 6 => {
             // Of no log: an attribute of the commit that deletes it.
-            let one = |dice: &mut Dice| AttributeId {
-                writer: if dice.one_in(4) { Id::NONE } else { id(dice.roll(writers)) },
-                sequence: 1 + dice.roll(8),
-                record: dice.roll(3) as u32,
-                row: dice.roll(3) as u32,
+            let one = |dice: &mut Random| AttributeId {
+                writer: if dice.one_in(4) { Id::NONE } else { id(dice.below(writers)) },
+                sequence: 1 + dice.below(8),
+                record: dice.below(3) as u32,
+                row: dice.below(3) as u32,
             };
             Record::Remove(vec![Removal::Attributes((0..3).map(|_| one(dice)).collect())])
         }
@@ -197,26 +181,26 @@ pub fn record(dice: &mut Dice, before: Option<&Record>, writers: u64) -> Record 
 }
 
 impl History {
-    pub fn random(dice: &mut Dice, users: u64) -> History {
-        let writers = 1 + dice.roll(3);
+    pub fn random(dice: &mut Random, users: u64) -> History {
+        let writers = 1 + dice.below(3);
         let transactions: Vec<Id> = (100..103).map(id).collect();
         let mut logs = Vec::new();
         for writer in 0..writers {
-            let (mut sequence, mut stamp) = (0, dice.roll(20));
-            let user = dice.roll(users) as u32;
+            let (mut sequence, mut stamp) = (0, dice.below(20));
+            let user = dice.below(users) as u32;
             let mut log = Vec::new();
-            for _ in 0..1 + dice.roll(8) {
-                sequence += 1 + dice.roll(2);
-                stamp += 1 + dice.roll(20);
+            for _ in 0..1 + dice.below(8) {
+                sequence += 1 + dice.below(2);
+                stamp += 1 + dice.below(20);
                 let mut records: Vec<Record> = Vec::new();
-                for _ in 0..1 + dice.roll(3) {
+                for _ in 0..1 + dice.below(3) {
                     let next = record(dice, records.last(), writers);
                     records.push(next);
                 }
-                let transaction = dice.one_in(3).then(|| transactions[dice.roll(3) as usize]);
+                let transaction = dice.one_in(3).then(|| transactions[dice.below(3) as usize]);
                 let side = records.iter().map(Record::encode).collect();
                 let mut changes = fields::Changes::new();
-                for _ in 0..dice.roll(3) {
+                for _ in 0..dice.below(3) {
                     fields::change(dice, &log, &mut changes);
                 }
                 let writer = id(writer);
@@ -227,12 +211,12 @@ impl History {
         }
         let mut turns = BTreeMap::new();
         for transaction in transactions {
-            let (mut made, mut stamp) = (Vec::<Turn>::new(), dice.roll(40));
-            let (mut closed, decider) = (false, id(200 + dice.roll(2)));
-            for _ in 0..dice.roll(4) {
-                stamp += 1 + dice.roll(60);
+            let (mut made, mut stamp) = (Vec::<Turn>::new(), dice.below(40));
+            let (mut closed, decider) = (false, id(200 + dice.below(2)));
+            for _ in 0..dice.below(4) {
+                stamp += 1 + dice.below(60);
                 let covers: BTreeMap<Id, u64> =
-                    (logs.iter()).map(|log: &Vec<Commit>| (log[0].writer, dice.roll(14))).collect();
+                    (logs.iter()).map(|log: &Vec<Commit>| (log[0].writer, dice.below(14))).collect();
                 let mut merged = made.last().map(|turn| turn.covers.clone()).unwrap_or_default();
                 if !closed {
                     for (writer, upto) in covers {
@@ -240,10 +224,10 @@ impl History {
                         *entry = upto.max(*entry);
                     }
                 }
-                let kinds = match dice.roll(6) {
+                let kinds = match dice.below(6) {
                     0 if !closed => None,
                     1 | 2 => Some(u32::MAX),
-                    _ => Some(dice.roll(256) as u32),
+                    _ => Some(dice.below(256) as u32),
                 };
                 closed |= kinds == Some(u32::MAX);
                 made.push(Turn { order: (stamp, decider), kinds, covers: merged });
@@ -254,9 +238,9 @@ impl History {
             turns.insert(transaction, made);
         }
         let mut claims = BTreeMap::new();
-        for _ in 0..if users > 1 { dice.roll(4) } else { 0 } {
+        for _ in 0..if users > 1 { dice.below(4) } else { 0 } {
             // One more than there are: who owns it may not have written.
-            claims.insert(run_name(dice), dice.roll(users + 1) as u32);
+            claims.insert(run_name(dice), dice.below(users + 1) as u32);
         }
         // Fields make an owner, and entries of others do not come.
         if users > 1 {
@@ -265,7 +249,7 @@ impl History {
                 commit.fields.retain(|key, _| *claims.entry(key.run.clone()).or_insert(user) == user);
             }
         }
-        let folder = dice.one_in(2).then(|| dice.roll(users) as u32);
+        let folder = dice.one_in(2).then(|| dice.below(users) as u32);
         History { logs, turns, claims, folder }
     }
 
@@ -303,7 +287,7 @@ impl History {
     }
 
     /// Applies everything in a random order of logs, in random portions, some of it again and again.
-    pub fn apply(&self, index: &mut Index, dice: &mut Dice) {
+    pub fn apply(&self, index: &mut Index, dice: &mut Random) {
         let mut at = vec![0; self.logs.len()];
         let mut known: BTreeMap<Id, usize> = self.turns.keys().map(|id| (*id, 0)).collect();
         let mut claims: BTreeMap<RunName, u32> = BTreeMap::new();
@@ -312,7 +296,7 @@ impl History {
             let last = dice.one_in(6);
             let mut upto = Vec::new();
             for (at, log) in at.iter().zip(&self.logs) {
-                upto.push(if last { log.len() } else { (*at + dice.roll(3) as usize).min(log.len()) });
+                upto.push(if last { log.len() } else { (*at + dice.below(3) as usize).min(log.len()) });
             }
             claims.extend(self.claims.clone().into_iter().filter(|_| last || dice.one_in(3)));
             // Users are looked at when there is a second one, at the latest.
@@ -325,7 +309,7 @@ impl History {
             assert!(index.begin_apply(Wait::Yes).unwrap());
             for (id, known) in &mut known {
                 let all = self.turns[id].len();
-                *known = if last { all } else { (*known + dice.roll(2) as usize).min(all) };
+                *known = if last { all } else { (*known + dice.below(2) as usize).min(all) };
             }
             let states: Vec<TransactionState> =
                 known.iter().filter_map(|(id, known)| self.state(*id, *known)).collect();
@@ -338,13 +322,13 @@ impl History {
                 assert!(!decided.rebuild);
                 from = vec![0; self.logs.len()];
             } else if dice.one_in(2) {
-                from.iter_mut().for_each(|from| *from = dice.roll(*from as u64 + 1) as usize);
+                from.iter_mut().for_each(|from| *from = dice.below(*from as u64 + 1) as usize);
             }
             for (log, at) in self.logs.iter().zip(&at) {
                 let again =
                     |commit: &&Commit| commit.transaction.is_some_and(|id| decided.fields.contains(&id));
                 let rows = log[..*at].iter().filter(again).flat_map(fields::rows);
-                index.apply_entries(log[0].writer, &shuffled(rows.collect(), dice)).unwrap();
+                index.apply_entries(log[0].writer, &dice.shuffled(rows.collect())).unwrap();
             }
             self.apply_logs(index, dice, &from, &at);
             // The store that is asked may be ahead of what is applied.
@@ -369,12 +353,12 @@ impl History {
         }
     }
 
-    fn apply_logs(&self, index: &mut Index, dice: &mut Dice, from: &[usize], to: &[usize]) {
+    fn apply_logs(&self, index: &mut Index, dice: &mut Random, from: &[usize], to: &[usize]) {
         let mut order: Vec<usize> = (0..self.logs.len()).collect();
-        order.rotate_left(dice.roll(self.logs.len() as u64) as usize);
+        order.rotate_left(dice.below(self.logs.len() as u64) as usize);
         for i in order {
             let rows = self.logs[i][from[i]..to[i]].iter().flat_map(fields::rows);
-            index.apply_entries(self.logs[i][0].writer, &shuffled(rows.collect(), dice)).unwrap();
+            index.apply_entries(self.logs[i][0].writer, &dice.shuffled(rows.collect())).unwrap();
             for commit in &self.logs[i][from[i]..to[i]] {
                 let Commit { writer, user, sequence, stamp, transaction, side, .. } = commit;
                 let commit = feed::Commit {
@@ -404,13 +388,6 @@ impl History {
             Some(id) => visible(&self.turns[&id], bit, commit.writer, commit.sequence),
         }
     }
-}
-
-fn shuffled<T>(mut all: Vec<T>, dice: &mut Dice) -> Vec<T> {
-    for i in (1..all.len()).rev() {
-        all.swap(i, dice.roll(i as u64 + 1) as usize);
-    }
-    all
 }
 
 fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order> {
@@ -775,7 +752,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
 
 /// One history, applied in two ways to databases that `open` makes: equal dumps, and equal to the model.
 pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>) {
-    let mut dice = Dice(seed);
+    let mut dice = seeded(seed);
     let history = History::random(&mut dice, users);
     let mut dumps = Vec::new();
     for _ in 0..2 {

@@ -9,7 +9,5 @@ pub mod history;
 pub mod indexed;
 pub mod memory;
 pub mod paper;
-pub mod postgres;
 pub mod random;
-pub mod rng;
 pub mod world;

@@ -10,8 +10,7 @@ use fieldstone_format::catalog::{
     VariableName,
 };
 use fieldstone_journal::feed::Commit;
-
-use super::rng::Rng;
+use fieldstone_testkit::seeded;
 
 pub const VARIABLES: [&str; 10] = [
     "temperature",
@@ -62,7 +61,7 @@ pub struct Paper {
 }
 
 pub fn generate(chunks: [i64; 3]) -> Paper {
-    let mut rng = Rng(1);
+    let mut rng = seeded(1);
     let mut rows = Vec::new();
     for step in 0..3 {
         for variable in 0..VARIABLES.len() {

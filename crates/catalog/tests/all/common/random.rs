@@ -2,11 +2,11 @@
 
 use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
 use fieldstone_core::value::{Test, Value};
+use fieldstone_testkit::Random;
 
-use super::rng::Rng;
 use super::world::{DIMS, KINDS, RUNS, VARIABLES, WORDS, World, value};
 
-fn name(rng: &mut Rng, names: &[&str], globs: &[&str]) -> NameTest {
+fn name(rng: &mut Random, names: &[&str], globs: &[&str]) -> NameTest {
     match rng.within(0, 10) {
         0..=4 => NameTest::Is(rng.pick(names).to_string()),
         5..=7 => NameTest::Glob(rng.pick(globs).to_string()),
@@ -15,7 +15,7 @@ fn name(rng: &mut Rng, names: &[&str], globs: &[&str]) -> NameTest {
     }
 }
 
-fn number(rng: &mut Rng) -> Value {
+fn number(rng: &mut Random) -> Value {
     let n = rng.within(-4, 12);
     match rng.within(0, 8) {
         0 => Value::Float(n as f64 + 0.5),
@@ -27,7 +27,7 @@ fn number(rng: &mut Rng) -> Value {
 }
 
 /// A test that some values of some type pass.
-pub fn test(rng: &mut Rng, depth: u32) -> Test {
+pub fn test(rng: &mut Random, depth: u32) -> Test {
     let kind = rng.pick(&KINDS).2;
     let own = value(rng, kind);
     match rng.within(0, if depth > 0 { 16 } else { 13 }) {
@@ -50,31 +50,31 @@ pub fn test(rng: &mut Rng, depth: u32) -> Test {
     }
 }
 
-fn range(rng: &mut Rng) -> Range {
-    if rng.chance(25) {
+fn range(rng: &mut Random) -> Range {
+    if rng.percent(25) {
         let low = rng.within(-12, 20) as f64;
         return Range::Physical(low, low + rng.within(-1, 15) as f64 / 2.0);
     }
     let from = rng.within(-2, 30);
     let to = from + rng.within(0, 15);
-    Range::Index(rng.chance(80).then_some(from), rng.chance(80).then_some(to))
+    Range::Index(rng.percent(80).then_some(from), rng.percent(80).then_some(to))
 }
 
-fn dimension(rng: &mut Rng) -> Dim {
-    if rng.chance(40) {
+fn dimension(rng: &mut Random) -> Dim {
+    if rng.percent(40) {
         Dim::Name(rng.pick(&DIMS).to_string())
     } else {
         Dim::Index(rng.within(0, 4) as usize)
     }
 }
 
-fn region(rng: &mut Rng) -> Term {
+fn region(rng: &mut Random) -> Term {
     let dims = (0..rng.within(0, 4)).map(|_| (dimension(rng), range(rng))).collect();
     let relation = *rng.pick(&[Relation::Overlaps, Relation::Overlaps, Relation::Within, Relation::Contains]);
     Term::Region(dims, relation)
 }
 
-fn term(rng: &mut Rng) -> Term {
+fn term(rng: &mut Random) -> Term {
     let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
     match rng.within(0, 24) {
         0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
@@ -104,7 +104,7 @@ fn term(rng: &mut Rng) -> Term {
     }
 }
 
-fn expr(rng: &mut Rng, depth: u32) -> Expr {
+fn expr(rng: &mut Random, depth: u32) -> Expr {
     if depth == 0 {
         return Expr::Term(term(rng));
     }
@@ -121,39 +121,39 @@ fn expr(rng: &mut Rng, depth: u32) -> Expr {
 }
 
 /// What users ask most: a tag, and one or two further terms.
-fn usual(rng: &mut Rng, world: &World) -> Expr {
+fn usual(rng: &mut Random, world: &World) -> Expr {
     let tag = rng.pick(&world.tags).name.clone();
     let mut all = vec![Expr::Term(Term::Tag(NameTest::Is(tag)))];
-    if rng.chance(60) {
+    if rng.percent(60) {
         all.push(Expr::Term(region(rng)));
     }
-    if rng.chance(50) {
+    if rng.percent(50) {
         all.push(Expr::Term(Term::Value(test(rng, 1))));
     }
-    if rng.chance(40) {
+    if rng.percent(40) {
         all.push(Expr::Term(Term::Variable(name(rng, &VARIABLES[..2], &["temp*"]))));
     }
-    if rng.chance(30) {
+    if rng.percent(30) {
         all.push(Expr::Term(term(rng)));
     }
     Expr::All(all)
 }
 
 /// A random query.
-pub fn query(rng: &mut Rng, world: &World) -> Query {
+pub fn query(rng: &mut Random, world: &World) -> Query {
     let depth = rng.within(0, 4) as u32;
-    let expr = if rng.chance(40) { usual(rng, world) } else { expr(rng, depth) };
+    let expr = if rng.percent(40) { usual(rng, world) } else { expr(rng, depth) };
     let keys =
         [Key::Run, Key::Created, Key::Step, Key::Time, Key::Variable, Key::Tag, Key::Value, Key::Volume];
     let mut order = Vec::new();
-    if rng.chance(30) {
-        order = (0..rng.within(1, 3)).map(|_| (rng.pick(&keys).clone(), rng.chance(50))).collect();
+    if rng.percent(30) {
+        order = (0..rng.within(1, 3)).map(|_| (rng.pick(&keys).clone(), rng.percent(50))).collect();
     }
     Query {
         expr,
         transaction: None,
-        pick: rng.chance(15).then(|| *rng.pick(&[Pick::First, Pick::Last])),
+        pick: rng.percent(15).then(|| *rng.pick(&[Pick::First, Pick::Last])),
         order,
-        limit: rng.chance(20).then(|| rng.within(0, 30) as u64),
+        limit: rng.percent(20).then(|| rng.within(0, 30) as u64),
     }
 }

@@ -9,8 +9,7 @@ use fieldstone_format::catalog::{
     AttributeBatch, AttributeId, Boxes, Column, Coordinate, Record, RunDecl, RunName, StepDecl, TagDecl,
     Values, VariableDecl, VariableName,
 };
-
-use super::rng::Rng;
+use fieldstone_testkit::Random;
 
 /// An attribute.
 #[derive(Debug, Clone)]
@@ -176,10 +175,10 @@ pub const KINDS: [(&str, i64, ValueType, &str); 13] = [
 ];
 
 /// A value of a type, often one of few, so that tests find some.
-pub fn value(rng: &mut Rng, kind: ValueType) -> Value {
+pub fn value(rng: &mut Random, kind: ValueType) -> Value {
     let small = rng.within(-4, 12);
     match kind {
-        ValueType::Bool => Value::Bool(rng.chance(50)),
+        ValueType::Bool => Value::Bool(rng.percent(50)),
         ValueType::Int => Value::Int(*rng.pick(&[small, small, small, i64::MIN, i64::MAX, (1 << 53) + 1])),
         ValueType::UInt => {
             Value::UInt(*rng.pick(&[small.unsigned_abs(), small.unsigned_abs(), u64::MAX, (1 << 53) + 1]))
@@ -187,7 +186,7 @@ pub fn value(rng: &mut Rng, kind: ValueType) -> Value {
         ValueType::Float => {
             let odd =
                 [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 9007199254740992.0, f64::MIN_POSITIVE];
-            Value::Float(if rng.chance(12) {
+            Value::Float(if rng.percent(12) {
                 *rng.pick(&odd)
             } else {
                 small as f64 + rng.within(0, 4) as f64 / 4.0
@@ -213,10 +212,10 @@ pub fn value(rng: &mut Rng, kind: ValueType) -> Value {
     }
 }
 
-fn coordinate(rng: &mut Rng, extent: u64) -> Coordinate {
+fn coordinate(rng: &mut Random, extent: u64) -> Coordinate {
     let spacing = *rng.pick(&[0.5, 1.0, 2.5, -1.0, -0.25]);
     let first = rng.within(-10, 10) as f64;
-    if rng.chance(50) {
+    if rng.percent(50) {
         return Coordinate::Uniform { first, spacing };
     }
     let mut at = first;
@@ -230,10 +229,10 @@ fn coordinate(rng: &mut Rng, extent: u64) -> Coordinate {
     )
 }
 
-fn variable(rng: &mut Rng, name: &str, version: i64) -> VariableDecl {
+fn variable(rng: &mut Random, name: &str, version: i64) -> VariableDecl {
     let rank = rng.within(1, 5) as usize;
     let shape: Vec<u64> = (0..rank).map(|_| rng.within(4, 40) as u64).collect();
-    let named = rng.chance(80);
+    let named = rng.percent(80);
     let mut names: Vec<&str> = DIMS.to_vec();
     let dims = (0..rank).map(|_| match named {
         true => names.remove(rng.within(0, names.len() as i64) as usize).to_owned(),
@@ -242,14 +241,14 @@ fn variable(rng: &mut Rng, name: &str, version: i64) -> VariableDecl {
     let dims: Vec<String> = if named { dims.collect() } else { Vec::new() };
     let mut coords = Vec::new();
     for (dim, extent) in shape.iter().enumerate() {
-        if rng.chance(60) {
+        if rng.percent(60) {
             coords.push((dim as u32, coordinate(rng, *extent)));
         }
     }
     VariableDecl {
         variable: VariableName { name: name.to_owned(), version },
         dtype: None,
-        shape: rng.chance(85).then_some(shape),
+        shape: rng.percent(85).then_some(shape),
         dims,
         attrs: Vec::new(),
         coords,
@@ -258,7 +257,7 @@ fn variable(rng: &mut Rng, name: &str, version: i64) -> VariableDecl {
     }
 }
 
-fn region(rng: &mut Rng, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
+fn region(rng: &mut Random, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
     let shape = decl.shape.clone().unwrap_or_else(|| vec![20; 1 + decl.coords.len()]);
     let mut start = Vec::new();
     let mut count = Vec::new();
@@ -268,7 +267,7 @@ fn region(rng: &mut Rng, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
         start.push(from);
         count.push(rng.within(1, (extent - from + 1).max(2)));
     }
-    if decl.shape.is_none() && rng.chance(10) {
+    if decl.shape.is_none() && rng.percent(10) {
         start[0] = i64::MAX - 7; // int64 throughout
         count[0] = 5;
     }
@@ -276,23 +275,23 @@ fn region(rng: &mut Rng, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// A random catalog of about `rows` attributes, on few series where `dense`.
-pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
+pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
     let mut world = World::default();
     let run_count = if dense { rng.within(1, 3) } else { rng.within(1, 6) };
     for index in 0..run_count {
         let run = RunName { project: rng.pick(&PROJECTS).to_string(), name: RUNS[index as usize].to_owned() };
         let mut params = vec![("nx".to_owned(), Value::Int(rng.within(0, 4) * 64))];
-        if rng.chance(50) {
+        if rng.percent(50) {
             params.push(("solver".into(), Value::Text(rng.pick(&["cg", "gmres"]).to_string())));
         }
         world.runs.push(RunDecl {
             run,
-            job: rng.chance(60).then(|| format!("job-{}", rng.within(1, 4))),
+            job: rng.percent(60).then(|| format!("job-{}", rng.within(1, 4))),
             params,
             created: 1_000 * rng.within(1, 5),
             grid: None,
             notes: None,
-            outside: rng.chance(15).then_some(Value::Bool(true)),
+            outside: rng.percent(15).then_some(Value::Bool(true)),
             annotate: Default::default(),
         });
     }
@@ -304,7 +303,7 @@ pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
     for run in 0..world.runs.len() {
         for step in 0..rng.within(1, 7) {
             let step = step * 6 - 6;
-            world.steps.push(Step { run, step, time: rng.chance(70).then_some(step as f64 * 0.5) });
+            world.steps.push(Step { run, step, time: rng.percent(70).then_some(step as f64 * 0.5) });
         }
         let variable_count = if dense { 2 } else { VARIABLES.len() };
         for name in VARIABLES.iter().take(variable_count) {
@@ -318,7 +317,7 @@ pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
     }
     for Variable { run, decl } in world.variables.clone() {
         for step in world.steps.iter().filter(|s| s.run == run) {
-            if rng.chance(50) {
+            if rng.percent(50) {
                 world.held.push(HeldFields { run, step: step.step, variable: decl.variable.clone() });
             }
         }
@@ -329,12 +328,12 @@ pub fn random(rng: &mut Rng, rows: usize, dense: bool) -> World {
         let variables: Vec<&VariableDecl> =
             world.variables.iter().filter(|v| v.run == run).map(|v| &v.decl).collect();
         let tag = rng.within(0, world.tags.len() as i64) as usize;
-        let decl = (dense || rng.chance(80)).then(|| *rng.pick(&variables));
-        let boxed = decl.filter(|_| dense || rng.chance(75));
+        let decl = (dense || rng.percent(80)).then(|| *rng.pick(&variables));
+        let boxed = decl.filter(|_| dense || rng.percent(75));
         let attr = Attr {
             run,
             tag,
-            step: rng.chance(85).then(|| *rng.pick(&steps)),
+            step: rng.percent(85).then(|| *rng.pick(&steps)),
             variable: decl.map(|decl| decl.variable.clone()),
             region: boxed.map(|decl| region(rng, decl)),
             value: value(rng, world.tags[tag].kind),

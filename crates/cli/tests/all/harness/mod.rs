@@ -117,22 +117,6 @@ impl TestStore {
     }
 }
 
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-pub fn require(name: &str, condition: bool, why: &str) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
-    if !condition {
-        eprintln!("skipped, {name}: {why}");
-    }
-    condition
-}
-
-/// Whether a program answers.
-pub fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
 /// Runs a command with bytes on stdin.
 pub fn finish(mut command: Command, stdin: &[u8]) -> Run {
     let what = format!("{command:?}");

@@ -13,12 +13,12 @@
 //! assert!(steps.into_iter().all(|steps| steps.is_ok()));
 //! ```
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Comm, CommFile, FileMode, Reduce, Team, TeamFile};
+use super::layer::CommLayer;
+use super::{Comm, FileMode, Reduce, Team, TeamFile, Teams};
 use crate::{Error, Result};
 
 /// What the message of a failure on purpose holds.
@@ -142,24 +142,16 @@ fn files(file: &TeamFile, length: usize) -> Result<()> {
 }
 
 /// A communicator whose steps are counted, and one of them fails.
+#[derive(Debug)]
 struct Counted {
     comm: Arc<dyn Comm>,
     nth: u64,
     steps: AtomicU64,
 }
 
-impl fmt::Debug for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.comm.fmt(f)
-    }
-}
-
-impl Comm for Counted {
-    fn rank(&self) -> usize {
-        self.comm.rank()
-    }
-    fn size(&self) -> usize {
-        self.comm.size()
+impl CommLayer for Counted {
+    fn below(&self) -> &dyn Comm {
+        &*self.comm
     }
     fn before_step(&self, step: &str) -> Result<()> {
         match self.steps.fetch_add(1, Ordering::Relaxed) + 1 == self.nth {
@@ -167,28 +159,8 @@ impl Comm for Counted {
             false => self.comm.before_step(step),
         }
     }
-    fn barrier(&self) -> Result<()> {
-        self.comm.barrier()
-    }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        self.comm.broadcast(root, data)
-    }
-    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.allgather(data)
-    }
-    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.comm.gather(root, data)
-    }
-    fn exscan(&self, values: &mut [u64]) -> Result<()> {
-        self.comm.exscan(values)
-    }
-    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
-        self.comm.allreduce(reduce, values)
-    }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.comm.alltoallv(parts)
-    }
-    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
-        self.comm.open(path, mode)
+    /// A check that fails on purpose ends no container of the same communicator.
+    fn teams(&self) -> Arc<Teams> {
+        Arc::default()
     }
 }

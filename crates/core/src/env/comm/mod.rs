@@ -3,7 +3,7 @@
 //! [`Comm`] is what a communicator must offer: few collectives over owned bytes, and a file that all
 //! ranks have open. It is implemented for one process ([`single`]), for threads under a seeded schedule
 //! with failures ([`threads`]), and, outside this crate, for MPI by a table of functions. Nothing here
-//! links MPI.
+//! links MPI. A [`layer`] over one changes some of its calls and hands on the others.
 //!
 //! Algorithms do not use it directly but through a [`Team`], which adds agreement: what fails on one rank
 //! is raised on all, with the rank's number, and ranks that are in different calls learn so instead of
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use crate::Result;
 
 pub mod check;
+pub mod layer;
 pub mod rounds;
 pub mod single;
 mod team;

@@ -5,46 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::random::Random;
 use super::{Process, World};
 use crate::env::{Clock, Identity, Rand};
 
 /// How far time moves with each call: a microsecond.
 pub(super) const TICK: i64 = 1_000;
-
-/// A small generator (SplitMix64): the same seed gives the same numbers on every machine.
-#[derive(Debug, Clone)]
-pub(in crate::env) struct Rng(u64);
-
-impl Rng {
-    /// A generator for one purpose: equal seeds with different `purpose`s are unrelated.
-    pub(in crate::env) fn derived(seed: u64, purpose: u64) -> Rng {
-        let mut first = Rng(seed);
-        let mixed = first.next() ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        Rng(Rng(mixed).next())
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, or 0 where `bound` is 0.
-    pub(in crate::env) fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
-    }
-
-    /// True with this probability.
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
-        ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
-    }
-
-    pub(super) fn coin(&mut self) -> bool {
-        self.next() >> 63 == 1
-    }
-}
 
 /// The clock of one host.
 #[derive(Debug)]
@@ -79,14 +45,11 @@ impl Clock for SimClock {
 
 /// The random bytes of one process: another stream for each process of a world.
 #[derive(Debug)]
-pub(super) struct SimRand(pub(super) Mutex<Rng>);
+pub(super) struct SimRand(pub(super) Mutex<Random>);
 
 impl Rand for SimRand {
     fn fill(&self, buffer: &mut [u8]) {
-        let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for chunk in buffer.chunks_mut(8) {
-            chunk.copy_from_slice(&rng.next().to_le_bytes()[..chunk.len()]);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
     }
 }
 

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clock::Rng;
 use super::file::{FileData, FileNode, Journal, Piece, Recent};
+use super::random::Random;
 use super::tree::{Node, ROOT, Tree};
 
 /// The unit that is written whole or not at all.
@@ -26,7 +26,7 @@ impl Mood {
     const FAILED_SYNC: Mood = Mood { whole: 0.5, torn: 0.5 };
 
     /// Some images keep all, some nothing, most a mixture.
-    fn draw(rng: &mut Rng) -> Mood {
+    fn draw(rng: &mut Random) -> Mood {
         match rng.below(8) {
             0 => Mood { whole: 1.0, torn: 0.0 },
             1 => Mood { whole: 0.0, torn: 0.0 },
@@ -52,7 +52,7 @@ fn sectors(piece: &Piece) -> impl Iterator<Item = (usize, std::ops::Range<usize>
 
 impl Journal {
     /// Applies to `bytes` some of the pending writes, each whole, in part or not at all.
-    fn survive(&self, bytes: &mut Vec<u8>, mood: Mood, rng: &mut Rng) {
+    fn survive(&self, bytes: &mut Vec<u8>, mood: Mood, rng: &mut Random) {
         // The last write that each sector shows; those before it come along.
         let mut last: BTreeMap<usize, usize> = BTreeMap::new();
         for (i, piece) in self.pending.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Journal {
     }
 
     /// One of the contents a power cut may leave.
-    fn image(&self, mood: Mood, rng: &mut Rng) -> Vec<u8> {
+    fn image(&self, mood: Mood, rng: &mut Random) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         self.survive(&mut bytes, mood, rng);
         let len = match self.lens.last() {
@@ -91,7 +91,7 @@ impl Journal {
     }
 
     /// What a failed sync does: the pending writes are lost, though with `part` some are durable.
-    pub(super) fn lose(&mut self, part: bool, rng: &mut Rng) {
+    pub(super) fn lose(&mut self, part: bool, rng: &mut Random) {
         let mut durable = std::mem::take(&mut self.durable);
         let len = durable.len();
         if part {
@@ -108,7 +108,7 @@ impl Journal {
 
 impl Tree {
     /// One of the trees a power cut may leave; everything in it is durable.
-    pub(super) fn crashed(&self, weak: bool, rng: &mut Rng) -> Tree {
+    pub(super) fn crashed(&self, weak: bool, rng: &mut Random) -> Tree {
         let mood = Mood::draw(rng);
         let mut tree = self.deep_clone();
         let chosen = tree.journal.iter().map(|_| rng.chance(mood.whole)).collect();

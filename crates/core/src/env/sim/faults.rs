@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::clock::{Rng, TICK};
+use super::clock::TICK;
+use super::random::Random;
 use super::{Process, WorldState};
 
 /// A kind of call.
@@ -272,7 +273,7 @@ impl Faults {
     }
 
     /// The fault that strikes this call. Every matching plan counts it.
-    fn strike(&mut self, op: &Op, rng: &mut Rng) -> Option<Fault> {
+    fn strike(&mut self, op: &Op, rng: &mut Random) -> Option<Fault> {
         let mut struck = None;
         self.plans.retain_mut(|plan| {
             if !plan.matches(op) {

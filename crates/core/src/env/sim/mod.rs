@@ -4,6 +4,7 @@
 //! * [`SimWorld::memory`] is the plain, fast, faultless disk behind `memory:`, with real time.
 //! * [`SimWorld::new`] makes a world for tests: faults by plan or by chance, kills, power cuts,
 //!   wrong clocks, other users, and the *weak* profile of a network file system.
+//! * [`Random`] is what draws from the seed, here, in the conformance suites and in tests.
 //!
 //! Invariants: nothing here touches the real world (but `memory:`, which takes time, randomness and
 //! identity from it); with calls made by one thread at a time, the same seed and the same calls give
@@ -36,14 +37,15 @@ mod faults;
 mod file;
 mod hold;
 mod journal;
+mod random;
 mod tamper;
 mod tree;
 mod weak;
 
 pub use faults::{Counters, Fault, Op, OpKind, Plan, SyncKind};
 pub use hold::Hold;
+pub use random::Random;
 
-pub(in crate::env) use self::clock::Rng;
 use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};
 use self::faults::{Faults, Ignored};
@@ -79,7 +81,7 @@ struct Process {
 #[derive(Debug)]
 struct WorldState {
     seed: u64,
-    rng: Rng,
+    rng: Random,
     now: i64,
     tree: Tree,
     hosts: BTreeMap<Arc<str>, Host>,
@@ -95,7 +97,7 @@ impl WorldState {
     fn new(seed: u64, tracked: bool, uid: u32) -> WorldState {
         WorldState {
             seed,
-            rng: Rng::derived(seed, 0),
+            rng: Random::derived(seed, 0),
             now: START,
             tree: Tree::new(tracked, uid),
             hosts: BTreeMap::new(),
@@ -177,7 +179,7 @@ impl SimWorld {
             settings.next += 1;
             state.hosts.insert(host, settings);
             state.processes.insert(process.clone(), true);
-            (process, Rng::derived(state.seed, state.processes.len() as u64))
+            (process, Random::derived(state.seed, state.processes.len() as u64))
         };
         self.env(process, rng)
     }
@@ -187,7 +189,7 @@ impl SimWorld {
         self.process(name)
     }
 
-    fn env(&self, process: Process, rng: Rng) -> Env {
+    fn env(&self, process: Process, rng: Random) -> Env {
         let world = self.0.clone();
         let door = Door { world: world.clone(), who: Who::Process(process.clone()) };
         Env {
@@ -331,8 +333,8 @@ impl SimWorld {
     /// allow, drawn by `seed`. No process is alive in it, and no fault is set. This world goes on.
     pub fn power_cut(&self, seed: u64) -> SimWorld {
         let state = self.0.lock();
-        let mut rng = Rng::derived(state.seed ^ seed.rotate_left(32), seed);
-        let mut after = WorldState::new(rng.next(), true, DEFAULT_UID);
+        let mut rng = Random::derived(state.seed ^ seed.rotate_left(32), seed);
+        let mut after = WorldState::new(rng.next_u64(), true, DEFAULT_UID);
         after.tree = state.tree.crashed(state.weak.is_some(), &mut rng);
         after.now = state.now;
         after.hosts = state.hosts.clone();

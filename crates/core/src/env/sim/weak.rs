@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::WorldState;
-use super::clock::Rng;
 use super::file::{FileData, FileNode, Recent, RecentWrite, Stamp};
+use super::random::Random;
 use super::tree::{Dir, Ino, Node, ROOT, names};
 
 /// What is looked at.
@@ -40,7 +40,7 @@ impl Weak {
     }
 
     /// The moment up to which `host` sees the others' changes in this look, at most `latest`.
-    fn moment(&mut self, who: &Stamp, ino: Ino, aspect: Aspect, latest: i64, rng: &mut Rng) -> i64 {
+    fn moment(&mut self, who: &Stamp, ino: Ino, aspect: Aspect, latest: i64, rng: &mut Random) -> i64 {
         let seen = self.seen.entry((who.host.clone(), ino, aspect)).or_insert(i64::MIN);
         let oldest = who.time.saturating_sub(self.staleness).max(*seen);
         let width = u64::try_from(latest.saturating_sub(oldest)).unwrap_or(0);

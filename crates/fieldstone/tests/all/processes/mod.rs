@@ -6,22 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fieldstone::{ErrorKind, FieldStore, OpenOptions, ReadOptions, Request};
-
-/// Whether the long versions run.
-pub fn full() -> bool {
-    std::env::var("FIELDSTONE_CRASH").is_ok_and(|v| v == "full")
-}
-
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-pub fn have(name: &str, condition: bool, why: &str) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
-    if !condition {
-        eprintln!("skipped: {name}: {why}");
-    }
-    condition
-}
+use fieldstone_testkit::fields::content;
+use fieldstone_testkit::require::require;
 
 /// Whether strace is there and may trace.
 pub fn have_strace() -> bool {
@@ -29,7 +15,7 @@ pub fn have_strace() -> bool {
         .args(["-f", "-o", "/dev/null", "-e", "inject=getpid:signal=SIGCONT", "true"])
         .stderr(Stdio::null())
         .status();
-    have("strace", traced.is_ok_and(|s| s.success()), "strace is missing or may not trace")
+    require("strace", traced.is_ok_and(|s| s.success()), "strace is missing or may not trace")
 }
 
 /// A folder that goes away with this value.
@@ -100,14 +86,6 @@ pub fn acknowledged(child: Child) -> u64 {
     let text = String::from_utf8(output.stdout).unwrap();
     // A killed process may have written its last line in part.
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).count() as u64
-}
-
-/// The bytes of a field that the writer wrote.
-pub fn content(run: &str, step: u64, length: usize) -> Vec<u8> {
-    let seed = run.bytes().fold(step, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (0..length as u64)
-        .map(|i| (seed.wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect()
 }
 
 pub fn open(url: &str) -> fieldstone::Store {

@@ -1,16 +1,6 @@
+use fieldstone_testkit::seeded;
+
 use super::*;
-
-/// A small generator of numbers, for cases that a seed repeats.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 fn place<'a>(dims: &'a [Dim<'a>], ty: NcType, record_stride: u64) -> VariableExtent<'a> {
     VariableExtent { name: "v", ty, dims, begin: 1000, record_stride }
@@ -48,7 +38,7 @@ fn offsets(place: &VariableExtent<'_>, start: &[u64], count: &[u64], stride: &[u
 fn runs_cover_random_boxes_exactly_in_order_and_are_longest() {
     let mut cases = [0; 3];
     for seed in 1..3000u64 {
-        let mut random = Seeded(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = seeded(seed);
         let rank = random.below(5) as usize;
         let lens: Vec<u64> = (0..rank).map(|_| random.below(6)).collect();
         let is_record = random.below(2) == 0;

@@ -1,19 +1,20 @@
-//! What the tests of whole stores share: handles in simulated worlds, short calls, numbers from a seed.
+//! What the tests of whole stores share: handles in simulated worlds, short calls, and what the kit has for them.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, Result};
 use fieldstone_format::log::{FOOT, FrameInfo};
 use fieldstone_store::api::*;
 pub use fieldstone_store::api::{Admin as _, FieldAccess as _, Transactions as _};
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
+pub use fieldstone_testkit::{Random, errors::error, fields::pattern, seeded};
 
 pub const SECOND: u64 = 1_000_000_000;
 pub const HOUR: i64 = 3_600 * SECOND as i64;
@@ -103,15 +104,6 @@ pub fn count_all<S: FieldStore + ?Sized>(store: &Arc<S>) -> usize {
     store.list(&Request::new(), &options).unwrap().map(Result::unwrap).count()
 }
 
-#[track_caller]
-pub fn error<T>(outcome: Result<T>, kind: fieldstone_core::ErrorKind) -> Error {
-    match outcome {
-        Ok(_) => panic!("succeeds, where {} is due", kind.name()),
-        Err(e) if e.kind() == kind => e,
-        Err(e) => panic!("{} is due, not {}: {e}", kind.name(), e.kind().name()),
-    }
-}
-
 /// Files of the world's store in one of its folders.
 pub fn files(world: &SimWorld, folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(ROOT).join(folder);
@@ -122,30 +114,4 @@ pub fn files(world: &SimWorld, folder: &str) -> Vec<PathBuf> {
 pub fn calls(world: &SimWorld, kind: OpKind, part: &str) -> Vec<Op> {
     let matches = |op: &Op| op.kind == kind && op.path.to_string_lossy().contains(part);
     world.trace().into_iter().filter(matches).collect()
-}
-
-/// Bytes that show a misplaced one.
-pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
-    let mut rng = Rng(seed);
-    (0..length).map(|_| (rng.next() >> 56) as u8).collect()
-}
-
-/// Numbers from a seed.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len() as u64) as usize]
-    }
 }

@@ -15,32 +15,11 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_journal::feed::TransactionState;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
+use fieldstone_testkit::random::Seeded;
+pub use fieldstone_testkit::{require::full, seeded};
 
 /// Where the store is: two folders above it are made with it.
 pub const ROOT: &str = "/scratch/project/store";
-
-/// Whether the long versions run.
-pub fn full() -> bool {
-    std::env::var("FIELDSTONE_CRASH").is_ok_and(|v| v == "full")
-}
-
-/// A small generator of random numbers (splitmix64).
-#[derive(Debug, Clone)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// Opens the store at [`ROOT`] for writing.
 pub fn open(env: &Env) -> Result<LocalStore> {
@@ -150,7 +129,7 @@ pub const STEPS: [Step; 8] = [
 pub struct Work<'a> {
     pub store: &'a LocalStore,
     pub model: &'a mut Model,
-    random: Random,
+    random: Seeded,
     /// Its fields are under this run.
     run: String,
     next: u64,
@@ -161,7 +140,7 @@ const ELEMENTS: u64 = 24;
 
 impl<'a> Work<'a> {
     pub fn new(store: &'a LocalStore, model: &'a mut Model, run: &str, seed: u64) -> Work<'a> {
-        Work { store, model, random: Random(seed), run: run.to_owned(), next: 0 }
+        Work { store, model, random: seeded(seed), run: run.to_owned(), next: 0 }
     }
 
     /// All steps in an order drawn from the seed, a small one first or a large one.
@@ -176,7 +155,7 @@ impl<'a> Work<'a> {
     fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(length + 8);
         while bytes.len() < length {
-            bytes.extend_from_slice(&self.random.next().to_le_bytes());
+            bytes.extend_from_slice(&self.random.next_u64().to_le_bytes());
         }
         bytes.truncate(length);
         bytes
@@ -201,7 +180,7 @@ impl<'a> Work<'a> {
 
     /// A side record that goes with what is archived until the next flush; returns its text.
     fn side(&mut self, transaction: Option<Id>) -> Result<String> {
-        let text = format!("{{run={}}} says {:x}", self.run, self.random.next());
+        let text = format!("{{run={}}} says {:x}", self.run, self.random.next_u64());
         let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
         self.model.after.insert(text.clone(), vec![1]);
         self.store.journal().take_side(vec![record], transaction)?;

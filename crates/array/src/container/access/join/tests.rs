@@ -1,22 +1,12 @@
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile, single::SingleComm};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::netcdf::{Attrs, NcType, Version};
+use fieldstone_testkit::seeded;
 
 use super::super::request::put_request;
 use super::super::{Put, Records, Selection};
 use super::*;
 use crate::container::{DimInfo, VarInfo};
-
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 fn var(ty: NcType, begin: u64, record_stride: u64) -> VarInfo {
     let dim = |id, len, is_record| DimInfo { id, name: format!("d{id}"), len, is_record };
@@ -36,7 +26,7 @@ fn rounds_of_any_size_leave_what_requests_leave_one_by_one() {
     let file = file();
     let (mut rounds_made, mut overlapping, mut bridged) = (0, 0, 0);
     for seed in 1..2000u64 {
-        let mut random = Seeded(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = seeded(seed);
         let ty = [NcType::Byte, NcType::Short, NcType::Int, NcType::Double][random.below(4) as usize];
         let size = ty.size() as u64;
         // Two record variables side by side, and a fixed one before them.

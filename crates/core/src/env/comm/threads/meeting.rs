@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::Contribution;
 use super::faults::{FaultKind, Faults};
 use crate::env::comm::{FileMode, Reduce};
-use crate::env::sim::Rng;
+use crate::env::sim::Random;
 use crate::{Code, Error, Result};
 
 /// A collective call: what must be equal on all ranks.
@@ -39,7 +39,7 @@ pub(super) struct Died;
 /// Which rank runs, of those that can.
 #[derive(Debug)]
 struct Schedule {
-    rng: Rng,
+    rng: Random,
     running: Option<usize>,
     ready: Vec<bool>,
 }
@@ -84,7 +84,7 @@ impl Meeting {
     pub(super) fn new(size: usize, seed: Option<u64>, faults: Faults) -> Meeting {
         let schedule = seed.map(|seed| {
             let mut schedule =
-                Schedule { rng: Rng::derived(seed, 0xc0), running: None, ready: vec![true; size] };
+                Schedule { rng: Random::derived(seed, 0xc0), running: None, ready: vec![true; size] };
             schedule.draw();
             schedule
         });

@@ -2,13 +2,14 @@
 //! socket, and gone when the process that asked for it ends, however it ends.
 //!
 //! The server refuses to run as root; there it runs as the user `postgres`, which the package makes.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+
+use crate::require::require;
 
 /// A running server.
 #[derive(Debug)]
@@ -18,17 +19,6 @@ pub struct Server {
     user: Option<(u32, u32)>,
     /// Reads from a pipe whose other end is here; at its end it stops the server and removes the folder.
     _warden: Child,
-}
-
-/// Whether to go on: false skips, and panics where `FIELDSTONE_REQUIRE` holds `name` or `all`.
-fn require(name: &str, condition: bool, why: &str) -> bool {
-    let required = std::env::var("FIELDSTONE_REQUIRE").unwrap_or_default();
-    let required = required.split([',', ' ']).any(|word| word == name || word == "all");
-    assert!(condition || !required, "{name} is required (FIELDSTONE_REQUIRE): {why}");
-    if !condition {
-        eprintln!("skipped, {name}: {why}");
-    }
-    condition
 }
 
 /// The server of this test process; `None` skips the test: PostgreSQL is not installed.

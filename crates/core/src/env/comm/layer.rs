@@ -1,0 +1,156 @@
+//! A communicator over another one, which changes some of its calls and hands on the rest: to count them, to
+//! watch them, to make one fail.
+//!
+//! [`CommLayer`] is a [`Comm`] that needs to say only what it does otherwise; [`FileLayer`] the same of a file.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use fieldstone_core::env::comm::layer::CommLayer;
+//! use fieldstone_core::env::comm::{Comm, Team, single::SingleComm};
+//! use fieldstone_core::env::sim::SimWorld;
+//! use fieldstone_core::{Error, Result};
+//!
+//! #[derive(Debug)]
+//! struct NoStep(SingleComm);
+//!
+//! impl CommLayer for NoStep {
+//!     fn below(&self) -> &dyn Comm {
+//!         &self.0
+//!     }
+//!     fn before_step(&self, step: &str) -> Result<()> {
+//!         Err(Error::unavailable(format!("no {step}")))
+//!     }
+//! }
+//!
+//! let comm = NoStep(SingleComm::new(SimWorld::memory().disk));
+//! assert_eq!(comm.allgather(b"as below").unwrap(), [b"as below"]);
+//! assert!(Team::new(Arc::new(comm)).barrier("start").is_err());
+//! ```
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Comm, CommFile, FileMode, Reduce, Teams};
+use crate::Result;
+
+/// A [`Comm`] that hands on what it does not change. Collectives are handed on unchanged: what all ranks do
+/// together is the communicator's below.
+pub trait CommLayer: Send + Sync + fmt::Debug {
+    /// The communicator below.
+    fn below(&self) -> &dyn Comm;
+    /// See [`Comm::before_step`].
+    fn before_step(&self, step: &str) -> Result<()> {
+        self.below().before_step(step)
+    }
+    /// See [`Comm::teams`].
+    fn teams(&self) -> Arc<Teams> {
+        self.below().teams()
+    }
+    /// See [`Comm::open`].
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        self.below().open(path, mode)
+    }
+}
+
+impl<L: CommLayer> Comm for L {
+    fn rank(&self) -> usize {
+        self.below().rank()
+    }
+    fn size(&self) -> usize {
+        self.below().size()
+    }
+    fn before_step(&self, step: &str) -> Result<()> {
+        CommLayer::before_step(self, step)
+    }
+    fn teams(&self) -> Arc<Teams> {
+        CommLayer::teams(self)
+    }
+    fn barrier(&self) -> Result<()> {
+        self.below().barrier()
+    }
+    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+        self.below().broadcast(root, data)
+    }
+    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.below().allgather(data)
+    }
+    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.below().gather(root, data)
+    }
+    fn exscan(&self, values: &mut [u64]) -> Result<()> {
+        self.below().exscan(values)
+    }
+    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
+        self.below().allreduce(reduce, values)
+    }
+    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        self.below().alltoallv(parts)
+    }
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        CommLayer::open(self, path, mode)
+    }
+}
+
+/// A [`CommFile`] that hands on what it does not change.
+pub trait FileLayer: Send + Sync + fmt::Debug {
+    /// The file below.
+    fn below(&self) -> &dyn CommFile;
+    /// See [`CommFile::write_at`].
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        self.below().write_at(data, offset)
+    }
+    /// See [`CommFile::read_at`].
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.below().read_at(buffer, offset)
+    }
+    /// See [`CommFile::write_all`].
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        self.below().write_all(parts)
+    }
+    /// See [`CommFile::read_all`].
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        self.below().read_all(parts)
+    }
+    /// See [`CommFile::sync`].
+    fn sync(&self) -> Result<()> {
+        self.below().sync()
+    }
+    /// See [`CommFile::visibility_barrier`].
+    fn visibility_barrier(&self) -> Result<()> {
+        self.below().visibility_barrier()
+    }
+}
+
+impl<L: FileLayer> CommFile for L {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        FileLayer::write_at(self, data, offset)
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        FileLayer::read_at(self, buffer, offset)
+    }
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        FileLayer::write_all(self, parts)
+    }
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        FileLayer::read_all(self, parts)
+    }
+    fn len(&self) -> Result<u64> {
+        self.below().len()
+    }
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.below().set_len(len)
+    }
+    fn sync(&self) -> Result<()> {
+        FileLayer::sync(self)
+    }
+    fn visibility_barrier(&self) -> Result<()> {
+        FileLayer::visibility_barrier(self)
+    }
+    fn is_concurrent(&self) -> bool {
+        self.below().is_concurrent()
+    }
+    fn close(&self) -> Result<()> {
+        self.below().close()
+    }
+}
