@@ -4,6 +4,8 @@
 # make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
+# Python tests run in so many processes.
+WORKERS ?= 2
 PIP := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
@@ -27,7 +29,7 @@ demo: build test-tools
 
 test: lint build
 	cargo test --workspace --exclude fieldstone-python --locked --quiet
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n $(WORKERS)
 
 # docs/faults.md says what each part does, and how often.
 test-long:

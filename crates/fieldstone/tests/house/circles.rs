@@ -26,7 +26,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("fieldstone", "interop::ingest", "file grib"),
     ("format", "", "netcdf partitioned"),
     ("format", "catalog", "attributes declarations"),
-    ("python", "", "catalog fields grib listing opening reports store table transaction"),
+    ("python", "", "catalog fields grib listing opening reports store table"),
     ("python", "", "data keys request sequence"),
     ("python", "catalog", "arrow columns"),
     ("python", "catalog", "names terms"),
