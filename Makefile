@@ -29,7 +29,7 @@ demo: build test-tools
 
 test: lint build
 	cargo test --workspace --exclude fieldstone-python --locked --quiet
-	.venv/bin/python -m pytest -n $(WORKERS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile
 
 # docs/faults.md says what each part does, and how often.
 test-long:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -143,12 +144,14 @@ def test_ctrl_c_in_a_handler_is_not_lost(tmp_path, told):
 
     handler = Interrupted()
     logging.getLogger("fieldstone").addHandler(handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # libraries of other tests take it
     try:
         with pytest.raises(KeyboardInterrupt):
             write(store)
             for _ in range(1000):
                 pass
     finally:
+        signal.signal(signal.SIGINT, before)
         logging.getLogger("fieldstone").removeHandler(handler)
 
 
