@@ -206,8 +206,9 @@ def open_runs(peer: type[Runs], root: Path, runs: str, quick: bool) -> Result:
 def main() -> None:
     call = json.loads(sys.argv[1])
     module = importlib.import_module(f"peers.{call['peer']}")
-    found = (getattr(place, call["what"], None) for place in (catalog, commits, hits))
-    what = next(filter(None, found), None) or globals()[call["what"]]
+    # Here first: the others have steps of the parent, too, some of the same names.
+    places = (sys.modules[__name__], catalog, commits, hits)
+    what = next(getattr(place, call["what"]) for place in places if hasattr(place, call["what"]))
     peer = module.Runs if call["what"].endswith("_runs") else module.Store
     print(json.dumps(what(peer, Path(call["root"]), **call["arguments"])))
 
