@@ -402,8 +402,13 @@ impl<'t> Exec<'t> {
         let mut spans: HashMap<RunId, Vec<(usize, Span)>> = HashMap::new();
         let runs = if by_tag {
             for (index, tag) in tags.iter().enumerate() {
+                let cond = ask.cond.known(&KnownRow { tag: Some(tag), ..KnownRow::default() })?;
+                let (values, steps) = (bounds::values(&cond, tag.decl.kind), bounds::steps(&cond));
                 for span in self.tables.spans(tag.id, None)? {
-                    spans.entry(span.run).or_default().push((index, span));
+                    // Most runs go by their sums, before anything else of them is read.
+                    if can_match(&span, &values, &steps) {
+                        spans.entry(span.run).or_default().push((index, span));
+                    }
                 }
             }
             let ids = spans.keys().map(|run| (*run, ())).collect();
@@ -718,6 +723,13 @@ pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
         }
         _ => None,
     }
+}
+
+/// Whether a row of a run and tag can match, by their sums.
+fn can_match(span: &Span, values: &Values, steps: &Steps) -> bool {
+    span.n > 0
+        && can_hold(values, span.numbers)
+        && !bounds::common(steps, std::slice::from_ref(&span.steps)).is_empty()
 }
 
 /// Whether rows with these least and greatest numbers can match.
