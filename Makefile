@@ -33,6 +33,7 @@ test: lint build
 
 # docs/faults.md says what each part does, and how often.
 test-long:
+	cargo build -p fieldstone --examples --locked --quiet
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
