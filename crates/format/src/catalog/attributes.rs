@@ -17,14 +17,14 @@
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 
-use super::columns::{
-    put_floats, put_ints, put_strings, put_zigzag, read_floats, read_ints, read_strings, read_zigzag, texts,
-};
 use super::declarations::{put_run, put_tag, read_run, read_tag};
-use super::value::{put_value, read_value};
 use super::{AttributeBatch, Boxes, Column, ROWS_MAX, Values, VariableName};
 use crate::bytes::{Cursor, Put};
+use crate::columns::{
+    put_floats, put_ints, put_strings, put_zigzag, read_floats, read_ints, read_strings, read_zigzag, texts,
+};
 use crate::log::kinds;
+use crate::value::{put_value, read_value};
 
 const STEPS: u8 = 1;
 const BOXES: u8 = 2;

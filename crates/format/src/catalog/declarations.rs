@@ -26,16 +26,16 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
 
 use super::attributes::RANK_MAX;
-use super::columns::{
-    put_floats, put_ints, put_planes, put_zigzag, read_floats, read_ints, read_planes, read_zigzag,
-};
-use super::value::{put_value, read_value};
 use super::{
     Annotate, AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
     VariableName,
 };
 use crate::Id;
 use crate::bytes::{Cursor, Put};
+use crate::columns::{
+    put_floats, put_ints, put_planes, put_zigzag, read_floats, read_ints, read_planes, read_zigzag,
+};
+use crate::value::{put_value, read_value};
 
 fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
     out.push(u8::from(value.is_some()));

@@ -14,17 +14,15 @@
 //! ```
 
 mod attributes;
-mod columns;
 mod declarations;
 mod record;
-mod value;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
+pub use crate::value::{put_value, read_value};
 pub use attributes::RANK_MAX;
 pub use record::{KINDS, ROWS_MAX, is_catalog, keeps_runs};
-pub use value::{put_value, read_value};
 
 /// A run's name, unique within its project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,8 +1,4 @@
-//! A record as a side record: its kind, and its bytes, compressed where that is shorter.
-//!
-//! ```text
-//! side record = 0 body | 1 raw length: varint  body as one zstd frame
-//! ```
+//! A record as a side record: its kind, and its bytes.
 
 use fieldstone_core::{Code, Error, Result};
 
@@ -12,9 +8,9 @@ use super::declarations::{
     put_tags, put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
 };
 use super::{Record, Removal};
-use crate::block::{check_raw_len, pack, unpack_checked};
-use crate::bytes::{Cursor, Put};
+use crate::bytes::Cursor;
 use crate::log::{SideRecord, kinds};
+use crate::side;
 
 /// Kinds of side records that belong to the catalog, known or not.
 pub const KINDS: std::ops::RangeInclusive<u16> = 0x0100..=0x01ff;
@@ -29,11 +25,6 @@ const RUNS_WITH_FLAGS: u16 = 0x0106;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
-/// Bodies shorter than this are not compressed.
-const SMALL: usize = 64;
-/// Longest body accepted.
-const BODY_MAX: usize = 1 << 30;
-const LEVEL: i32 = 1;
 
 /// Whether a side record belongs to the catalog.
 pub fn is_catalog(side: &SideRecord) -> bool {
@@ -77,16 +68,7 @@ impl Record {
                 REMOVALS
             }
         };
-        let packed = pack(&body, (body.len() >= SMALL).then_some(LEVEL));
-        let mut bytes = Vec::with_capacity(packed.len() + 6);
-        if packed.len() < body.len() {
-            bytes.push(1);
-            bytes.put_varint(body.len() as u64);
-        } else {
-            bytes.push(0);
-        }
-        bytes.extend_from_slice(&packed);
-        SideRecord { kind, bytes: bytes.into() }
+        side::encode(kind, &body)
     }
 
     /// Reads a side record of the catalog; every defect is Corrupt, and a kind of a later release is
@@ -94,25 +76,7 @@ impl Record {
     pub fn decode(side: &SideRecord) -> Result<Record> {
         let named =
             |error: Error| error.context(format!("a record of the catalog (kind {:#06x})", side.kind));
-        let mut cursor = Cursor::new(&side.bytes);
-        match cursor.u8().map_err(named)? {
-            0 => read_body(side.kind, &side.bytes[1..]).map_err(named),
-            1 => {
-                let raw = cursor.size().map_err(named)?;
-                if raw > BODY_MAX {
-                    return Err(named(cursor.fail("a body of an impossible length")));
-                }
-                let stored = &side.bytes[cursor.position()..];
-                check_raw_len(stored.len() as u64, raw as u64).map_err(named)?;
-                let mut body = vec![0; raw];
-                if stored.len() == raw {
-                    return Err(named(cursor.fail("a body is as long as it was before compression")));
-                }
-                unpack_checked(stored, &mut body).map_err(named)?;
-                read_body(side.kind, &body).map_err(named)
-            }
-            _ => Err(named(cursor.fail("a body of an unknown form"))),
-        }
+        side::body(side).and_then(|body| read_body(side.kind, &body)).map_err(named)
     }
 
     /// Bits of [`kinds`] that must all be on before it is visible.

@@ -15,8 +15,8 @@
 use fieldstone_core::Result;
 use fieldstone_core::value::{DEPTH, Value};
 
-use super::columns::{put_zigzag, read_zigzag};
 use crate::bytes::{Cursor, Put};
+use crate::columns::{put_zigzag, read_zigzag};
 
 const LIST: u8 = 11;
 const MAP: u8 = 12;

@@ -28,12 +28,12 @@ const LISTED: usize = 256;
 const LISTED_BYTES: usize = 64 << 20;
 
 /// Appends a signed number, small ones short.
-pub(super) fn put_zigzag(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     out.put_varint(((value << 1) ^ (value >> 63)) as u64);
 }
 
 /// Reads a signed number.
-pub(super) fn read_zigzag(cursor: &mut Cursor<'_>) -> Result<i64> {
+pub(crate) fn read_zigzag(cursor: &mut Cursor<'_>) -> Result<i64> {
     let value = cursor.varint()?;
     Ok((value >> 1) as i64 ^ -((value & 1) as i64))
 }
@@ -82,7 +82,7 @@ fn read_bits(cursor: &mut Cursor<'_>, n: usize, width: u32, mut take: impl FnMut
 }
 
 /// Appends a column of integers; at least one.
-pub(super) fn put_ints(out: &mut Vec<u8>, values: &[i64]) {
+pub(crate) fn put_ints(out: &mut Vec<u8>, values: &[i64]) {
     let (Some(&first), Some(&least), Some(&most)) =
         (values.first(), values.iter().min(), values.iter().max())
     else {
@@ -150,7 +150,7 @@ fn listed(values: &[i64]) -> Option<(Vec<i64>, Vec<u8>)> {
 
 /// Reads a column of `n` integers, `n` at least 1. The caller bounds `n`: a constant column needs few
 /// bytes however long it is.
-pub(super) fn read_ints(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<i64>> {
+pub(crate) fn read_ints(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<i64>> {
     read_ints_within(cursor, n, true)
 }
 
@@ -200,7 +200,7 @@ fn read_width(cursor: &mut Cursor<'_>) -> Result<u32> {
 }
 
 /// Appends a column of floats; at least one. Every bit is kept, of NaN too.
-pub(super) fn put_floats(out: &mut Vec<u8>, values: &[f64]) {
+pub(crate) fn put_floats(out: &mut Vec<u8>, values: &[f64]) {
     let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
     let whole = |value: &f64| ((*value as i64) as f64).to_bits() == value.to_bits() && value.abs() < 9e15;
     let mut best = Vec::new();
@@ -224,7 +224,7 @@ fn narrow(values: &[f64]) -> bool {
 }
 
 /// Appends floats in planes of bytes: sign and exponent of all stand together, where they compress.
-pub(super) fn put_planes(out: &mut Vec<u8>, values: &[f64]) {
+pub(crate) fn put_planes(out: &mut Vec<u8>, values: &[f64]) {
     let (bits, planes): (Vec<u64>, u32) = if narrow(values) {
         (values.iter().map(|value| u64::from((*value as f32).to_bits())).collect(), 4)
     } else {
@@ -237,7 +237,7 @@ pub(super) fn put_planes(out: &mut Vec<u8>, values: &[f64]) {
 }
 
 /// Reads `n` floats in planes.
-pub(super) fn read_planes(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>> {
+pub(crate) fn read_planes(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>> {
     match cursor.u8()? {
         form @ 0..=1 => read_planes_of(cursor, n, form),
         _ => Err(cursor.fail("coordinates of an unknown form")),
@@ -256,7 +256,7 @@ fn read_planes_of(cursor: &mut Cursor<'_>, n: usize, form: u8) -> Result<Vec<f64
 }
 
 /// Reads a column of `n` floats, `n` at least 1.
-pub(super) fn read_floats(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>> {
+pub(crate) fn read_floats(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>> {
     Ok(match cursor.u8()? {
         form @ 0..=1 => read_planes_of(cursor, n, form)?,
         2 => read_ints(cursor, n)?.into_iter().map(|n| n as f64).collect(),
@@ -266,7 +266,7 @@ pub(super) fn read_floats(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>>
 }
 
 /// Appends a column of byte strings; at least one.
-pub(super) fn put_strings<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
+pub(crate) fn put_strings<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
     let most = values.len() / 2;
     let mut codes: Vec<i64> = Vec::with_capacity(values.len());
     let mut words: Vec<&[u8]> = Vec::new();
@@ -297,7 +297,7 @@ fn put_plain<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
 }
 
 /// Reads a column of `n` byte strings, `n` at least 1.
-pub(super) fn read_strings<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a [u8]>> {
+pub(crate) fn read_strings<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a [u8]>> {
     match cursor.u8()? {
         0 => read_plain(cursor, n),
         1 => {
@@ -331,7 +331,7 @@ fn read_plain<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a [u8]>> {
 }
 
 /// Texts of byte strings.
-pub(super) fn texts(strings: Vec<&[u8]>) -> Result<Vec<String>> {
+pub(crate) fn texts(strings: Vec<&[u8]>) -> Result<Vec<String>> {
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned);
     strings
         .into_iter()
