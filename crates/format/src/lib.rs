@@ -16,6 +16,11 @@
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
 //! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
+//! | [`catalog`] | side records of runs, steps, variables, tags and attributes |
+//! | [`graph`] | side records of vertices and relations |
+//! | [`graph_segment`] | segments of the view of the graph, and their list |
+//! | [`side`] | bodies of side records, compressed where that is shorter |
+//! | [`value`], `columns` | one value; columns of numbers and texts |
 //! | [`helper`] | frames on the pipe to the helper process |
 //!
 //! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
@@ -26,8 +31,11 @@ pub mod board;
 pub mod bytes;
 pub mod catalog;
 pub mod claim;
+mod columns;
 pub mod data;
 pub mod entry;
+pub mod graph;
+pub mod graph_segment;
 pub mod grib;
 pub mod helper;
 pub mod keys;
@@ -37,6 +45,8 @@ pub mod marker;
 pub mod netcdf;
 pub mod partitioned;
 pub mod segment;
+pub mod side;
+pub mod value;
 pub mod version;
 
 use fieldstone_core::{Code, Error};

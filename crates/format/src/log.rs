@@ -205,7 +205,7 @@ pub struct Decision {
 pub mod kinds {
     /// Fields.
     pub const FIELDS: u32 = 1;
-    /// Segments.
+    /// Runs.
     pub const RUN: u32 = 1 << 1;
     /// Steps.
     pub const STEP: u32 = 1 << 2;
@@ -219,6 +219,8 @@ pub mod kinds {
     pub const STEP_ATTRIBUTE: u32 = 1 << 6;
     /// Attributes of variables.
     pub const VARIABLE_ATTRIBUTE: u32 = 1 << 7;
+    /// Vertices and relations of the graph.
+    pub const RELATION: u32 = 1 << 8;
 }
 
 /// A range of a log with its checksum.

@@ -1,0 +1,92 @@
+//! Side records of the graph: what a commit says of vertices and relations. The normative text is
+//! `spec/graph-records.md`.
+//!
+//! A row is one version: a put or a deletion of a vertex or of a relation, with the stamp of the moment it was
+//! made. A relation is written once; the view keeps it at both of its ends. Rows travel in columns, compressed.
+//!
+//! ```
+//! use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
+//! let [job, file] = [VertexName::new("job", "17"), VertexName::new("file", "/data/a.nc")];
+//! let version = Version { stamp: 5, time: 5, deleted: false };
+//! let row = RelationRow {
+//!     kind: "write".into(), source: job, target: file.clone(), version, until: None, props: Props::default(),
+//! };
+//! let side = Record::Relations(vec![row]).encode();
+//! assert!(matches!(Record::decode(&side)?, Record::Relations(rows) if rows[0].target == file));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+mod props;
+mod record;
+mod types;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use props::Props;
+pub use record::{KINDS, ROWS_MAX, Record, is_graph};
+pub use types::{EdgeType, TypeDecl, VertexType};
+
+/// A vertex's type and id: what it is named by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VertexName {
+    /// The type, such as `file`.
+    pub kind: Arc<str>,
+    /// The id within the type: of a user the uid, of a file the full path.
+    pub id: Arc<str>,
+}
+
+impl VertexName {
+    /// The vertex of this type and id.
+    pub fn new(kind: &str, id: &str) -> VertexName {
+        VertexName { kind: kind.into(), id: id.into() }
+    }
+}
+
+impl fmt::Display for VertexName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.id)
+    }
+}
+
+/// When a version was made, and whether it ends what was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// Its place among all versions: nanoseconds since 1970 where clocks are right, and always above every
+    /// stamp that its process had read.
+    pub stamp: u64,
+    /// The clock of its process, nanoseconds since 1970; what people are shown.
+    pub time: i64,
+    /// Whether it is a deletion.
+    pub deleted: bool,
+}
+
+/// One version of a vertex.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VertexRow {
+    /// The vertex.
+    pub vertex: VertexName,
+    /// When.
+    pub version: Version,
+    /// Static properties; `None`: those given before stay.
+    pub fixed: Option<Props>,
+    /// The user's properties.
+    pub props: Props,
+}
+
+/// One version of a relation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RelationRow {
+    /// Its type, never a reverse one.
+    pub kind: Arc<str>,
+    /// The vertex it leads from.
+    pub source: VertexName,
+    /// The vertex it leads to.
+    pub target: VertexName,
+    /// When it began.
+    pub version: Version,
+    /// The stamp at which it ended, such as a file's last read.
+    pub until: Option<u64>,
+    /// Its properties.
+    pub props: Props,
+}

@@ -1,0 +1,117 @@
+//! Properties of a vertex or relation: names with values, kept as their bytes until somebody looks at them.
+//!
+//! ```text
+//! props = nothing, where there is none | n: varint  n x { name: text  value }
+//! ```
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result};
+
+use crate::bytes::{Cursor, Put};
+use crate::value::{put_value, read_value};
+
+/// Names with values, in the order they were given; names are unique.
+///
+/// ```
+/// use fieldstone_core::value::Value;
+/// use fieldstone_format::graph::Props;
+/// let props = Props::of([("bytes", &Value::Int(10))]);
+/// assert_eq!(props.get("bytes")?, Some(Value::Int(10)));
+/// assert_eq!(props.get("mode")?, None);
+/// # Ok::<(), fieldstone_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Props(Box<[u8]>);
+
+impl Props {
+    /// These properties. Names are unique, values not nested deeper than a value may be.
+    pub fn of<'a, P>(pairs: P) -> Props
+    where
+        P: IntoIterator<Item = (&'a str, &'a Value)>,
+        P::IntoIter: ExactSizeIterator,
+    {
+        let pairs = pairs.into_iter();
+        if pairs.len() == 0 {
+            return Props::default();
+        }
+        let mut bytes = Vec::with_capacity(32);
+        bytes.put_varint(pairs.len() as u64);
+        for (name, value) in pairs {
+            bytes.put_bytes(name.as_bytes());
+            put_value(&mut bytes, value);
+        }
+        Props(bytes.into())
+    }
+
+    /// Properties whose bytes were [read](Props::read) before.
+    pub fn of_bytes(bytes: &[u8]) -> Props {
+        Props(bytes.into())
+    }
+
+    /// Reads properties that take all of these bytes; every defect is Corrupt.
+    pub fn read(bytes: &[u8]) -> Result<Props> {
+        if bytes == [0] {
+            return Ok(Props::default());
+        }
+        let props = Props(bytes.into());
+        let pairs = props.pairs()?;
+        let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|two| two[0] == two[1]) {
+            Some(two) => Err(Error::corrupt(format!("the property '{}' is there twice", two[0]))),
+            None => Ok(props),
+        }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them.
+    pub fn pairs(&self) -> Result<Vec<(String, Value)>> {
+        let mut pairs = Vec::new();
+        self.each(|name, cursor| {
+            pairs.push((name.to_owned(), read_value(cursor)?));
+            Ok(true)
+        })?;
+        Ok(pairs)
+    }
+
+    /// One of them.
+    pub fn get(&self, name: &str) -> Result<Option<Value>> {
+        let mut found = None;
+        self.each(|known, cursor| {
+            let value = read_value(cursor)?;
+            if known == name {
+                found = Some(value);
+            }
+            Ok(found.is_none())
+        })?;
+        Ok(found)
+    }
+
+    /// Whether one of them is true.
+    pub fn is_true(&self, name: &str) -> Result<bool> {
+        Ok(matches!(self.get(name)?, Some(Value::Bool(true))))
+    }
+
+    fn each(&self, mut pair: impl FnMut(&str, &mut Cursor<'_>) -> Result<bool>) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let mut cursor = Cursor::new(&self.0);
+        for _ in 0..cursor.count(2)? {
+            let name = cursor.text()?;
+            if !pair(name, &mut cursor)? {
+                return Ok(());
+            }
+        }
+        if cursor.is_empty() { Ok(()) } else { Err(cursor.fail("properties are longer than their content")) }
+    }
+}

@@ -1,0 +1,397 @@
+//! Rows as side records, in columns.
+//!
+//! ```text
+//! vertices  = n: varint  strings(n) types  strings(n) ids  versions(n)  strings(n) static  strings(n) props
+//! relations = n: varint  strings(n) types  strings(n) strings(n) source  strings(n) strings(n) target
+//!             versions(n)  ints(n) whether it ends  [ints(m) until - stamp]  strings(n) props
+//! versions  = ints(n) stamps  ints(n) time - stamp  ints(n) whether deleted
+//! ```
+//! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::{Code, Error, Result};
+
+use super::types::{put_types, read_types};
+use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
+use crate::bytes::{Cursor, Put};
+use crate::columns::{put_ints, put_strings, read_ints, read_strings};
+use crate::log::SideRecord;
+use crate::side;
+
+/// Kinds of side records that belong to the graph, known or not.
+pub const KINDS: std::ops::RangeInclusive<u16> = 0x0200..=0x02ff;
+const VERTICES: u16 = 0x0200;
+const RELATIONS: u16 = 0x0201;
+const TYPES: u16 = 0x0202;
+
+/// Most rows of a record.
+pub const ROWS_MAX: usize = 65_536;
+/// Bytes of rows after which a record is split.
+const SPLIT_BYTES: usize = 16 << 20;
+
+/// Whether a side record belongs to the graph.
+pub fn is_graph(side: &SideRecord) -> bool {
+    KINDS.contains(&side.kind)
+}
+
+/// A side record of the graph.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// Versions of vertices.
+    Vertices(Vec<VertexRow>),
+    /// Versions of relations.
+    Relations(Vec<RelationRow>),
+    /// Declared types.
+    Types(Vec<TypeDecl>),
+}
+
+impl Record {
+    /// The side record. It has at most [`ROWS_MAX`] rows and at least one: see [`encode_rows`](Record::encode_rows).
+    pub fn encode(&self) -> SideRecord {
+        let mut body = Vec::new();
+        let kind = match self {
+            Record::Vertices(rows) => {
+                put_vertices(&mut body, rows);
+                VERTICES
+            }
+            Record::Relations(rows) => {
+                put_relations(&mut body, rows);
+                RELATIONS
+            }
+            Record::Types(types) => {
+                put_types(&mut body, types);
+                TYPES
+            }
+        };
+        side::encode(kind, &body)
+    }
+
+    /// Rows as side records, each of a length that is read again; none where there are no rows.
+    pub fn encode_rows(vertices: &[VertexRow], relations: &[RelationRow]) -> Vec<SideRecord> {
+        let mut records = Vec::new();
+        for part in parts(vertices, VertexRow::weight) {
+            let mut body = Vec::new();
+            put_vertices(&mut body, part);
+            records.push(side::encode(VERTICES, &body));
+        }
+        for part in parts(relations, RelationRow::weight) {
+            let mut body = Vec::new();
+            put_relations(&mut body, part);
+            records.push(side::encode(RELATIONS, &body));
+        }
+        records
+    }
+
+    /// Reads the bytes of a side record of types.
+    pub fn decode_types(bytes: &[u8]) -> Result<Vec<TypeDecl>> {
+        match Record::decode(&SideRecord { kind: TYPES, bytes: bytes.into() })? {
+            Record::Types(types) => Ok(types),
+            _ => Err(Error::corrupt("a record of types holds something else")),
+        }
+    }
+
+    /// Reads a side record of the graph; every defect is Corrupt, and a kind of a later release is Conflict.
+    pub fn decode(side: &SideRecord) -> Result<Record> {
+        let named = |error: Error| error.context(format!("a record of the graph (kind {:#06x})", side.kind));
+        side::body(side).and_then(|body| read_body(side.kind, &body)).map_err(named)
+    }
+}
+
+/// Rows in parts of bounded count and weight.
+fn parts<T>(rows: &[T], weight: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        if i > begin && (i - begin == ROWS_MAX || bytes + weight(row) > SPLIT_BYTES) {
+            parts.push(&rows[begin..i]);
+            (begin, bytes) = (i, 0);
+        }
+        bytes += weight(row);
+    }
+    if begin < rows.len() {
+        parts.push(&rows[begin..]);
+    }
+    parts
+}
+
+impl VertexName {
+    fn weight(&self) -> usize {
+        self.kind.len() + self.id.len()
+    }
+}
+
+impl VertexRow {
+    fn weight(&self) -> usize {
+        let fixed = self.fixed.as_ref().map_or(0, |props| props.bytes().len());
+        self.vertex.weight() + fixed + self.props.bytes().len()
+    }
+}
+
+impl RelationRow {
+    fn weight(&self) -> usize {
+        self.kind.len() + self.source.weight() + self.target.weight() + self.props.bytes().len()
+    }
+}
+
+fn put_texts<T>(out: &mut Vec<u8>, rows: &[T], text: impl Fn(&T) -> &str) {
+    put_strings(out, &rows.iter().map(text).collect::<Vec<&str>>());
+}
+
+fn put_numbers<T>(out: &mut Vec<u8>, rows: &[T], number: impl Fn(&T) -> i64) {
+    put_ints(out, &rows.iter().map(number).collect::<Vec<i64>>());
+}
+
+fn put_versions<T>(out: &mut Vec<u8>, rows: &[T], version: impl Fn(&T) -> &Version) {
+    put_numbers(out, rows, |row| version(row).stamp as i64);
+    put_numbers(out, rows, |row| version(row).time.wrapping_sub(version(row).stamp as i64));
+    put_numbers(out, rows, |row| i64::from(version(row).deleted));
+}
+
+fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
+    out.put_varint(rows.len() as u64);
+    put_texts(out, rows, |row| &row.vertex.kind);
+    put_texts(out, rows, |row| &row.vertex.id);
+    put_versions(out, rows, |row| &row.version);
+    let fixed = |row: &VertexRow| match &row.fixed {
+        None => Vec::new(),
+        Some(props) if props.is_empty() => vec![0],
+        Some(props) => props.bytes().to_vec(),
+    };
+    put_strings(out, &rows.iter().map(fixed).collect::<Vec<Vec<u8>>>());
+    put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
+}
+
+fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
+    out.put_varint(rows.len() as u64);
+    put_texts(out, rows, |row| &row.kind);
+    put_texts(out, rows, |row| &row.source.kind);
+    put_texts(out, rows, |row| &row.source.id);
+    put_texts(out, rows, |row| &row.target.kind);
+    put_texts(out, rows, |row| &row.target.id);
+    put_versions(out, rows, |row| &row.version);
+    put_numbers(out, rows, |row| i64::from(row.until.is_some()));
+    let until = |row: &RelationRow| row.until.map(|until| until.wrapping_sub(row.version.stamp) as i64);
+    put_ints(out, &rows.iter().filter_map(until).collect::<Vec<i64>>());
+    put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
+}
+
+fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
+    let mut cursor = Cursor::new(body);
+    let record = match kind {
+        VERTICES => Record::Vertices(read_vertices(&mut cursor)?),
+        RELATIONS => Record::Relations(read_relations(&mut cursor)?),
+        TYPES => Record::Types(read_types(&mut cursor)?),
+        _ => {
+            let message = "it was written by a later release";
+            return Err(Code::LaterTables.error(message).with_hint("use that release to read the graph"));
+        }
+    };
+    if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a record is longer than its content")) }
+}
+
+fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
+    match cursor.size()? {
+        n @ 1..=ROWS_MAX => Ok(n),
+        _ => Err(cursor.fail("a record has an impossible number of rows")),
+    }
+}
+
+/// A column of texts, of which equal ones are one.
+struct Texts<'a> {
+    strings: std::vec::IntoIter<&'a [u8]>,
+    known: HashMap<&'a [u8], Arc<str>>,
+}
+
+impl<'a> Texts<'a> {
+    fn read(cursor: &mut Cursor<'a>, n: usize) -> Result<Texts<'a>> {
+        Ok(Texts { strings: read_strings(cursor, n)?.into_iter(), known: HashMap::new() })
+    }
+
+    /// The next one; names are not empty.
+    fn next(&mut self) -> Result<Arc<str>> {
+        let bytes = self.strings.next().unwrap_or_default();
+        if let Some(known) = self.known.get(bytes) {
+            return Ok(known.clone());
+        }
+        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty());
+        let text: Arc<str> = text.ok_or_else(|| Error::corrupt("a name is empty or not UTF-8"))?.into();
+        self.known.insert(bytes, text.clone());
+        Ok(text)
+    }
+}
+
+fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
+    let flag = |number: i64| match number {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::corrupt("a flag is neither 0 nor 1")),
+    };
+    read_ints(cursor, n)?.into_iter().map(flag).collect()
+}
+
+fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
+    let (stamps, lags) = (read_ints(cursor, n)?, read_ints(cursor, n)?);
+    let deleted = read_flags(cursor, n)?;
+    let version = |((stamp, lag), deleted): ((i64, i64), bool)| Version {
+        stamp: stamp as u64,
+        time: stamp.wrapping_add(lag),
+        deleted,
+    };
+    Ok(stamps.into_iter().zip(lags).zip(deleted).map(version).collect())
+}
+
+fn read_vertices(cursor: &mut Cursor<'_>) -> Result<Vec<VertexRow>> {
+    let n = read_rows(cursor)?;
+    let (mut kinds, mut ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
+    let versions = read_versions(cursor, n)?;
+    let (fixed, props) = (read_strings(cursor, n)?, read_strings(cursor, n)?);
+    let mut rows = Vec::with_capacity(n);
+    for (version, (fixed, props)) in versions.into_iter().zip(fixed.into_iter().zip(props)) {
+        let fixed = match fixed {
+            [] => None,
+            [0] => Some(Props::default()),
+            bytes => Some(Props::read(bytes)?),
+        };
+        let vertex = VertexName { kind: kinds.next()?, id: ids.next()? };
+        rows.push(VertexRow { vertex, version, fixed, props: Props::read(props)? });
+    }
+    Ok(rows)
+}
+
+fn read_relations(cursor: &mut Cursor<'_>) -> Result<Vec<RelationRow>> {
+    let n = read_rows(cursor)?;
+    let mut kinds = Texts::read(cursor, n)?;
+    let (mut source_kinds, mut source_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
+    let (mut target_kinds, mut target_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
+    let versions = read_versions(cursor, n)?;
+    let ends = read_flags(cursor, n)?;
+    let lengths = match ends.iter().filter(|ends| **ends).count() {
+        0 => Vec::new(),
+        m => read_ints(cursor, m)?,
+    };
+    let mut lengths = lengths.into_iter();
+    let props = read_strings(cursor, n)?;
+    let mut rows = Vec::with_capacity(n);
+    for ((version, ends), props) in versions.into_iter().zip(ends).zip(props) {
+        let length = if ends { lengths.next() } else { None };
+        rows.push(RelationRow {
+            kind: kinds.next()?,
+            source: VertexName { kind: source_kinds.next()?, id: source_ids.next()? },
+            target: VertexName { kind: target_kinds.next()?, id: target_ids.next()? },
+            version,
+            until: length.map(|length| version.stamp.wrapping_add(length as u64)),
+            props: Props::read(props)?,
+        });
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fieldstone_core::value::{Value, ValueType};
+    use proptest::prelude::*;
+
+    fn props() -> impl Strategy<Value = Props> {
+        proptest::collection::btree_map("[a-c]{1,3}", any::<i64>(), 0..3).prop_map(|map| {
+            let pairs: Vec<(String, Value)> = map.into_iter().map(|(k, v)| (k, Value::Int(v))).collect();
+            Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value)))
+        })
+    }
+
+    fn version() -> impl Strategy<Value = Version> {
+        (any::<u64>(), any::<i64>(), any::<bool>()).prop_map(|(stamp, time, deleted)| Version {
+            stamp,
+            time,
+            deleted,
+        })
+    }
+
+    fn name() -> impl Strategy<Value = VertexName> {
+        ("[a-c]{1,2}", "[a-z/]{1,9}").prop_map(|(kind, id)| VertexName::new(&kind, &id))
+    }
+
+    fn vertex() -> impl Strategy<Value = VertexRow> {
+        (name(), version(), proptest::option::of(props()), props())
+            .prop_map(|(vertex, version, fixed, props)| VertexRow { vertex, version, fixed, props })
+    }
+
+    fn relation() -> impl Strategy<Value = RelationRow> {
+        ("[a-c]{1,2}", name(), name(), version(), proptest::option::of(any::<u64>()), props()).prop_map(
+            |(kind, source, target, version, until, props)| RelationRow {
+                kind: kind.as_str().into(),
+                source,
+                target,
+                version,
+                until,
+                props,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn vertices_come_back(rows in proptest::collection::vec(vertex(), 1..40)) {
+            let record = Record::Vertices(rows);
+            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+        }
+
+        #[test]
+        fn relations_come_back(rows in proptest::collection::vec(relation(), 1..40)) {
+            let record = Record::Relations(rows);
+            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(kind in 0x0200u16..0x0204, mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            bytes.insert(0, 0);
+            let _ = Record::decode(&SideRecord { kind, bytes: bytes.into() });
+        }
+    }
+
+    #[test]
+    fn types_come_back() {
+        let vertex = VertexType {
+            name: "dataset".into(),
+            fixed: vec![("mode".into(), ValueType::Int)],
+            ..VertexType::default()
+        };
+        let edge = EdgeType {
+            name: "derives".into(),
+            reverse: "wasDerivedFrom".into(),
+            target: Some("dataset".into()),
+            ..EdgeType::default()
+        };
+        let record = Record::Types(vec![TypeDecl::Vertex(vertex), TypeDecl::Edge(edge)]);
+        assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+    }
+
+    #[test]
+    fn a_property_is_there_once() {
+        let twice = Props::of([("a", &Value::Int(1)), ("a", &Value::Int(2))]);
+        assert!(Props::read(twice.bytes()).unwrap_err().message().contains("'a'"));
+    }
+
+    #[test]
+    fn many_rows_are_several_records() {
+        let row = |n: usize| VertexRow {
+            vertex: VertexName::new("file", &n.to_string()),
+            version: Version { stamp: 1, time: 1, deleted: false },
+            fixed: None,
+            props: Props::default(),
+        };
+        let rows: Vec<VertexRow> = (0..ROWS_MAX + 1).map(row).collect();
+        let records = Record::encode_rows(&rows, &[]);
+        let read: Vec<VertexRow> = records
+            .iter()
+            .flat_map(|side| match Record::decode(side).unwrap() {
+                Record::Vertices(rows) => rows,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(records.len() == 2 && read == rows);
+    }
+
+    use crate::graph::{EdgeType, VertexType};
+}

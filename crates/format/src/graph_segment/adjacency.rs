@@ -1,0 +1,337 @@
+//! What leaves and reaches one vertex.
+//!
+//! ```text
+//! adjacency = n: varint  n x group                          in ascending order of codes
+//! group     = code: varint  flags: u8  far ends: varint  length of numbers: varint  length of versions: varint
+//!             rows: varint  numbers  versions
+//! code      = index of the type's name << 1 | 1 where the vertex is the target
+//! flags     = 1 each far end has one version  2 none of them is a deletion
+//! numbers   = varint, the first number; then varints, the differences
+//! versions  = for each far end [count: varint, without flag 1] and its versions, newest first
+//! version   = head: u8  stamp - base: zigzag  index of known: varint  [until - stamp: zigzag]  [user: varint]
+//!             [length of the row: varint]
+//! head      = 1 deletion  2 until  4 replaces  8 user is not 0  16 there is a row
+//! ```
+//! `rows` is where the group's rows begin behind the vertex's own; rows of a group follow one another in the order
+//! of its versions. Groups of relations that reach the vertex have none: the row stands with the source.
+
+use fieldstone_core::Result;
+
+use crate::bytes::{Cursor, Put};
+use crate::columns::{put_zigzag, read_zigzag};
+
+const SINGLE: u8 = 1;
+const LIVE: u8 = 2;
+
+const DELETED: u8 = 1;
+const UNTIL: u8 = 2;
+const REPLACES: u8 = 4;
+const USER: u8 = 8;
+const ROW: u8 = 16;
+
+/// One version of a relation, as adjacency has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeVersion {
+    /// Its stamp.
+    pub stamp: u64,
+    /// Stamp of the commit that made it visible, as index into the segment's list.
+    pub known: u32,
+    /// The stamp at which it ended.
+    pub until: Option<u64>,
+    /// Who put it, as index into the segment's list.
+    pub user: u32,
+    /// Whether it is a deletion.
+    pub deleted: bool,
+    /// Whether it replaces what its target was before.
+    pub replaces: bool,
+    /// Length of its row.
+    pub row: u32,
+}
+
+/// A far end with its versions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarEnd {
+    /// Its number in the segment.
+    pub number: u32,
+    /// At least one.
+    pub versions: Vec<EdgeVersion>,
+}
+
+/// Relations of one type in one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Index of the type's name, times two; plus one where the vertex is the target.
+    pub code: u32,
+    /// Where its rows begin, behind the vertex's own.
+    pub rows: u64,
+    /// In the order of their numbers.
+    pub far_ends: Vec<FarEnd>,
+}
+
+/// Appends what leaves and reaches a vertex. Nothing where there is nothing.
+pub fn put_adjacency(out: &mut Vec<u8>, base: u64, groups: &[Group]) {
+    if groups.is_empty() {
+        return;
+    }
+    out.put_varint(groups.len() as u64);
+    let (mut numbers, mut versions) = (Vec::new(), Vec::new());
+    for group in groups {
+        numbers.clear();
+        versions.clear();
+        let single = group.far_ends.iter().all(|end| end.versions.len() == 1);
+        let live = group.far_ends.iter().flat_map(|end| &end.versions).all(|version| !version.deleted);
+        let mut last = 0;
+        for end in &group.far_ends {
+            numbers.put_varint(u64::from(end.number - last));
+            last = end.number;
+            if !single {
+                versions.put_varint(end.versions.len() as u64);
+            }
+            end.versions.iter().for_each(|version| put_version(&mut versions, base, version));
+        }
+        out.put_varint(u64::from(group.code));
+        out.push(u8::from(single) * SINGLE | u8::from(live) * LIVE);
+        out.put_varint(group.far_ends.len() as u64);
+        out.put_varint(numbers.len() as u64);
+        out.put_varint(versions.len() as u64);
+        out.put_varint(group.rows);
+        out.extend_from_slice(&numbers);
+        out.extend_from_slice(&versions);
+    }
+}
+
+fn put_version(out: &mut Vec<u8>, base: u64, version: &EdgeVersion) {
+    let EdgeVersion { stamp, known, until, user, deleted, replaces, row } = *version;
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    out.push(
+        bit(deleted, DELETED)
+            | bit(until.is_some(), UNTIL)
+            | bit(replaces, REPLACES)
+            | bit(user != 0, USER)
+            | bit(row != 0, ROW),
+    );
+    put_zigzag(out, stamp.wrapping_sub(base) as i64);
+    out.put_varint(u64::from(known));
+    if let Some(until) = until {
+        put_zigzag(out, until.wrapping_sub(stamp) as i64);
+    }
+    if user != 0 {
+        out.put_varint(u64::from(user));
+    }
+    if row != 0 {
+        out.put_varint(u64::from(row));
+    }
+}
+
+fn read_version(cursor: &mut Cursor<'_>, base: u64) -> Result<EdgeVersion> {
+    let head = cursor.u8()?;
+    let stamp = base.wrapping_add(read_zigzag(cursor)? as u64);
+    let known = small(cursor)?;
+    let until = match head & UNTIL {
+        0 => None,
+        _ => Some(stamp.wrapping_add(read_zigzag(cursor)? as u64)),
+    };
+    let user = if head & USER == 0 { 0 } else { small(cursor)? };
+    let row = if head & ROW == 0 { 0 } else { small(cursor)? };
+    Ok(EdgeVersion {
+        stamp,
+        known,
+        until,
+        user,
+        deleted: head & DELETED != 0,
+        replaces: head & REPLACES != 0,
+        row,
+    })
+}
+
+fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
+    u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a number of a segment exceeds 32 bits"))
+}
+
+/// A group as its bytes have it.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupBytes<'a> {
+    /// As [`Group::code`].
+    pub code: u32,
+    /// How many far ends there are.
+    pub len: usize,
+    /// Whether each far end has one version, and no version is a deletion.
+    pub plain: bool,
+    /// As [`Group::rows`].
+    pub rows: u64,
+    single: bool,
+    numbers: &'a [u8],
+    versions: &'a [u8],
+}
+
+/// The groups of a vertex, in the order of their codes.
+pub fn groups(bytes: &[u8]) -> Result<Groups<'_>> {
+    let mut cursor = Cursor::new(bytes);
+    let left = if bytes.is_empty() { 0 } else { cursor.count(6)? };
+    Ok(Groups { cursor, left })
+}
+
+/// See [`groups`].
+#[derive(Debug, Clone)]
+pub struct Groups<'a> {
+    cursor: Cursor<'a>,
+    left: usize,
+}
+
+impl<'a> Groups<'a> {
+    fn read(&mut self) -> Result<GroupBytes<'a>> {
+        let cursor = &mut self.cursor;
+        let code = small(cursor)?;
+        let flags = cursor.u8()?;
+        let (len, numbers, versions) = (cursor.size()?, cursor.size()?, cursor.size()?);
+        let rows = cursor.varint()?;
+        let (numbers, versions) = (cursor.take(numbers)?, cursor.take(versions)?);
+        if len > numbers.len() || len > versions.len() {
+            return Err(cursor.fail("a group has more far ends than bytes"));
+        }
+        let single = flags & SINGLE != 0;
+        Ok(GroupBytes { code, len, plain: single && flags & LIVE != 0, rows, single, numbers, versions })
+    }
+}
+
+impl<'a> Iterator for Groups<'a> {
+    type Item = Result<GroupBytes<'a>>;
+
+    fn next(&mut self) -> Option<Result<GroupBytes<'a>>> {
+        self.left = self.left.checked_sub(1)?;
+        let group = self.read();
+        if group.is_err() {
+            self.left = 0;
+        }
+        Some(group)
+    }
+}
+
+impl<'a> GroupBytes<'a> {
+    /// Numbers of the far ends, ascending.
+    pub fn numbers(&self) -> Numbers<'a> {
+        Numbers { cursor: Cursor::new(self.numbers), left: self.len, last: 0 }
+    }
+
+    /// The far ends with their versions; each time with the offset of the row of its first version.
+    pub fn far_ends(&self, base: u64) -> FarEnds<'a> {
+        let cursor = Cursor::new(self.versions);
+        FarEnds { numbers: self.numbers(), cursor, single: self.single, base, row: self.rows }
+    }
+}
+
+/// See [`GroupBytes::numbers`].
+#[derive(Debug, Clone)]
+pub struct Numbers<'a> {
+    cursor: Cursor<'a>,
+    left: usize,
+    last: u32,
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = Result<u32>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<u32>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(small(&mut self.cursor).map(|difference| {
+            self.last = self.last.wrapping_add(difference);
+            self.last
+        }))
+    }
+}
+
+/// See [`GroupBytes::far_ends`].
+#[derive(Debug, Clone)]
+pub struct FarEnds<'a> {
+    numbers: Numbers<'a>,
+    cursor: Cursor<'a>,
+    single: bool,
+    base: u64,
+    row: u64,
+}
+
+impl FarEnds<'_> {
+    fn read(&mut self, number: u32) -> Result<(FarEnd, u64)> {
+        let count = if self.single { 1 } else { self.cursor.count(3)? };
+        let first = self.row;
+        let mut versions = Vec::with_capacity(count);
+        for _ in 0..count {
+            let version = read_version(&mut self.cursor, self.base)?;
+            self.row = self.row.saturating_add(u64::from(version.row));
+            versions.push(version);
+        }
+        Ok((FarEnd { number, versions }, first))
+    }
+}
+
+impl Iterator for FarEnds<'_> {
+    type Item = Result<(FarEnd, u64)>;
+
+    fn next(&mut self) -> Option<Result<(FarEnd, u64)>> {
+        let number = self.numbers.next()?;
+        Some(number.and_then(|number| self.read(number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn version() -> impl Strategy<Value = EdgeVersion> {
+        let flags = (any::<bool>(), any::<bool>(), proptest::option::of(any::<u64>()));
+        (any::<u64>(), any::<u32>(), 0..3u32, 0..200u32, flags).prop_map(
+            |(stamp, known, user, row, (deleted, replaces, until))| EdgeVersion {
+                stamp,
+                known,
+                until,
+                user,
+                deleted,
+                replaces,
+                row,
+            },
+        )
+    }
+
+    fn group() -> impl Strategy<Value = Group> {
+        let ends =
+            proptest::collection::btree_map(any::<u32>(), proptest::collection::vec(version(), 1..3), 1..9);
+        (any::<u32>(), any::<u32>(), ends).prop_map(|(code, rows, ends)| Group {
+            code,
+            rows: u64::from(rows),
+            far_ends: ends.into_iter().map(|(number, versions)| FarEnd { number, versions }).collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn groups_come_back(all in proptest::collection::vec(group(), 0..4), base in any::<u64>()) {
+            let mut bytes = Vec::new();
+            put_adjacency(&mut bytes, base, &all);
+            let back: Vec<GroupBytes<'_>> = groups(&bytes).unwrap().map(Result::unwrap).collect();
+            prop_assert_eq!(back.len(), all.len());
+            for (group, bytes) in all.iter().zip(back) {
+                let ends: Vec<(FarEnd, u64)> = bytes.far_ends(base).map(Result::unwrap).collect();
+                let mut row = group.rows;
+                for (end, (read, at)) in group.far_ends.iter().zip(&ends) {
+                    prop_assert_eq!((end, row), (read, *at));
+                    row += end.versions.iter().map(|version| u64::from(version.row)).sum::<u64>();
+                }
+                let numbers: Vec<u32> = bytes.numbers().map(Result::unwrap).collect();
+                prop_assert_eq!(numbers, group.far_ends.iter().map(|end| end.number).collect::<Vec<u32>>());
+                let plain = |end: &FarEnd| end.versions.len() == 1 && !end.versions[0].deleted;
+                prop_assert_eq!(bytes.plain, group.far_ends.iter().all(plain));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..99)) {
+            let Ok(groups) = groups(&bytes) else { return Ok(()) };
+            for group in groups {
+                let Ok(group) = group else { break };
+                let _ = group.far_ends(0).count();
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Segments of the graph's view: sorted, immutable, made from the logs. The normative text is
+//! `spec/graph-segments.md`.
+//!
+//! A segment has two tables of vertices in the order of their places: **rows** (a vertex with its versions and the
+//! properties of the relations that leave it, one contiguous read) and **adjacency** (far ends as numbers within
+//! the segment, stamps, lengths of rows; of both directions). Sections are cut into pages of 64 KiB, each
+//! compressed where that is shorter, with a checksum; the directory behind them says where they stand.
+//!
+//! | module | bytes |
+//! |---|---|
+//! | [`adjacency`] | what leaves and reaches one vertex |
+//! | [`rows`] | versions of one vertex, properties of one relation |
+//! | [`directory`] | sections, pages, names, users |
+//! | [`manifest`] | the list of live segments, with a mark per log |
+
+pub mod adjacency;
+pub mod directory;
+pub mod manifest;
+pub mod rows;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::graph::VertexName;
+
+/// Where a vertex stands in a segment, and which slot it is of: a hash of its type and id, 128 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(pub u128);
+
+impl Place {
+    /// The place of a vertex.
+    pub fn of(vertex: &VertexName) -> Place {
+        let mut hasher = Xxh3::new();
+        hasher.update(&(vertex.kind.len() as u64).to_le_bytes());
+        hasher.update(vertex.kind.as_bytes());
+        hasher.update(vertex.id.as_bytes());
+        Place(hasher.digest128())
+    }
+}
+
+/// Raw bytes of a page.
+pub const PAGE: usize = 64 << 10;
+/// Bytes of a place in its section, big-endian, so that their order is the bytes' order.
+pub const PLACE_BYTES: usize = 16;
+/// Bytes of an entry of the section of offsets: two of six bytes.
+pub const OFFSETS_BYTES: usize = 12;

@@ -1,0 +1,195 @@
+//! Versions of one vertex, and the row of one version of a relation.
+//!
+//! ```text
+//! vertex  = length of what follows: varint  index of the type's name: varint  id: text  n: varint  n x version
+//! version = head: u8  stamp - base: zigzag  index of known: varint  user: varint  time - stamp: zigzag
+//!           [static: bytes]  [properties: bytes]
+//! head    = 1 deletion  2 static properties are given  4 there are properties
+//! row     = time - stamp: zigzag  the bytes of the properties
+//! ```
+//! A relation that has no properties and whose time is its stamp has no row. Versions stand newest first. Rows of
+//! relations follow the vertex.
+
+use fieldstone_core::Result;
+
+use crate::bytes::{Cursor, Put};
+use crate::columns::{put_zigzag, read_zigzag};
+use crate::graph::Props;
+
+const DELETED: u8 = 1;
+const FIXED: u8 = 2;
+const PROPS: u8 = 4;
+
+/// One version of a vertex, as a segment has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VertexVersion {
+    /// Its stamp.
+    pub stamp: u64,
+    /// The clock of who put it, nanoseconds since 1970.
+    pub time: i64,
+    /// Stamp of the commit that made it visible, as index into the segment's list.
+    pub known: u32,
+    /// Who put it, as index into the segment's list.
+    pub user: u32,
+    /// Whether it is a deletion.
+    pub deleted: bool,
+    /// Static properties, where they are given.
+    pub fixed: Option<Props>,
+    /// The user's properties.
+    pub props: Props,
+}
+
+/// A vertex with its versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vertex {
+    /// Index of its type's name.
+    pub kind: u32,
+    /// Its id.
+    pub id: String,
+    /// Newest first; none of one that relations alone name.
+    pub versions: Vec<VertexVersion>,
+}
+
+/// Appends a vertex.
+pub fn put_vertex(out: &mut Vec<u8>, base: u64, kind: u32, id: &str, versions: &[VertexVersion]) {
+    let mut body = Vec::with_capacity(16 + id.len());
+    body.put_varint(u64::from(kind));
+    body.put_bytes(id.as_bytes());
+    body.put_varint(versions.len() as u64);
+    for version in versions {
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        body.push(
+            bit(version.deleted, DELETED)
+                | bit(version.fixed.is_some(), FIXED)
+                | bit(!version.props.is_empty(), PROPS),
+        );
+        put_zigzag(&mut body, version.stamp.wrapping_sub(base) as i64);
+        body.put_varint(u64::from(version.known));
+        body.put_varint(u64::from(version.user));
+        put_zigzag(&mut body, version.time.wrapping_sub(version.stamp as i64));
+        if let Some(fixed) = &version.fixed {
+            body.put_bytes(fixed.bytes());
+        }
+        if !version.props.is_empty() {
+            body.put_bytes(version.props.bytes());
+        }
+    }
+    out.put_bytes(&body);
+}
+
+/// Reads a vertex at the front of its rows; with the offset at which rows of relations begin.
+pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vertex, usize)> {
+    let mut outer = Cursor::new(bytes);
+    let body = outer.bytes()?;
+    let mut cursor = Cursor::new(body);
+    let kind = small(&mut cursor)?;
+    let id = cursor.text()?.to_owned();
+    let mut versions = Vec::new();
+    for _ in 0..cursor.count(5)? {
+        let head = cursor.u8()?;
+        let stamp = base.wrapping_add(read_zigzag(&mut cursor)? as u64);
+        let (known, user) = (small(&mut cursor)?, small(&mut cursor)?);
+        let time = (stamp as i64).wrapping_add(read_zigzag(&mut cursor)?);
+        let fixed = if head & FIXED == 0 { None } else { Some(Props::of_bytes(cursor.bytes()?)) };
+        let props = if head & PROPS == 0 { Props::default() } else { Props::of_bytes(cursor.bytes()?) };
+        versions.push(VertexVersion { stamp, time, known, user, deleted: head & DELETED != 0, fixed, props });
+    }
+    Ok((Vertex { kind, id, versions }, outer.position()))
+}
+
+/// Reads the name of a vertex alone: the index of its type's name, and its id.
+pub fn read_name(bytes: &[u8]) -> Result<(u32, &str)> {
+    let body = Cursor::new(bytes).bytes()?;
+    let mut cursor = Cursor::new(body);
+    Ok((small(&mut cursor)?, cursor.text()?))
+}
+
+/// Where rows of relations begin.
+pub fn relations_at(bytes: &[u8]) -> Result<usize> {
+    let mut cursor = Cursor::new(bytes);
+    cursor.bytes()?;
+    Ok(cursor.position())
+}
+
+fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
+    u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a number of a segment exceeds 32 bits"))
+}
+
+/// Appends the row of a relation's version; returns its length, 0 where it needs none.
+pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &Props) -> usize {
+    let (lag, before) = (time.wrapping_sub(stamp as i64), out.len());
+    if lag != 0 || !props.is_empty() {
+        put_zigzag(out, lag);
+        out.extend_from_slice(props.bytes());
+    }
+    out.len() - before
+}
+
+/// Reads the row of a relation's version: its time and properties.
+pub fn read_row(bytes: &[u8], stamp: u64) -> Result<(i64, Props)> {
+    if bytes.is_empty() {
+        return Ok((stamp as i64, Props::default()));
+    }
+    let mut cursor = Cursor::new(bytes);
+    let lag = read_zigzag(&mut cursor)?;
+    Ok(((stamp as i64).wrapping_add(lag), Props::of_bytes(&bytes[cursor.position()..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fieldstone_core::value::Value;
+    use proptest::prelude::*;
+
+    fn props() -> impl Strategy<Value = Props> {
+        proptest::option::of(any::<i64>()).prop_map(|n| match n {
+            None => Props::default(),
+            Some(n) => Props::of([("a", &Value::Int(n))]),
+        })
+    }
+
+    fn version() -> impl Strategy<Value = VertexVersion> {
+        let numbers = (any::<u64>(), any::<i64>(), any::<u32>(), any::<u32>());
+        (numbers, any::<bool>(), proptest::option::of(props()), props()).prop_map(
+            |((stamp, time, known, user), deleted, fixed, props)| VertexVersion {
+                stamp,
+                time,
+                known,
+                user,
+                deleted,
+                fixed,
+                props,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn vertices_come_back(
+            kind in any::<u32>(), id in "[a-z/]{0,20}", base in any::<u64>(),
+            versions in proptest::collection::vec(version(), 0..4),
+        ) {
+            let mut bytes = Vec::new();
+            put_vertex(&mut bytes, base, kind, &id, &versions);
+            let end = bytes.len();
+            bytes.extend_from_slice(b"rows");
+            prop_assert_eq!(read_name(&bytes).unwrap(), (kind, id.as_str()));
+            prop_assert_eq!(relations_at(&bytes).unwrap(), end);
+            prop_assert_eq!(read_vertex(&bytes, base).unwrap(), (Vertex { kind, id, versions }, end));
+        }
+
+        #[test]
+        fn rows_come_back(stamp in any::<u64>(), lag in any::<bool>(), props in props()) {
+            let time = (stamp as i64).wrapping_add(i64::from(lag));
+            let mut bytes = Vec::new();
+            let len = put_row(&mut bytes, stamp, time, &props);
+            prop_assert_eq!(len == 0, !lag && props.is_empty());
+            prop_assert_eq!(read_row(&bytes, stamp).unwrap(), (time, props));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..99)) {
+            let _ = (read_vertex(&bytes, 0), read_row(&bytes, 0), read_name(&bytes));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The provenance graph of a store: users, executions and data, and how they are related, in versions.
+//!
+//! It is a view of the logs: what they say of vertices and relations stands here in immutable, sorted segments, in
+//! memory and in files, which may be deleted and are made anew.
+//!
+//! | module | |
+//! |---|---|
+//! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`put`] | what is put into it |
+//! | [`segment`] | sorted parts of the view: building, merging, reading |
+//! | [`state`] | all segments of one moment, read as one graph |
+//! | [`view`] | how the state follows the logs |
+
+pub mod put;
+pub mod segment;
+pub mod state;
+pub mod view;
+pub mod vocabulary;

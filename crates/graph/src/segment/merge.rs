@@ -1,0 +1,232 @@
+//! One segment from several.
+//!
+//! Places are merged first, so that each vertex's new number is known; then vertex by vertex, in the order of
+//! their places. Numbers are in that order too, so far ends stay sorted, and nothing is held but one vertex and
+//! four bytes for each vertex of each segment.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::Props;
+use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::adjacency::{EdgeVersion, groups};
+use fieldstone_format::graph_segment::directory::Summary;
+use fieldstone_format::graph_segment::rows::{VertexVersion, read_row, read_vertex, relations_at};
+
+use super::write::{NewGroup, NewRow, NewVersion, Sink, Writer};
+use super::{Piece, Segment, TypeRow, outside};
+
+/// Numbers of one segment, and what they are in the new one.
+struct Renumbered<'a> {
+    segment: &'a Segment,
+    vertices: Vec<u32>,
+    names: Vec<u32>,
+    users: Vec<u32>,
+    known: Vec<u32>,
+}
+
+/// Numbers of the new segment.
+struct Numbering {
+    names: Vec<String>,
+    users: Vec<u32>,
+    known: Vec<u64>,
+}
+
+fn position<T: Ord>(all: &[T], item: &T) -> Result<u32> {
+    all.binary_search(item).map(|i| i as u32).map_err(|_| outside())
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = items.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn known_of(segment: &Segment) -> Result<Vec<u64>> {
+    (0..segment.known_len()).map(|i| segment.known(i)).collect()
+}
+
+/// Merges segments into a sink; `stop` says, now and then, whether it is to be given up.
+pub fn merge<S: Sink>(
+    segments: &[&Segment],
+    sink: &mut S,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Summary>> {
+    let known: Vec<Vec<u64>> = segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
+    let numbering = Numbering {
+        names: sorted(segments.iter().flat_map(|segment| segment.summary.names.iter().cloned())),
+        users: sorted(segments.iter().flat_map(|segment| segment.summary.users.iter().copied())),
+        known: sorted(known.iter().flatten().copied()),
+    };
+    let mut renumbered = Vec::with_capacity(segments.len());
+    for (segment, known) in segments.iter().zip(&known) {
+        let names = segment.summary.names.iter().map(|name| position(&numbering.names, name));
+        let users = segment.summary.users.iter().map(|user| position(&numbering.users, user));
+        let known = known.iter().map(|stamp| position(&numbering.known, stamp));
+        renumbered.push(Renumbered {
+            segment,
+            vertices: Vec::with_capacity(segment.vertices() as usize),
+            names: names.collect::<Result<_>>()?,
+            users: users.collect::<Result<_>>()?,
+            known: known.collect::<Result<_>>()?,
+        });
+    }
+    let vertices = number_vertices(&mut renumbered, stop)?;
+    let Some(vertices) = vertices else { return Ok(None) };
+    let base = segments.iter().map(|segment| segment.summary.base).min().unwrap_or(0);
+    let mut writer = Writer::new(sink, base);
+    let mut at = vec![0u32; segments.len()];
+    for number in 0..vertices {
+        if number % 4096 == 0 && stop() {
+            return Ok(None);
+        }
+        let mut sources = Vec::with_capacity(2);
+        for (old, at) in renumbered.iter().zip(&mut at) {
+            if old.vertices.get(*at as usize) == Some(&number) {
+                sources.push((old, *at));
+                *at += 1;
+            }
+        }
+        write_vertex(&mut writer, &sources, &numbering)?;
+    }
+    let mut types: Vec<TypeRow> = Vec::new();
+    for row in segments.iter().flat_map(|segment| &segment.types) {
+        if !types.contains(row) {
+            types.push(row.clone());
+        }
+    }
+    let Numbering { names, users, known } = numbering;
+    writer.finish(u64::from(vertices), names, users, &known, &types).map(Some)
+}
+
+/// Gives each vertex its new number; how many there are.
+fn number_vertices(all: &mut [Renumbered<'_>], stop: &dyn Fn() -> bool) -> Result<Option<u32>> {
+    let mut heads: BinaryHeap<Reverse<(Place, usize)>> = BinaryHeap::new();
+    for (i, old) in all.iter().enumerate() {
+        if old.segment.vertices() > 0 {
+            heads.push(Reverse((old.segment.place(0)?, i)));
+        }
+    }
+    let (mut next, mut last): (u64, Option<Place>) = (0, None);
+    while let Some(Reverse((place, i))) = heads.pop() {
+        if last != Some(place) {
+            (next, last) = (next + 1, Some(place));
+            if next % 4096 == 0 && stop() {
+                return Ok(None);
+            }
+        }
+        let number = u32::try_from(next - 1).map_err(|_| Error::internal("a segment of 2^32 vertices"))?;
+        let old = &mut all[i];
+        old.vertices.push(number);
+        let at = old.vertices.len() as u32;
+        if at < old.segment.vertices() {
+            let following = old.segment.place(at)?;
+            if following <= place {
+                return Err(Error::corrupt("the places of a segment are not in order"));
+            }
+            heads.push(Reverse((following, i)));
+        }
+    }
+    Ok(Some(u32::try_from(next).map_err(|_| Error::internal("a segment of 2^32 vertices"))?))
+}
+
+impl Renumbered<'_> {
+    fn edge(&self, version: EdgeVersion) -> Result<EdgeVersion> {
+        let known = *self.known.get(version.known as usize).ok_or_else(outside)?;
+        let user = *self.users.get(version.user as usize).ok_or_else(outside)?;
+        Ok(EdgeVersion { known, user, ..version })
+    }
+}
+
+/// What stands in order of stamp (newest first), user and, of what is the same version, what was known last.
+type Order = (Reverse<u64>, u32, Reverse<u32>);
+
+fn edge_order(version: &EdgeVersion) -> Order {
+    (Reverse(version.stamp), version.user, Reverse(version.known))
+}
+
+fn write_vertex<S: Sink>(
+    writer: &mut Writer<'_, S>,
+    sources: &[(&Renumbered<'_>, u32)],
+    numbering: &Numbering,
+) -> Result<()> {
+    let mut rows: Vec<Piece<'_>> = Vec::with_capacity(sources.len());
+    let mut adjacency: Vec<Piece<'_>> = Vec::with_capacity(sources.len());
+    for (old, number) in sources {
+        rows.push(old.segment.rows(*number)?);
+        adjacency.push(old.segment.adjacency(*number)?);
+    }
+    let Some((first, number)) = sources.first() else { return Ok(()) };
+    let (place, name) = (first.segment.place(*number)?, first.segment.name(*number)?);
+    let kind = position(&numbering.names, &name.kind.to_string())?;
+    let mut versions: Vec<VertexVersion> = Vec::new();
+    let mut ends: Vec<(u32, u32, NewVersion<'_>)> = Vec::new();
+    for ((old, _), (rows, adjacency)) in sources.iter().zip(rows.iter().zip(&adjacency)) {
+        let base = old.segment.summary.base;
+        for version in read_vertex(rows, base)?.0.versions {
+            let known = *old.known.get(version.known as usize).ok_or_else(outside)?;
+            let user = *old.users.get(version.user as usize).ok_or_else(outside)?;
+            versions.push(VertexVersion { known, user, ..version });
+        }
+        let behind = relations_at(rows)?;
+        for group in groups(adjacency)? {
+            let group = group?;
+            let name = *old.names.get((group.code / 2) as usize).ok_or_else(outside)?;
+            let code = name * 2 + (group.code & 1);
+            for end in group.far_ends(base) {
+                let (end, row) = end?;
+                let far = *old.vertices.get(end.number as usize).ok_or_else(outside)?;
+                let mut at = behind as u64 + row;
+                for version in end.versions {
+                    let to = at + u64::from(version.row);
+                    let row = match group.code & 1 {
+                        0 => NewRow::Bytes(rows.get(at as usize..to as usize).ok_or_else(outside)?),
+                        _ => NewRow::Elsewhere,
+                    };
+                    at = to;
+                    ends.push((code, far, NewVersion { version: old.edge(version)?, row }));
+                }
+            }
+        }
+    }
+    let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
+    if sources.len() > 1 {
+        versions.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(b).cmp(&content(a))));
+        versions.dedup_by(|b, a| (a.stamp, a.user) == (b.stamp, b.user));
+        ends.sort_by(|a, b| {
+            let key = |end: &(u32, u32, NewVersion<'_>)| (end.0, end.1, edge_order(&end.2.version));
+            key(a).cmp(&key(b)).then_with(|| edge_content(&b.2).cmp(&edge_content(&a.2)))
+        });
+        ends.dedup_by(|b, a| {
+            (a.0, a.1, a.2.version.stamp, a.2.version.user) == (b.0, b.1, b.2.version.stamp, b.2.version.user)
+        });
+    }
+    let mut new: Vec<NewGroup<'_>> = Vec::new();
+    for (code, far, version) in ends {
+        match new.last_mut().filter(|group| group.code == code) {
+            None => new.push(NewGroup { code, far_ends: vec![(far, vec![version])] }),
+            Some(group) => match group.far_ends.last_mut().filter(|(last, _)| *last == far) {
+                None => group.far_ends.push((far, vec![version])),
+                Some((_, versions)) => versions.push(version),
+            },
+        }
+    }
+    writer.vertex(place, (kind, &name.id), &versions, &new)
+}
+
+/// By what one of two is taken where all else is equal: any rule that does not depend on what came first.
+fn content(version: &VertexVersion) -> (bool, Option<&[u8]>, &[u8], i64) {
+    let fixed = version.fixed.as_ref().map(|props| props.bytes());
+    (version.deleted, fixed, version.props.bytes(), version.time)
+}
+
+/// The same of relations. What both directions have comes first, so that both take the same.
+fn edge_content<'a>(new: &NewVersion<'a>) -> (bool, Option<u64>, bool, Option<(i64, Props)>) {
+    let row = match new.row {
+        NewRow::Bytes(bytes) => read_row(bytes, new.version.stamp).ok(),
+        _ => None,
+    };
+    (new.version.deleted, new.version.until, new.version.replaces, row)
+}

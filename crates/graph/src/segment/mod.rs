@@ -1,0 +1,196 @@
+//! Segments: sorted, immutable parts of the view, in memory or in a file, read in the same way.
+//!
+//! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
+//! * `build`: a segment in memory from rows as they come out of the logs;
+//! * `merge`: one segment from several;
+//! * `write`: what both make it with.
+//!
+//! Invariants:
+//! * vertices stand in the order of their places, far ends of a group too, versions newest first;
+//! * of versions of one relation or vertex with one stamp and one user there is one, the one that was known last;
+//! * every byte that comes from a file was compared with its checksum.
+
+mod build;
+mod merge;
+mod storage;
+mod write;
+
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::{TypeDecl, VertexName};
+use fieldstone_format::graph_segment::directory::{Section, Summary};
+use fieldstone_format::graph_segment::{OFFSETS_BYTES, PLACE_BYTES, Place, rows};
+
+pub use build::{Rows, Source, build};
+pub use merge::merge;
+pub use storage::{FileStorage, PageCache, Piece, Storage};
+pub use write::{FileSink, MemorySink, Sink};
+
+/// A declared type, and what it came with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypeRow {
+    /// Stamp of the commit that made it visible.
+    pub known: u64,
+    /// Who declared it.
+    pub user: u32,
+    /// What is declared.
+    pub declared: TypeDecl,
+}
+
+/// A deletion of a vertex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tombstone {
+    /// The vertex.
+    pub place: Place,
+    /// The stamp.
+    pub stamp: u64,
+    /// Who deleted it.
+    pub user: u32,
+}
+
+/// A segment.
+#[derive(Debug)]
+pub struct Segment {
+    storage: Storage,
+    /// What is known of it as a whole.
+    pub summary: Summary,
+    /// Names of types, as `summary` has them.
+    pub names: Vec<Arc<str>>,
+    /// Declared types.
+    pub types: Vec<TypeRow>,
+    /// Deletions of vertices, by place, newest first.
+    pub tombstones: Vec<Tombstone>,
+    /// Bytes that it takes.
+    pub bytes: u64,
+}
+
+impl Segment {
+    /// A segment over these bytes. Corrupt where they cannot be one.
+    pub fn over(storage: Storage, summary: Summary) -> Result<Segment> {
+        let vertices = summary.vertices;
+        let sized = |section, bytes: usize, n: u64| storage.len(section) == n.saturating_mul(bytes as u64);
+        let offsets = if vertices == 0 { 0 } else { vertices + 1 };
+        if !sized(Section::Places, PLACE_BYTES, vertices)
+            || !sized(Section::Offsets, OFFSETS_BYTES, offsets)
+            || u32::try_from(vertices).is_err()
+        {
+            return Err(Error::corrupt("the sections of a segment do not fit its number of vertices"));
+        }
+        let names = summary.names.iter().map(|name| name.as_str().into()).collect();
+        let bytes = storage.bytes();
+        let mut segment =
+            Segment { storage, summary, names, types: Vec::new(), tombstones: Vec::new(), bytes };
+        segment.types = write::read_types(&segment.section(Section::Types)?)?;
+        segment.tombstones =
+            write::read_tombstones(&segment.section(Section::Tombstones)?, &segment.summary)?;
+        Ok(segment)
+    }
+
+    fn section(&self, section: Section) -> Result<Piece<'_>> {
+        self.storage.read(section, 0, self.storage.len(section) as usize)
+    }
+
+    /// Whether it is in memory alone.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.storage, Storage::Memory(_))
+    }
+
+    /// How many vertices it names.
+    pub fn vertices(&self) -> u32 {
+        self.summary.vertices as u32
+    }
+
+    /// The place of a vertex, by its number.
+    pub fn place(&self, number: u32) -> Result<Place> {
+        let piece = self.storage.read(Section::Places, number as usize * PLACE_BYTES, PLACE_BYTES)?;
+        let bytes: [u8; PLACE_BYTES] = (*piece).try_into().map_err(|_| outside())?;
+        Ok(Place(u128::from_be_bytes(bytes)))
+    }
+
+    /// The number of a vertex.
+    pub fn find(&self, place: Place) -> Result<Option<u32>> {
+        // Places are spread evenly: where one stands is guessed from its value, and narrowed down.
+        let (mut low, mut high) = (0u32, self.vertices());
+        let (mut least, mut most) = (0u128, u128::MAX);
+        let mut halve = false;
+        while low < high {
+            let middle = match halve {
+                true => low + (high - low) / 2,
+                false => {
+                    let (span, at) = ((most - least) >> 64, (place.0 - least) >> 64);
+                    let part = if span == 0 { 0 } else { at * u128::from(high - low) / (span + 1) };
+                    low + (part as u32).min(high - low - 1)
+                }
+            };
+            let found = self.place(middle)?;
+            match found.cmp(&place) {
+                std::cmp::Ordering::Equal => return Ok(Some(middle)),
+                std::cmp::Ordering::Less => (low, least) = (middle + 1, found.0),
+                std::cmp::Ordering::Greater => (high, most) = (middle, found.0),
+            }
+            if !(least..=most).contains(&place.0) {
+                return Err(Error::corrupt("the places of a segment are not in order"));
+            }
+            // A guess that is far off, as where places are few, is followed by a cut in the middle.
+            halve = !halve && high - low > 8;
+        }
+        Ok(None)
+    }
+
+    /// Where rows and adjacency of a vertex begin, and where those of the next do.
+    fn offsets(&self, number: u32) -> Result<[(usize, usize); 2]> {
+        let piece =
+            self.storage.read(Section::Offsets, number as usize * OFFSETS_BYTES, 2 * OFFSETS_BYTES)?;
+        let six = |at: usize| (0..6).fold(0usize, |n, i| n | usize::from(piece[at + i]) << (8 * i));
+        let [rows, adjacency] = [0, 6].map(|at| (six(at), six(at + OFFSETS_BYTES)));
+        if rows.0 > rows.1 || adjacency.0 > adjacency.1 {
+            return Err(outside());
+        }
+        Ok([rows, adjacency])
+    }
+
+    /// The rows of a vertex: its versions, and behind them those of the relations that leave it.
+    pub fn rows(&self, number: u32) -> Result<Piece<'_>> {
+        let [(from, to), _] = self.offsets(number)?;
+        self.storage.read(Section::Rows, from, to - from)
+    }
+
+    /// What leaves and reaches a vertex.
+    pub fn adjacency(&self, number: u32) -> Result<Piece<'_>> {
+        let [_, (from, to)] = self.offsets(number)?;
+        self.storage.read(Section::Adjacency, from, to - from)
+    }
+
+    /// Type and id of a vertex.
+    pub fn name(&self, number: u32) -> Result<VertexName> {
+        let rows = self.rows(number)?;
+        let (kind, id) = rows::read_name(&rows)?;
+        Ok(VertexName { kind: self.kind(kind)?.clone(), id: id.into() })
+    }
+
+    /// The name of a type, by its index.
+    pub fn kind(&self, index: u32) -> Result<&Arc<str>> {
+        self.names.get(index as usize).ok_or_else(outside)
+    }
+
+    /// A user, by its index.
+    pub fn user(&self, index: u32) -> Result<u32> {
+        self.summary.users.get(index as usize).copied().ok_or_else(outside)
+    }
+
+    /// How many commits made what it holds visible.
+    pub fn known_len(&self) -> u32 {
+        (self.storage.len(Section::Known) / 8) as u32
+    }
+
+    /// Stamp of a commit that made versions visible, by its index.
+    pub fn known(&self, index: u32) -> Result<u64> {
+        let piece = self.storage.read(Section::Known, index as usize * 8, 8)?;
+        Ok(u64::from_le_bytes((*piece).try_into().map_err(|_| outside())?))
+    }
+}
+
+fn outside() -> Error {
+    Error::corrupt("a segment of the graph points outside of itself")
+}

@@ -1,0 +1,246 @@
+//! Where the bytes of a segment lie: in memory, or in the pages of a file.
+//!
+//! Pages of files are read when they are asked for, compared with their checksums, and kept in a cache that all
+//! segments of a process share. Nothing is mapped into memory: another process can shorten a file.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::graph_segment::PAGE;
+use fieldstone_format::graph_segment::directory::{Directory, Section, Summary, TRAILER};
+use fieldstone_format::{Id, block, crc};
+
+use super::outside;
+
+/// Parts of the cache, each with a lock of its own.
+const SHARDS: usize = 16;
+/// Longest directory that is read: pages of a segment of some 10^10 relations.
+const DIRECTORY_MAX: u64 = 1 << 30;
+
+/// Bytes of a section.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// Of a segment in memory.
+    Borrowed(&'a [u8]),
+    /// Of one page.
+    Page(Arc<[u8]>, Range<usize>),
+    /// Of several pages.
+    Owned(Vec<u8>),
+}
+
+impl Deref for Piece<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Piece::Borrowed(bytes) => bytes,
+            Piece::Page(page, range) => &page[range.clone()],
+            Piece::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Where a segment's bytes lie.
+#[derive(Debug)]
+pub enum Storage {
+    /// In memory, by section.
+    Memory(Vec<Vec<u8>>),
+    /// In a file.
+    File(FileStorage),
+}
+
+impl Storage {
+    /// Raw bytes of a section.
+    pub fn len(&self, section: Section) -> u64 {
+        match self {
+            Storage::Memory(sections) => sections[section as usize].len() as u64,
+            Storage::File(file) => file.directory.sections[section as usize].length,
+        }
+    }
+
+    /// Bytes that it takes: in memory, or in its file.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Storage::Memory(sections) => sections.iter().map(|section| section.len() as u64).sum(),
+            Storage::File(file) => file.bytes,
+        }
+    }
+
+    /// Bytes of a section; Corrupt where it does not have them.
+    pub fn read(&self, section: Section, from: usize, len: usize) -> Result<Piece<'_>> {
+        let to = from.checked_add(len).filter(|to| *to as u64 <= self.len(section)).ok_or_else(outside)?;
+        match self {
+            Storage::Memory(sections) => Ok(Piece::Borrowed(&sections[section as usize][from..to])),
+            Storage::File(file) => file.read(section, from..to),
+        }
+    }
+}
+
+/// Numbers of files, so that pages of two are never taken for one another.
+static FILES: AtomicU64 = AtomicU64::new(0);
+
+/// A segment's file.
+#[derive(Debug)]
+pub struct FileStorage {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    number: u64,
+    bytes: u64,
+    directory: Directory,
+    cache: Arc<PageCache>,
+}
+
+impl FileStorage {
+    /// Opens the segment of a store.
+    pub fn open(disk: &dyn Disk, path: &Path, store: Id, cache: Arc<PageCache>) -> Result<FileStorage> {
+        let io = |e| Error::io("read", path, e);
+        let file = disk.open_plain(path, false).map_err(|e| Error::io("open", path, e))?;
+        let bytes = file.stat().map_err(io)?.len;
+        let named = |e: Error| e.context(path.display());
+        let Some(at) = bytes.checked_sub(TRAILER as u64) else {
+            return Err(named(Error::corrupt("it is too short to be a segment")));
+        };
+        let mut trailer = [0; TRAILER];
+        read_exact_at(&*file, &mut trailer, at).map_err(io)?;
+        let (offset, length, sum) = Directory::find(&trailer, bytes).map_err(named)?;
+        if length > DIRECTORY_MAX {
+            return Err(named(Error::corrupt("its directory has an impossible length")));
+        }
+        let mut directory = vec![0; length as usize];
+        read_exact_at(&*file, &mut directory, offset).map_err(io)?;
+        if crc(&directory) != sum {
+            return Err(named(Code::Checksum.error("its directory does not match its checksum")));
+        }
+        let directory = Directory::decode(&directory, offset).map_err(named)?;
+        if directory.store != store {
+            return Err(named(Error::corrupt("it is a segment of another store")));
+        }
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        Ok(FileStorage { file, path: path.to_owned(), number, bytes, directory, cache })
+    }
+
+    /// What its directory says of it.
+    pub fn summary(&self) -> Summary {
+        self.directory.summary.clone()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read(&self, section: Section, range: Range<usize>) -> Result<Piece<'_>> {
+        let first = range.start / PAGE;
+        if range.is_empty() {
+            return Ok(Piece::Borrowed(&[]));
+        }
+        if (range.end - 1) / PAGE == first {
+            let page = self.page(section, first)?;
+            return Ok(Piece::Page(page, range.start - first * PAGE..range.end - first * PAGE));
+        }
+        let mut bytes = Vec::with_capacity(range.len());
+        let mut at = range.start;
+        while at < range.end {
+            let number = at / PAGE;
+            let page = self.page(section, number)?;
+            let end = (range.end - number * PAGE).min(page.len());
+            bytes.extend_from_slice(&page[at - number * PAGE..end]);
+            at = number * PAGE + end;
+        }
+        Ok(Piece::Owned(bytes))
+    }
+
+    fn page(&self, section: Section, number: usize) -> Result<Arc<[u8]>> {
+        let key = (self.number, section as u8, number as u32);
+        if let Some(page) = self.cache.get(&key) {
+            return Ok(page);
+        }
+        let pages = &self.directory.sections[section as usize];
+        let place = pages.pages.get(number).ok_or_else(outside)?;
+        let mut stored = vec![0; place.stored as usize];
+        let read = read_exact_at(&*self.file, &mut stored, place.offset);
+        read.map_err(|e| Error::io("read", &self.path, e))?;
+        let named = |e: Error| e.context(format!("{} at byte {}", self.path.display(), place.offset));
+        if crc(&stored) != place.crc {
+            return Err(named(Code::Checksum.error("a page does not match its checksum")));
+        }
+        let mut raw = vec![0; pages.raw_len(number)];
+        block::unpack_checked(&stored, &mut raw).map_err(named)?;
+        let page: Arc<[u8]> = raw.into();
+        self.cache.put(key, page.clone());
+        Ok(page)
+    }
+}
+
+/// File, section, page.
+type PageKey = (u64, u8, u32);
+
+/// Pages that were read, as many as fit; the ones that nobody asked for since they were looked at last go.
+#[derive(Debug)]
+pub struct PageCache {
+    shards: Vec<Mutex<Shard>>,
+    /// Bytes of one shard.
+    room: usize,
+    /// Bytes read from files.
+    read: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    pages: HashMap<PageKey, (Arc<[u8]>, bool)>,
+    /// In the order in which they came.
+    order: VecDeque<PageKey>,
+    bytes: usize,
+}
+
+impl PageCache {
+    /// A cache of so many bytes.
+    pub fn new(bytes: usize) -> Arc<PageCache> {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Arc::new(PageCache { shards, room: bytes / SHARDS, read: AtomicU64::new(0) })
+    }
+
+    /// Bytes of pages that were read from files so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn shard(&self, key: &PageKey) -> std::sync::MutexGuard<'_, Shard> {
+        let shard = (key.0 as usize * 31 + usize::from(key.1) * 7 + key.2 as usize) % SHARDS;
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
+        self.shard(key).pages.get_mut(key).map(|(page, asked)| {
+            *asked = true;
+            page.clone()
+        })
+    }
+
+    fn put(&self, key: PageKey, page: Arc<[u8]>) {
+        self.read.fetch_add(page.len() as u64, Ordering::Relaxed);
+        let mut shard = self.shard(&key);
+        let shard = &mut *shard;
+        shard.bytes += page.len();
+        if let Some((before, _)) = shard.pages.insert(key, (page, false)) {
+            // Two threads read it at once.
+            shard.bytes -= before.len();
+            return;
+        }
+        shard.order.push_back(key);
+        while shard.bytes > self.room {
+            let Some(oldest) = shard.order.pop_front() else { return };
+            let asked = shard.pages.get_mut(&oldest).is_some_and(|(_, asked)| std::mem::take(asked));
+            if asked {
+                shard.order.push_back(oldest);
+            } else {
+                shard.bytes -= shard.pages.remove(&oldest).map_or(0, |(page, _)| page.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What a segment is made with: sections that grow while vertices are written in the order of their places.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use fieldstone_core::env::{DiskFile, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::bytes::{Cursor, Put};
+use fieldstone_format::graph::Props;
+use fieldstone_format::graph::{Record, TypeDecl};
+use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
+use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
+use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
+use fieldstone_format::graph_segment::{PAGE, Place};
+use fieldstone_format::{Id, block, crc};
+
+use super::{Storage, Tombstone, TypeRow};
+
+/// Where a segment's bytes go.
+pub trait Sink {
+    /// Adds bytes to a section.
+    fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()>;
+}
+
+/// Sections in memory.
+#[derive(Debug)]
+pub struct MemorySink(Vec<Vec<u8>>);
+
+impl Default for MemorySink {
+    fn default() -> MemorySink {
+        MemorySink(Section::ALL.into_iter().map(|_| Vec::new()).collect())
+    }
+}
+
+impl MemorySink {
+    /// What was written.
+    pub fn storage(self) -> Storage {
+        Storage::Memory(self.0)
+    }
+}
+
+impl Sink for MemorySink {
+    fn put(&mut self, section: Section, bytes: &[u8]) -> Result<()> {
+        self.0[section as usize].extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// A file that is written page by page; sections follow one another as their pages fill.
+#[derive(Debug)]
+pub struct FileSink {
+    file: Arc<dyn DiskFile>,
+    path: std::path::PathBuf,
+    /// What of each section fills no page yet.
+    open: Vec<Vec<u8>>,
+    sections: Vec<Pages>,
+    /// Pages that wait to be written, and where they will stand.
+    waiting: Vec<u8>,
+    offset: u64,
+}
+
+/// Bytes that are written by one call.
+const WRITE: usize = 1 << 20;
+const LEVEL: i32 = 1;
+
+impl FileSink {
+    /// Writes to an empty file.
+    pub fn new(file: Arc<dyn DiskFile>, path: &std::path::Path) -> FileSink {
+        let open = Section::ALL.into_iter().map(|_| Vec::with_capacity(PAGE)).collect();
+        let sections = Section::ALL.into_iter().map(|_| Pages::default()).collect();
+        FileSink { file, path: path.to_owned(), open, sections, waiting: Vec::new(), offset: 0 }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let at = self.offset - self.waiting.len() as u64;
+        write_all_at(&*self.file, &self.waiting, at).map_err(|e| Error::io("write", &self.path, e))?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn page(&mut self, section: Section) -> Result<()> {
+        let raw = std::mem::take(&mut self.open[section as usize]);
+        // Places are hashes: they do not become shorter.
+        let stored = block::pack(&raw, (section != Section::Places).then_some(LEVEL));
+        let page = Page { offset: self.offset, stored: stored.len() as u32, crc: crc(&stored) };
+        self.sections[section as usize].pages.push(page);
+        self.offset += stored.len() as u64;
+        // A vector takes all.
+        let _ = self.waiting.write_all(&stored);
+        let mut raw = raw;
+        raw.clear();
+        self.open[section as usize] = raw;
+        if self.waiting.len() >= WRITE { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is left, the directory and the trailer; returns the file's length.
+    pub fn finish(mut self, store: Id, summary: Summary) -> Result<u64> {
+        for section in Section::ALL {
+            if !self.open[section as usize].is_empty() {
+                self.page(section)?;
+            }
+        }
+        let directory = Directory { store, summary, sections: std::mem::take(&mut self.sections) }.encode();
+        let trailer = Directory::trailer(&directory, self.offset);
+        for part in [directory, trailer] {
+            self.offset += part.len() as u64;
+            self.waiting.extend_from_slice(&part);
+        }
+        self.flush()?;
+        Ok(self.offset)
+    }
+}
+
+impl Sink for FileSink {
+    fn put(&mut self, section: Section, mut bytes: &[u8]) -> Result<()> {
+        self.sections[section as usize].length += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let open = &mut self.open[section as usize];
+            let n = bytes.len().min(PAGE - open.len());
+            open.extend_from_slice(&bytes[..n]);
+            bytes = &bytes[n..];
+            if open.len() == PAGE {
+                self.page(section)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A version of a relation with its row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewVersion<'a> {
+    pub version: EdgeVersion,
+    /// Its row, where the vertex is the source.
+    pub row: NewRow<'a>,
+}
+
+/// The row of a relation's version.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NewRow<'a> {
+    /// It stands with the source.
+    Elsewhere,
+    /// As another segment has it.
+    Bytes(&'a [u8]),
+    /// Time and properties.
+    Content(i64, &'a Props),
+}
+
+/// Relations of one type in one direction: far ends by number, each with versions, newest first.
+#[derive(Debug)]
+pub struct NewGroup<'a> {
+    pub code: u32,
+    pub far_ends: Vec<(u32, Vec<NewVersion<'a>>)>,
+}
+
+/// A segment that is being written.
+pub struct Writer<'a, S: Sink> {
+    sink: &'a mut S,
+    base: u64,
+    rows: u64,
+    adjacency: u64,
+    relations: u64,
+    most: u64,
+    row_bytes: Vec<u8>,
+    adjacency_bytes: Vec<u8>,
+}
+
+impl<'a, S: Sink> Writer<'a, S> {
+    /// Begins; stamps are counted from `base`.
+    pub fn new(sink: &'a mut S, base: u64) -> Writer<'a, S> {
+        Writer {
+            sink,
+            base,
+            rows: 0,
+            adjacency: 0,
+            relations: 0,
+            most: 0,
+            row_bytes: Vec::new(),
+            adjacency_bytes: Vec::new(),
+        }
+    }
+
+    fn offsets(&mut self) -> Result<()> {
+        let mut bytes = [0; 12];
+        bytes[..6].copy_from_slice(&self.rows.to_le_bytes()[..6]);
+        bytes[6..].copy_from_slice(&self.adjacency.to_le_bytes()[..6]);
+        self.sink.put(Section::Offsets, &bytes)
+    }
+
+    /// Writes the next vertex; groups in the order of their codes.
+    pub fn vertex(
+        &mut self,
+        place: Place,
+        (kind, id): (u32, &str),
+        versions: &[VertexVersion],
+        groups: &[NewGroup<'_>],
+    ) -> Result<()> {
+        self.offsets()?;
+        self.sink.put(Section::Places, &place.0.to_be_bytes())?;
+        self.row_bytes.clear();
+        put_vertex(&mut self.row_bytes, self.base, kind, id, versions);
+        let own = self.row_bytes.len();
+        for version in versions {
+            self.most = self.most.max(version.stamp);
+            if version.deleted {
+                let mut bytes = Vec::with_capacity(28);
+                bytes.extend_from_slice(&place.0.to_be_bytes());
+                bytes.put_u64(version.stamp);
+                bytes.put_u32(version.user);
+                self.sink.put(Section::Tombstones, &bytes)?;
+            }
+        }
+        let mut written = Vec::with_capacity(groups.len());
+        for group in groups {
+            let rows = (self.row_bytes.len() - own) as u64;
+            let mut far_ends = Vec::with_capacity(group.far_ends.len());
+            for (number, versions) in &group.far_ends {
+                let versions = versions.iter().map(|version| self.version(version)).collect::<Result<_>>()?;
+                far_ends.push(FarEnd { number: *number, versions });
+            }
+            written.push(Group { code: group.code, rows, far_ends });
+        }
+        self.adjacency_bytes.clear();
+        put_adjacency(&mut self.adjacency_bytes, self.base, &written);
+        self.sink.put(Section::Rows, &self.row_bytes)?;
+        self.sink.put(Section::Adjacency, &self.adjacency_bytes)?;
+        self.rows += self.row_bytes.len() as u64;
+        self.adjacency += self.adjacency_bytes.len() as u64;
+        Ok(())
+    }
+
+    fn version(&mut self, new: &NewVersion<'_>) -> Result<EdgeVersion> {
+        let version = new.version;
+        self.most = self.most.max(version.stamp);
+        let before = self.row_bytes.len();
+        match new.row {
+            NewRow::Elsewhere => {}
+            NewRow::Bytes(bytes) => self.row_bytes.extend_from_slice(bytes),
+            NewRow::Content(time, props) => {
+                put_row(&mut self.row_bytes, version.stamp, time, props);
+            }
+        }
+        self.relations += u64::from(new.row != NewRow::Elsewhere);
+        let row = u32::try_from(self.row_bytes.len() - before);
+        let row = row.map_err(|_| Error::invalid("properties of a relation exceed 4 GiB"))?;
+        Ok(EdgeVersion { row, ..version })
+    }
+
+    /// Ends it.
+    pub fn finish(
+        mut self,
+        vertices: u64,
+        names: Vec<String>,
+        users: Vec<u32>,
+        known: &[u64],
+        types: &[TypeRow],
+    ) -> Result<Summary> {
+        if vertices > 0 {
+            self.offsets()?;
+        }
+        for known in known {
+            self.sink.put(Section::Known, &known.to_le_bytes())?;
+        }
+        self.sink.put(Section::Types, &put_types(types))?;
+        let Writer { base, most, relations, .. } = self;
+        Ok(Summary { vertices, relations, base, most, names, users })
+    }
+}
+
+/// `types = list { known: u64  user: varint  record: bytes }`, the record as a side record of the graph has it.
+fn put_types(types: &[TypeRow]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for row in types {
+        out.put_u64(row.known);
+        out.put_varint(u64::from(row.user));
+        out.put_bytes(&Record::Types(vec![row.declared.clone()]).encode().bytes);
+    }
+    out
+}
+
+pub fn read_types(bytes: &[u8]) -> Result<Vec<TypeRow>> {
+    let mut cursor = Cursor::new(bytes);
+    let mut types = Vec::new();
+    while !cursor.is_empty() {
+        let known = cursor.u64()?;
+        let user = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a user exceeds 32 bits"))?;
+        let declared: Vec<TypeDecl> = Record::decode_types(cursor.bytes()?)?;
+        types.extend(declared.into_iter().map(|declared| TypeRow { known, user, declared }));
+    }
+    Ok(types)
+}
+
+pub fn read_tombstones(bytes: &[u8], summary: &Summary) -> Result<Vec<Tombstone>> {
+    let mut cursor = Cursor::new(bytes);
+    let mut tombstones = Vec::new();
+    while !cursor.is_empty() {
+        let place = Place(u128::from_be_bytes(cursor.array()?));
+        let (stamp, user) = (cursor.u64()?, cursor.u32()?);
+        let user = summary.users.get(user as usize).copied();
+        let user = user.ok_or_else(|| cursor.fail("a tombstone names a user that is not there"))?;
+        tombstones.push(Tombstone { place, stamp, user });
+    }
+    Ok(tombstones)
+}

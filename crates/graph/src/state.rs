@@ -1,0 +1,347 @@
+//! All segments of one moment, read as one graph.
+//!
+//! A state never changes: a reader that has one sees nothing that was put later. What several segments hold of one
+//! vertex is brought together when it is read.
+//!
+//! What a list of versions says at a moment (newest first):
+//! * the newest put that is not younger than the moment holds, unless its user deleted it since;
+//! * a deletion hides only what its user put: nobody wipes another's trail;
+//! * deleting a vertex ends the relations at it that its user put before.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::{Props, VertexName};
+use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::adjacency::groups;
+use fieldstone_format::graph_segment::rows::{read_row, read_vertex, relations_at};
+
+use crate::segment::Segment;
+use crate::vocabulary::{Direction, Vocabulary};
+
+/// The end of time: everything is older.
+pub const END: u64 = u64::MAX;
+
+/// All segments of one moment.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    segments: Vec<Arc<Segment>>,
+    /// Whether any vertex was ever deleted.
+    deletes: bool,
+    vocabulary: Arc<Vocabulary>,
+    most: u64,
+}
+
+/// One version of a vertex.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VertexVersion {
+    /// Its stamp.
+    pub stamp: u64,
+    /// The clock of who put it, nanoseconds since 1970.
+    pub time: i64,
+    /// Stamp of the commit that made it visible.
+    pub known: u64,
+    /// Who put it.
+    pub user: u32,
+    /// Whether it is a deletion.
+    pub deleted: bool,
+    /// Static properties, where they are given.
+    pub fixed: Option<Props>,
+    /// The user's properties.
+    pub props: Props,
+}
+
+/// One version of a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeVersion {
+    /// When it began.
+    pub stamp: u64,
+    /// When it ended, where that is said.
+    pub until: Option<u64>,
+    /// Stamp of the commit that made it visible.
+    pub known: u64,
+    /// Who put it.
+    pub user: u32,
+    /// Whether it is a deletion.
+    pub deleted: bool,
+    /// Whether it replaces what its target was before.
+    pub replaces: bool,
+    /// Where its row is: which segment, and where behind the vertex's own.
+    row: RowPlace,
+}
+
+impl EdgeVersion {
+    /// When it ended: at its beginning where nothing else is said.
+    pub fn end(&self) -> u64 {
+        self.until.unwrap_or(self.stamp).max(self.stamp)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RowPlace {
+    segment: u32,
+    from: u64,
+    len: u32,
+}
+
+/// A relation as one of its ends has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edge {
+    /// Its type, and from which end it is seen.
+    pub direction: Direction,
+    /// The vertex at the far end.
+    pub far: Place,
+    /// Its versions, newest first.
+    pub versions: Vec<EdgeVersion>,
+}
+
+/// What of versions, newest first, holds at a moment.
+pub fn holding<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, bool)) -> Option<&V> {
+    let mut deleters: Vec<u32> = Vec::new();
+    for version in versions {
+        let (stamp, user, deleted) = facts(version);
+        if stamp > at {
+            continue;
+        }
+        if deleted {
+            deleters.push(user);
+        } else if !deleters.contains(&user) {
+            return Some(version);
+        }
+    }
+    None
+}
+
+/// What of versions, newest first, was put until a moment and not deleted since by who put it: all of them.
+pub fn standing<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, bool)) -> Vec<&V> {
+    let mut deleters: Vec<u32> = Vec::new();
+    let mut standing = Vec::new();
+    for version in versions {
+        let (stamp, user, deleted) = facts(version);
+        if stamp > at {
+            continue;
+        }
+        if deleted {
+            deleters.push(user);
+        } else if !deleters.contains(&user) {
+            standing.push(version);
+        }
+    }
+    standing
+}
+
+impl EdgeVersion {
+    /// What [`holding`] asks of it.
+    pub fn facts(&self) -> (u64, u32, bool) {
+        (self.stamp, self.user, self.deleted)
+    }
+}
+
+impl VertexVersion {
+    /// What [`holding`] asks of it.
+    pub fn facts(&self) -> (u64, u32, bool) {
+        (self.stamp, self.user, self.deleted)
+    }
+}
+
+impl State {
+    /// The state of these segments.
+    pub fn of(segments: Vec<Arc<Segment>>) -> State {
+        let deletes = segments.iter().any(|segment| !segment.tombstones.is_empty());
+        let vocabulary = Vocabulary::of(segments.iter().flat_map(|segment| &segment.types));
+        let most = segments.iter().map(|segment| segment.summary.most).max().unwrap_or(0);
+        State { segments, deletes, vocabulary: Arc::new(vocabulary), most }
+    }
+
+    /// The state with further segments.
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<Segment>>) -> State {
+        State::of(self.segments.iter().cloned().chain(more).collect())
+    }
+
+    /// The segments, the older first.
+    pub fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// The types of vertices and relations.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The greatest stamp in it.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Type and id of a vertex; NotFound where nothing names it.
+    pub fn name(&self, place: Place) -> Result<VertexName> {
+        for segment in &self.segments {
+            if let Some(number) = segment.find(place)? {
+                return segment.name(number);
+            }
+        }
+        Err(Error::not_found("nothing names this vertex"))
+    }
+
+    /// Whether anything names a vertex: a version of it, or a relation.
+    pub fn names(&self, place: Place) -> Result<bool> {
+        for segment in &self.segments {
+            if segment.find(place)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// All versions of a vertex, newest first.
+    pub fn vertex_versions(&self, place: Place) -> Result<Vec<VertexVersion>> {
+        let mut all = Vec::new();
+        for segment in &self.segments {
+            let Some(number) = segment.find(place)? else { continue };
+            let (vertex, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
+            for version in vertex.versions {
+                all.push(VertexVersion {
+                    stamp: version.stamp,
+                    time: version.time,
+                    known: segment.known(version.known)?,
+                    user: segment.user(version.user)?,
+                    deleted: version.deleted,
+                    fixed: version.fixed,
+                    props: version.props,
+                });
+            }
+        }
+        let content = |v: &VertexVersion| {
+            let fixed = v.fixed.as_ref().map(|props| props.bytes().to_vec());
+            Reverse((v.deleted, fixed, v.props.bytes().to_vec(), v.time))
+        };
+        let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
+        all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(a).cmp(&content(b))));
+        all.dedup_by_key(|version| (version.stamp, version.user));
+        Ok(all)
+    }
+
+    /// Relations of a vertex that `wanted` takes, each with all its versions, in the order of their types (a type
+    /// before its reverse) and far ends.
+    pub fn edges(&self, place: Place, wanted: &dyn Fn(&str, bool) -> bool) -> Result<Vec<Edge>> {
+        let mut all: Vec<Edge> = Vec::new();
+        let mut sources = 0;
+        for (i, segment) in self.segments.iter().enumerate() {
+            let Some(number) = segment.find(place)? else { continue };
+            sources += 1;
+            let adjacency = segment.adjacency(number)?;
+            let mut behind = None;
+            for group in groups(&adjacency)? {
+                let group = group?;
+                let (kind, reverse) = (segment.kind(group.code / 2)?, group.code & 1 == 1);
+                if !wanted(kind, reverse) {
+                    continue;
+                }
+                if behind.is_none() {
+                    behind = Some(relations_at(&segment.rows(number)?)? as u64);
+                }
+                let direction = Direction { kind: kind.clone(), reverse };
+                for end in group.far_ends(segment.summary.base) {
+                    let (end, row) = end?;
+                    let mut from = behind.unwrap_or(0) + row;
+                    let mut versions = Vec::with_capacity(end.versions.len());
+                    for version in end.versions {
+                        versions.push(EdgeVersion {
+                            stamp: version.stamp,
+                            until: version.until,
+                            known: segment.known(version.known)?,
+                            user: segment.user(version.user)?,
+                            deleted: version.deleted,
+                            replaces: version.replaces,
+                            row: RowPlace { segment: i as u32, from, len: version.row },
+                        });
+                        from += u64::from(version.row);
+                    }
+                    let far = segment.place(end.number)?;
+                    all.push(Edge { direction: direction.clone(), far, versions });
+                }
+            }
+        }
+        if sources > 1 { merge_edges(all) } else { Ok(all) }
+    }
+
+    /// When a version of a relation ended because one of its ends was deleted, not after `at`.
+    pub fn ended(&self, version: &EdgeVersion, ends: [Place; 2], at: u64) -> Result<Option<u64>> {
+        if !self.deletes {
+            return Ok(None);
+        }
+        let [a, b] = [self.deleted(ends[0], version, at)?, self.deleted(ends[1], version, at)?];
+        Ok([a, b].into_iter().flatten().min())
+    }
+
+    /// When a vertex was deleted first since a version of a relation was put, by who put that.
+    fn deleted(&self, place: Place, version: &EdgeVersion, at: u64) -> Result<Option<u64>> {
+        let since = |stamp: u64, user: u32| (version.stamp..=at).contains(&stamp) && user == version.user;
+        let of_segment = |segment: &Arc<Segment>| {
+            let from = segment.tombstones.partition_point(|tombstone| tombstone.place < place);
+            let own = segment.tombstones[from..].iter().take_while(|tombstone| tombstone.place == place);
+            own.filter(|tombstone| since(tombstone.stamp, tombstone.user)).map(|t| t.stamp).min()
+        };
+        let first = self.segments.iter().filter_map(of_segment).min();
+        if first.is_none() || self.segments.len() == 1 {
+            return Ok(first);
+        }
+        // What one segment has for deleted, another may have for put at the same stamp, and known later.
+        let versions = self.vertex_versions(place)?;
+        let deletions = versions.iter().filter(|known| known.deleted && since(known.stamp, known.user));
+        Ok(deletions.map(|known| known.stamp).min())
+    }
+
+    /// Time and properties of a version of a relation that one of the ends has.
+    pub fn row(&self, place: Place, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
+        let (source, version) = match edge.direction.reverse {
+            false => (place, *version),
+            true => (edge.far, self.forward(place, edge, version)?),
+        };
+        let segment = self.segments.get(version.row.segment as usize).ok_or_else(torn)?;
+        let number = segment.find(source)?.ok_or_else(torn)?;
+        let rows = segment.rows(number)?;
+        let from = version.row.from as usize;
+        let bytes = rows.get(from..from + version.row.len as usize).ok_or_else(torn)?;
+        read_row(bytes, version.stamp)
+    }
+
+    /// The version that the source has of what its target sees.
+    fn forward(&self, target: Place, edge: &Edge, version: &EdgeVersion) -> Result<EdgeVersion> {
+        let wanted = |kind: &str, reverse: bool| kind == &*edge.direction.kind && !reverse;
+        let edges = self.edges(edge.far, &wanted)?;
+        let same = edges.iter().find(|forward| forward.far == target);
+        let versions = same.map_or(&[][..], |forward| &forward.versions);
+        let found = versions.iter().find(|v| (v.stamp, v.user) == (version.stamp, version.user));
+        found.copied().ok_or_else(torn)
+    }
+}
+
+fn torn() -> Error {
+    Error::corrupt("a relation of the graph's view is there at one end alone")
+        .with_hint("rebuild it: fieldstone rebuild STORE")
+}
+
+/// Brings together what several segments have of one vertex.
+fn merge_edges(mut all: Vec<Edge>) -> Result<Vec<Edge>> {
+    all.sort_by(|a, b| (&a.direction, a.far).cmp(&(&b.direction, b.far)));
+    let mut merged: Vec<Edge> = Vec::with_capacity(all.len());
+    for edge in all {
+        match merged.last_mut().filter(|last| (&last.direction, last.far) == (&edge.direction, edge.far)) {
+            Some(last) => last.versions.extend(edge.versions),
+            None => merged.push(edge),
+        }
+    }
+    for edge in &mut merged {
+        if edge.versions.len() > 1 {
+            let order = |v: &EdgeVersion| {
+                let content = Reverse((v.deleted, v.until, v.replaces));
+                (Reverse(v.stamp), v.user, Reverse(v.known), content)
+            };
+            edge.versions.sort_by_key(order);
+            edge.versions.dedup_by_key(|version| (version.stamp, version.user));
+        }
+    }
+    Ok(merged)
+}

@@ -1,0 +1,309 @@
+//! The graph as a view of the logs.
+//!
+//! What commits say becomes rows, and at the end of a transaction of the view a segment in memory; young segments
+//! are merged, so that there are few. A state that was given away stays as it is.
+//!
+//! | a commit | where its rows are |
+//! |---|---|
+//! | of no transaction, or of one that is whole | in segments, for good |
+//! | of one that is committed in part, or may be taken back | in a segment of their own, made anew at each decision |
+//! | of one that is undecided | kept as it came; seen by who names the transaction |
+//! | of one that was aborted | nowhere |
+//!
+//! Where a transaction that was whole is not what it was, everything is applied again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::graph::{Record, is_graph};
+use fieldstone_format::graph_segment::Place;
+use fieldstone_format::log::kinds;
+use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
+use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
+
+use crate::segment::{MemorySink, Rows, Segment, Source, build, merge};
+use crate::state::State;
+
+/// Most notes on damage that are kept.
+const NOTES: usize = 100;
+
+/// What the view holds between its transactions.
+#[derive(Debug, Clone, Default)]
+pub struct Held {
+    /// Segments of what is there for good, the older first.
+    pub segments: Vec<Arc<Segment>>,
+    /// How far each log is applied.
+    pub marks: Marks,
+    /// Commits of transactions that may still change.
+    pub prepared: Vec<Arc<Commit>>,
+    /// Transactions of which segments hold something, each with a digest of what was decided.
+    pub decided: HashMap<Id, Vec<u8>>,
+    /// Grows by one with each transaction of the view.
+    pub generation: u64,
+    /// Records that cannot be read, each with its log.
+    pub damaged: Vec<String>,
+}
+
+/// What a transaction of the view has so far.
+#[derive(Debug, Default)]
+struct Draft {
+    held: Held,
+    rows: Rows,
+}
+
+/// The view. See the module.
+#[derive(Debug, Default)]
+pub struct GraphView {
+    held: Held,
+    state: Arc<State>,
+    draft: Option<Draft>,
+    states: HashMap<Id, TransactionState>,
+    overlaid: Option<Arc<State>>,
+}
+
+/// What becomes of a commit.
+enum Fate {
+    /// Its rows are visible for good, since a stamp.
+    Holds(u64),
+    /// It may change; visible since a stamp for now, or not.
+    Open(Option<u64>),
+    /// It is never seen.
+    Gone,
+}
+
+impl GraphView {
+    /// A view with nothing applied.
+    pub fn new() -> GraphView {
+        GraphView::default()
+    }
+
+    /// What a reader sees now.
+    pub fn state(&self) -> Arc<State> {
+        self.overlaid.as_ref().unwrap_or(&self.state).clone()
+    }
+
+    /// What it holds.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    fn fate(&self, commit: &Commit) -> Fate {
+        let Some(transaction) = commit.transaction else { return Fate::Holds(commit.stamp) };
+        let Some(state) = self.states.get(&transaction) else { return Fate::Open(None) };
+        let visible = state.visible(kinds::RELATION, commit.writer, commit.sequence).map(|order| order.0);
+        match visible {
+            Some(known) if state.is_whole() => Fate::Holds(known),
+            None if !state.is_open_for(commit.writer, commit.sequence) => Fate::Gone,
+            visible => Fate::Open(visible),
+        }
+    }
+
+    fn draft(&mut self) -> &mut Draft {
+        self.draft.get_or_insert_with(Draft::default)
+    }
+
+    fn take(&mut self, commit: &Arc<Commit>) {
+        match self.fate(commit) {
+            Fate::Gone => {}
+            Fate::Open(_) => self.draft().held.prepared.push(commit.clone()),
+            Fate::Holds(known) => {
+                let print = commit.transaction.and_then(|id| Some((id, self.states.get(&id)?.print())));
+                let draft = self.draft();
+                draft.held.decided.extend(print);
+                add(&mut draft.rows, commit, known, &mut draft.held.damaged);
+            }
+        }
+    }
+
+    /// The segments of what is held, with what is visible for now.
+    fn visible(&self, held: &Held) -> Result<State> {
+        let mut rows = Rows::default();
+        for commit in &held.prepared {
+            if let Fate::Open(Some(known)) = self.fate(commit) {
+                add(&mut rows, commit, known, &mut Vec::new());
+            }
+        }
+        let state = State::of(held.segments.clone());
+        if rows.is_empty() { Ok(state) } else { Ok(state.with([Arc::new(build(&rows)?)])) }
+    }
+}
+
+/// Adds what a commit says; a record that cannot be read is noted, and the others are added.
+fn add(rows: &mut Rows, commit: &Commit, known: u64, damaged: &mut Vec<String>) {
+    let source = Source { known, user: commit.owner };
+    rows.begin(source);
+    for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_graph(side)) {
+        match Record::decode(side) {
+            Ok(record) => rows.add(source, record),
+            Err(error) => {
+                let later = if error.kind() == ErrorKind::Corrupt { "" } else { " of a later release" };
+                let Commit { writer, sequence, .. } = commit;
+                let note = format!("log {writer}, commit {sequence}, record {i}{later}: {}", error.message());
+                if damaged.len() < NOTES && !damaged.contains(&note) {
+                    damaged.push(note);
+                }
+            }
+        }
+    }
+}
+
+/// Merges young segments in memory, so that each is more than twice as large as the next.
+fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
+    while let [.., older, younger] = segments.as_slice() {
+        if !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
+            return Ok(());
+        }
+        let mut sink = MemorySink::default();
+        let Some(summary) = merge(&[&**older, &**younger], &mut sink, &|| false)? else { return Ok(()) };
+        let merged = Segment::over(sink.storage(), summary)?;
+        segments.truncate(segments.len() - 2);
+        segments.push(Arc::new(merged));
+    }
+    Ok(())
+}
+
+impl View for GraphView {
+    fn wants_entries(&self) -> bool {
+        false
+    }
+
+    fn marks(&mut self) -> Result<Marks> {
+        Ok(self.draft.as_ref().map_or(&self.held, |draft| &draft.held).marks.clone())
+    }
+
+    fn attend(&mut self, _: &Feed) {}
+
+    fn leave(&mut self) {}
+
+    fn begin(&mut self, _: Wait) -> Result<bool> {
+        self.draft = Some(Draft { held: self.held.clone(), rows: Rows::default() });
+        Ok(true)
+    }
+
+    fn decide(&mut self, states: &[TransactionState]) -> Result<Again> {
+        self.states = states.iter().map(|state| (state.transaction, state.clone())).collect();
+        let states = &self.states;
+        let changed =
+            |(id, print): (&Id, &Vec<u8>)| states.get(id).is_none_or(|state| state.print() != *print);
+        let draft = self.draft.get_or_insert_with(Draft::default);
+        if draft.held.decided.iter().any(changed) {
+            return Ok(Again::Everything);
+        }
+        for commit in std::mem::take(&mut draft.held.prepared) {
+            self.take(&commit);
+        }
+        Ok(Again::Entries(Vec::new()))
+    }
+
+    fn entries(&mut self, _: Id, _: &mut dyn Iterator<Item = Result<EntryChange>>) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<()> {
+        let mark = self.draft().held.marks.get(&commit.writer).copied().unwrap_or(0);
+        if commit.sequence > mark && commit.side.iter().any(is_graph) {
+            self.take(&Arc::new(commit.clone()));
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
+        self.draft().held.marks.insert(log, sequence);
+        Ok(())
+    }
+
+    fn ask(&mut self, _: &dyn Holds, _: Option<Id>) -> Result<()> {
+        Ok(())
+    }
+
+    fn generation(&mut self) -> Result<u64> {
+        Ok(self.held.generation)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(Draft { mut held, rows }) = self.draft.take() else { return Ok(()) };
+        if !rows.is_empty() {
+            held.segments.push(Arc::new(build(&rows)?));
+            merge_young(&mut held.segments)?;
+        }
+        held.generation = held.generation.wrapping_add(1);
+        self.state = Arc::new(self.visible(&held)?);
+        self.held = held;
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        self.draft = None;
+        self.overlaid = None;
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        let draft = self.draft();
+        let generation = draft.held.generation;
+        *draft = Draft { held: Held { generation, ..Held::default() }, rows: Rows::default() };
+        Ok(())
+    }
+
+    fn overlay(&mut self, transaction: Option<Id>, own: &[Commit]) -> Result<bool> {
+        if transaction.is_none() && own.is_empty() {
+            return Ok(false);
+        }
+        let mut rows = Rows::default();
+        let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
+        for commit in self.held.prepared.iter().filter(named) {
+            if !matches!(self.fate(commit), Fate::Open(Some(_))) {
+                add(&mut rows, commit, commit.stamp, &mut Vec::new());
+            }
+        }
+        own.iter().for_each(|commit| add(&mut rows, commit, commit.stamp, &mut Vec::new()));
+        let segment = if rows.is_empty() { None } else { Some(Arc::new(build(&rows)?)) };
+        self.overlaid = Some(Arc::new(self.state.with(segment)));
+        Ok(true)
+    }
+
+    fn dump(&mut self) -> Result<String> {
+        dump(&self.state())
+    }
+}
+
+/// All that a state says, a line for each vertex and for each end of a relation.
+pub fn dump(state: &State) -> Result<String> {
+    let mut places: BTreeSet<Place> = BTreeSet::new();
+    for segment in state.segments() {
+        for number in 0..segment.vertices() {
+            places.insert(segment.place(number)?);
+        }
+    }
+    let mut lines = Vec::with_capacity(places.len());
+    for place in places {
+        let name = state.name(place)?;
+        let mut line = name.to_string();
+        for v in state.vertex_versions(place)? {
+            // Writing to a text does not fail.
+            let _ = write!(line, " {}:{}:{}:{}", v.stamp, v.time, v.user, v.deleted);
+            let _ = write!(line, ":{:?}:{:?}", v.fixed.map(|fixed| fixed.pairs()), v.props.pairs()?);
+        }
+        lines.push(line);
+        for edge in state.edges(place, &|_, _| true)? {
+            let kind = state.vocabulary().name(&edge.direction.kind, edge.direction.reverse);
+            let mut line = format!("{name} {kind} {}", state.name(edge.far)?);
+            for version in &edge.versions {
+                let (time, props) = state.row(place, &edge, version)?;
+                let ended = state.ended(version, [place, edge.far], u64::MAX)?;
+                let _ = write!(line, " {}:{time}:{:?}:{ended:?}", version.stamp, version.until);
+                let _ = write!(line, ":{}:{}:{}", version.user, version.deleted, version.replaces);
+                let _ = write!(line, ":{:?}", props.pairs()?);
+            }
+            lines.push(line);
+        }
+    }
+    lines.sort_unstable();
+    lines.extend(state.vocabulary().conflicts().iter().map(|why| format!("conflict: {why}")));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    Ok(text)
+}

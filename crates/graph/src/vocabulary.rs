@@ -1,0 +1,185 @@
+//! Types of vertices and relations: those that every store has, and those that users declare.
+//!
+//! | from | relation | its name from the far end | to |
+//! |---|---|---|---|
+//! | user | run | wasRunBy | job, process |
+//! | job | contains | belongs | process |
+//! | job, process | exe | exedBy | file |
+//! | job, process | read | wasReadBy | file, directory, field, run, commit |
+//! | job, process | write | wasWrittenBy | the same |
+//! | directory | has | belongsTo | file, directory |
+//!
+//! This is Table 1 of GraphMeta, with fields, runs and commits as further data objects. A relation of a type that
+//! nobody declared is called `~type` from its far end.
+//!
+//! Of contradicting declarations the one that was known first keeps the name; the others are reported.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fieldstone_format::graph::{EdgeType, TypeDecl, VertexType};
+
+use crate::segment::TypeRow;
+
+/// Relations that every store has, each with its name from the far end.
+pub const RELATIONS: [(&str, &str); 6] = [
+    ("run", "wasRunBy"),
+    ("contains", "belongs"),
+    ("exe", "exedBy"),
+    ("read", "wasReadBy"),
+    ("write", "wasWrittenBy"),
+    ("has", "belongsTo"),
+];
+
+/// Types of vertices that every store has.
+pub const VERTICES: [&str; 8] = ["user", "job", "process", "file", "directory", "field", "run", "commit"];
+
+/// A type of relations as seen from one end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Direction {
+    /// The type's name.
+    pub kind: Arc<str>,
+    /// Whether it is seen from the target.
+    pub reverse: bool,
+}
+
+/// The types of a store.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vocabulary {
+    vertices: BTreeMap<String, VertexType>,
+    edges: BTreeMap<String, EdgeType>,
+    /// Names from the far end, of declared types.
+    reverses: BTreeMap<String, String>,
+    conflicts: Vec<String>,
+}
+
+impl Vocabulary {
+    /// What these declarations come to, whatever their order.
+    pub fn of<'a>(types: impl Iterator<Item = &'a TypeRow>) -> Vocabulary {
+        let mut rows: Vec<&TypeRow> = types.collect();
+        rows.sort_by_key(|row| (row.known, row.user, format!("{:?}", row.declared)));
+        let mut vocabulary = Vocabulary::default();
+        for row in rows {
+            if let Err(why) = vocabulary.check(&row.declared) {
+                if !vocabulary.conflicts.contains(&why) {
+                    vocabulary.conflicts.push(why);
+                }
+                continue;
+            }
+            match row.declared.clone() {
+                TypeDecl::Vertex(vertex) => drop(vocabulary.vertices.insert(vertex.name.clone(), vertex)),
+                TypeDecl::Edge(edge) => {
+                    vocabulary.reverses.insert(edge.reverse.clone(), edge.name.clone());
+                    vocabulary.edges.insert(edge.name.clone(), edge);
+                }
+            }
+        }
+        vocabulary
+    }
+
+    /// Whether a declaration fits those that are there; why not.
+    pub fn check(&self, declared: &TypeDecl) -> Result<(), String> {
+        match declared {
+            TypeDecl::Vertex(vertex) => match self.vertices.get(&vertex.name) {
+                Some(known) if known != vertex => {
+                    Err(format!("vertices of the type '{}' are declared otherwise", vertex.name))
+                }
+                _ => Ok(()),
+            },
+            TypeDecl::Edge(edge) => self.check_edge(edge),
+        }
+    }
+
+    fn check_edge(&self, edge: &EdgeType) -> Result<(), String> {
+        let EdgeType { name, reverse, .. } = edge;
+        if let Some(known) = self.edges.get(name) {
+            let why = || format!("relations of the type '{name}' are declared otherwise");
+            return if known == edge { Ok(()) } else { Err(why()) };
+        }
+        let builtin =
+            RELATIONS.iter().any(|(kind, far)| [name, reverse].into_iter().any(|n| n == kind || n == far));
+        let taken = |name: &String| self.reverses.contains_key(name) || self.edges.contains_key(name);
+        let odd = [name, reverse].into_iter().any(|name| name.is_empty() || name.starts_with('~'));
+        if builtin || odd || name == reverse || taken(name) || taken(reverse) {
+            return Err(format!(
+                "'{name}' and '{reverse}' cannot name a relation and its reverse: one is taken"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The type that a name stands for, and from which end.
+    pub fn direction(&self, name: &str) -> Direction {
+        let (kind, reverse) = match name.strip_prefix('~') {
+            Some(kind) => (kind, true),
+            None => match RELATIONS.iter().find(|(_, far)| *far == name) {
+                Some((kind, _)) => (*kind, true),
+                None => match self.reverses.get(name) {
+                    Some(kind) => (kind.as_str(), true),
+                    None => (name, false),
+                },
+            },
+        };
+        Direction { kind: kind.into(), reverse }
+    }
+
+    /// What a relation is called from one of its ends.
+    pub fn name(&self, kind: &str, reverse: bool) -> String {
+        if !reverse {
+            return kind.to_owned();
+        }
+        if let Some((_, far)) = RELATIONS.iter().find(|(known, _)| *known == kind) {
+            return (*far).to_owned();
+        }
+        self.edges.get(kind).map_or_else(|| format!("~{kind}"), |edge| edge.reverse.clone())
+    }
+
+    /// A declared type of vertices.
+    pub fn vertex(&self, name: &str) -> Option<&VertexType> {
+        self.vertices.get(name)
+    }
+
+    /// A declared type of relations.
+    pub fn edge(&self, name: &str) -> Option<&EdgeType> {
+        self.edges.get(name)
+    }
+
+    /// Declarations that count for nothing, in words.
+    pub fn conflicts(&self) -> &[String] {
+        &self.conflicts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(name: &str, reverse: &str, known: u64) -> TypeRow {
+        let edge = EdgeType { name: name.into(), reverse: reverse.into(), ..EdgeType::default() };
+        TypeRow { known, user: 1, declared: TypeDecl::Edge(edge) }
+    }
+
+    #[test]
+    fn every_relation_has_a_name_from_both_ends() {
+        let rows = [edge("derives", "wasDerivedFrom", 5)];
+        let vocabulary = Vocabulary::of(rows.iter());
+        for (kind, far) in RELATIONS.into_iter().chain([("derives", "wasDerivedFrom"), ("own", "~own")]) {
+            assert_eq!(vocabulary.name(kind, true), far);
+            assert_eq!(vocabulary.direction(far), Direction { kind: kind.into(), reverse: true });
+            assert_eq!(vocabulary.direction(kind), Direction { kind: kind.into(), reverse: false });
+        }
+    }
+
+    #[test]
+    fn the_declaration_that_was_known_first_holds() {
+        let mut rows =
+            vec![edge("derives", "later", 9), edge("derives", "wasDerivedFrom", 5), edge("x", "derives", 6)];
+        for _ in 0..rows.len() {
+            rows.rotate_left(1);
+            let vocabulary = Vocabulary::of(rows.iter());
+            assert_eq!(vocabulary.name("derives", true), "wasDerivedFrom");
+            assert_eq!(vocabulary.conflicts().len(), 2);
+        }
+        assert!(Vocabulary::of([edge("read", "x", 1)].iter()).edge("read").is_none(), "it is everybody's");
+    }
+}

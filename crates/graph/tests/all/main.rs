@@ -1,0 +1,9 @@
+//! Tests of the graph: its segments, the view, what is read from it.
+//!
+//! One program: what links once is built once. A part runs alone by its name: `cargo test -p fieldstone-graph view::`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod segments;
+mod view;
