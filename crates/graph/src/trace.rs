@@ -14,6 +14,9 @@
 //! | down: execution to what it wrote | writes that ended since | from the later of the time and the write's beginning |
 //! | job to its processes, and back | always: ranks talk | at the same time and depth |
 //!
+//! A vertex that is reached at several times is gone on from at the one that allows most, once between any two writes
+//! that replace it: more time does not show what a later write hides.
+//!
 //! Every version of a relation counts: a file written three times has three writes. What was deleted itself does not
 //! count; what ended with a deleted vertex does, for times before that. A walk that is not by cause takes what holds at
 //! a moment, whatever the times.
@@ -139,15 +142,24 @@ impl Walk<'_> {
 
     fn run(&mut self, root: Place, time: u64) -> Result<()> {
         let mut next: BinaryHeap<Next> = BinaryHeap::new();
-        // Of what was expanded with more time, the least depth: only fewer hops show more.
-        let mut done: HashMap<Place, u32> = HashMap::new();
+        // Of what was expanded with more time, between the same writes that replace, the least depth: only fewer
+        // hops show more.
+        let mut done: HashMap<(Place, Option<u64>), u32> = HashMap::new();
+        let mut replaces: HashMap<Place, Vec<u64>> = HashMap::new();
         next.push((self.key(time), Reverse(0), root));
         while let Some((key, Reverse(depth), place)) = next.pop() {
-            if done.get(&place).is_some_and(|known| *known <= depth) {
+            let time = self.key(key);
+            if let Some(known) = replaces.get(&place)
+                && done.get(&(place, self.hiding(known, time))).is_some_and(|known| *known <= depth)
+            {
                 continue;
             }
-            done.insert(place, depth);
-            for (far, time, hops) in self.hops(place, self.key(key), depth)? {
+            let edges = self.edges(place)?;
+            let stamps = if self.options.causal { self.replacing(place, &edges)? } else { Vec::new() };
+            let hiding = self.hiding(&stamps, time);
+            done.insert((place, hiding), depth);
+            replaces.insert(place, stamps);
+            for (far, time, hops) in self.hops(place, &edges, time, hiding, depth)? {
                 if !self.depths.contains_key(&far) && self.depths.len() >= self.options.limit {
                     self.truncated = true;
                     continue;
@@ -160,10 +172,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Where a walk that is at a vertex at some time goes on: vertex, time, hops.
-    fn hops(&mut self, place: Place, time: u64, depth: u32) -> Result<Vec<(Place, u64, u32)>> {
+    /// What of a vertex is looked at.
+    fn edges(&self, place: Place) -> Result<Vec<Edge>> {
         let up = self.up;
-        let wanted = |kind: &str, reverse: bool| match kind {
+        self.state.edges(place, &|kind, reverse| match kind {
             "contains" => true,
             // From data writes lead to executions and reads to others; from executions the other way round. What
             // hides is looked at from data, whichever way.
@@ -171,40 +183,46 @@ impl Walk<'_> {
             "read" => up != reverse,
             "exe" => up && !reverse,
             _ => false,
-        };
-        let edges = self.state.edges(place, &wanted)?;
+        })
+    }
+
+    /// Where a walk that is at a vertex at some time goes on: vertex, time, hops.
+    fn hops(
+        &mut self,
+        place: Place,
+        edges: &[Edge],
+        time: u64,
+        hiding: Option<u64>,
+        depth: u32,
+    ) -> Result<Vec<(Place, u64, u32)>> {
+        let up = self.up;
         let last = self.options.depth.is_some_and(|most| depth >= most);
-        let replaced = if self.options.causal { self.replaced(place, &edges, time)? } else { None };
         let mut found = Vec::new();
-        for edge in &edges {
+        for edge in edges {
             let part = &*edge.direction.kind == "contains";
             let looked_at = !up && &*edge.direction.kind == "write" && edge.direction.reverse;
             if looked_at || (last && !part) {
                 continue;
             }
             let hops = u32::from(!part);
-            let mut best: Option<u64> = None;
+            // Each time may stand between other writes that replace the far end.
+            let mut times: Vec<u64> = Vec::new();
             for (version, end) in self.versions(place, edge)? {
-                let Some(after) = self.goes_on(edge, &version, end, time, replaced) else { continue };
-                best = Some(match best {
-                    None => after,
-                    Some(known) => {
-                        if up {
-                            known.max(after)
-                        } else {
-                            known.min(after)
-                        }
-                    }
-                });
+                let Some(after) = self.goes_on(edge, &version, end, time, hiding) else { continue };
+                times.push(after);
                 self.note(place, edge, version);
             }
-            let Some(after) = best else { continue };
+            if times.is_empty() {
+                continue;
+            }
             if part && !self.depths.contains_key(&edge.far) {
                 self.joined.insert(edge.far);
             } else if !part {
                 self.joined.remove(&edge.far);
             }
-            found.push((edge.far, after, hops));
+            times.sort_unstable();
+            times.dedup();
+            found.extend(times.into_iter().map(|after| (edge.far, after, hops)));
         }
         Ok(found)
     }
@@ -228,21 +246,21 @@ impl Walk<'_> {
         Ok(counting)
     }
 
-    /// The write that hides others: upstream the last that replaces and began by then, downstream the next.
-    fn replaced(&self, place: Place, edges: &[Edge], time: u64) -> Result<Option<u64>> {
-        let mut found: Option<u64> = None;
+    /// When a vertex was replaced, ascending.
+    fn replacing(&self, place: Place, edges: &[Edge]) -> Result<Vec<u64>> {
+        let mut stamps = Vec::new();
         for edge in edges.iter().filter(|edge| &*edge.direction.kind == "write" && edge.direction.reverse) {
-            for (version, _) in self.versions(place, edge)? {
-                let stamp = version.stamp;
-                if !version.replaces || (stamp <= time) != self.up {
-                    continue;
-                }
-                found = Some(
-                    found.map_or(stamp, |known| if self.up { known.max(stamp) } else { known.min(stamp) }),
-                );
-            }
+            let versions = self.versions(place, edge)?;
+            stamps.extend(versions.iter().filter(|(version, _)| version.replaces).map(|(v, _)| v.stamp));
         }
-        Ok(found)
+        stamps.sort_unstable();
+        Ok(stamps)
+    }
+
+    /// The write that hides others at a time: upstream the last that began by then, downstream the next.
+    fn hiding(&self, replacing: &[u64], time: u64) -> Option<u64> {
+        let later = replacing.partition_point(|stamp| *stamp <= time);
+        if self.up { later.checked_sub(1).map(|last| replacing[last]) } else { replacing.get(later).copied() }
     }
 
     /// The time at which a walk goes on behind a version of a relation; `None` where it does not take it.
@@ -252,15 +270,15 @@ impl Walk<'_> {
         version: &EdgeVersion,
         end: u64,
         time: u64,
-        replaced: Option<u64>,
+        hiding: Option<u64>,
     ) -> Option<u64> {
         if !self.options.causal || &*edge.direction.kind == "contains" {
             return Some(time);
         }
         let of_data = edge.direction.reverse;
         let taken = match self.up {
-            true => version.stamp <= time && !(of_data && replaced.is_some_and(|last| version.stamp < last)),
-            false => end >= time && !(of_data && replaced.is_some_and(|next| version.stamp > next)),
+            true => version.stamp <= time && !(of_data && hiding.is_some_and(|last| version.stamp < last)),
+            false => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
         };
         let moves = &*edge.direction.kind != "exe";
         taken.then_some(match (moves, self.up) {

@@ -113,6 +113,11 @@ impl Graph {
         self.inner.stats()
     }
 
+    /// The name of a user, as a version has its number.
+    pub fn user_name(&self, user: u32) -> String {
+        self.inner.user_name(user)
+    }
+
     /// The stamp that a put of now would get.
     pub fn now(&self) -> u64 {
         self.inner.stamp()
