@@ -90,6 +90,22 @@ impl GraphView {
         &self.held
     }
 
+    /// What commits say, whether they count or not; `None` where they say nothing.
+    pub fn segment_of(commits: &[Commit]) -> Result<Option<Segment>> {
+        let mut rows = Rows::default();
+        commits.iter().for_each(|commit| add(&mut rows, commit, commit.stamp, &mut Vec::new()));
+        if rows.is_empty() { Ok(None) } else { build(&rows).map(Some) }
+    }
+
+    /// What a transaction has prepared that does not show by itself.
+    pub fn prepared(&self, transaction: Option<Id>) -> Result<Option<Arc<Segment>>> {
+        let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
+        let hidden = |commit: &&Arc<Commit>| !matches!(self.fate(commit), Fate::Open(Some(_)));
+        let commits = self.held.prepared.iter().filter(named).filter(hidden);
+        let commits: Vec<Commit> = commits.map(|commit| (**commit).clone()).collect();
+        Ok(GraphView::segment_of(&commits)?.map(Arc::new))
+    }
+
     fn fate(&self, commit: &Commit) -> Fate {
         let Some(transaction) = commit.transaction else { return Fate::Holds(commit.stamp) };
         let Some(state) = self.states.get(&transaction) else { return Fate::Open(None) };
@@ -151,7 +167,7 @@ fn add(rows: &mut Rows, commit: &Commit, known: u64, damaged: &mut Vec<String>) 
 }
 
 /// Merges young segments in memory, so that each is more than twice as large as the next.
-fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
+pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
     while let [.., older, younger] = segments.as_slice() {
         if !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
             return Ok(());
@@ -252,16 +268,8 @@ impl View for GraphView {
         if transaction.is_none() && own.is_empty() {
             return Ok(false);
         }
-        let mut rows = Rows::default();
-        let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
-        for commit in self.held.prepared.iter().filter(named) {
-            if !matches!(self.fate(commit), Fate::Open(Some(_))) {
-                add(&mut rows, commit, commit.stamp, &mut Vec::new());
-            }
-        }
-        own.iter().for_each(|commit| add(&mut rows, commit, commit.stamp, &mut Vec::new()));
-        let segment = if rows.is_empty() { None } else { Some(Arc::new(build(&rows)?)) };
-        self.overlaid = Some(Arc::new(self.state.with(segment)));
+        let segments = [self.prepared(transaction)?, GraphView::segment_of(own)?.map(Arc::new)];
+        self.overlaid = Some(Arc::new(self.state.with(segments.into_iter().flatten())));
         Ok(true)
     }
 

@@ -54,6 +54,11 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
+    /// Whether every store has relations of this type, called so from either end.
+    pub fn is_builtin(name: &str) -> bool {
+        RELATIONS.iter().any(|(kind, far)| name == *kind || name == *far)
+    }
+
     /// What these declarations come to, whatever their order.
     pub fn of<'a>(types: impl Iterator<Item = &'a TypeRow>) -> Vocabulary {
         let mut rows: Vec<&TypeRow> = types.collect();
