@@ -26,11 +26,10 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
-use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::live::Relation;
-use crate::live::read::relation;
-use crate::state::{END, Edge, EdgeVersion, State, holding, standing};
+use crate::read::{Relation, relation};
+use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
 
 /// Which way a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +88,8 @@ pub struct Lineage {
 }
 
 /// The lineage of a vertex; NotFound where nothing names it.
-pub fn trace(state: &State, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
-    let place = Place::of(root);
+pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
+    let place = VertexPlace::of(root);
     if !state.names(place)? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
@@ -117,35 +116,35 @@ pub fn trace(state: &State, root: &VertexName, options: &TraceOptions) -> Result
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
-type Used = (Place, std::sync::Arc<str>, Place, u64, u32);
+type Used = (VertexPlace, std::sync::Arc<str>, VertexPlace, u64, u32);
 
 struct Walk<'a> {
-    state: &'a State,
+    state: &'a GraphState,
     options: TraceOptions,
     up: bool,
     /// Hops to each vertex that was reached.
-    depths: HashMap<Place, u32>,
+    depths: HashMap<VertexPlace, u32>,
     /// What was walked, as the vertex has it from which it was walked.
-    used: HashMap<Used, (Place, Edge, EdgeVersion)>,
+    used: HashMap<Used, (VertexPlace, Edge, EdgeVersion)>,
     /// Executions reached as part of a job alone.
-    joined: HashSet<Place>,
+    joined: HashSet<VertexPlace>,
     truncated: bool,
 }
 
 /// A place to go on from: what allows more first. The time is turned round downstream.
-type Next = (u64, Reverse<u32>, Place);
+type Next = (u64, Reverse<u32>, VertexPlace);
 
 impl Walk<'_> {
     fn key(&self, time: u64) -> u64 {
         if self.up { time } else { !time }
     }
 
-    fn run(&mut self, root: Place, time: u64) -> Result<()> {
+    fn run(&mut self, root: VertexPlace, time: u64) -> Result<()> {
         let mut next: BinaryHeap<Next> = BinaryHeap::new();
         // Of what was expanded with more time, between the same writes that replace, the least depth: only fewer
         // hops show more.
-        let mut done: HashMap<(Place, Option<u64>), u32> = HashMap::new();
-        let mut replaces: HashMap<Place, Vec<u64>> = HashMap::new();
+        let mut done: HashMap<(VertexPlace, Option<u64>), u32> = HashMap::new();
+        let mut replaces: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
         next.push((self.key(time), Reverse(0), root));
         while let Some((key, Reverse(depth), place)) = next.pop() {
             let time = self.key(key);
@@ -160,7 +159,9 @@ impl Walk<'_> {
             done.insert((place, hiding), depth);
             replaces.insert(place, stamps);
             for (far, time, hops) in self.hops(place, &edges, time, hiding, depth)? {
-                if !self.depths.contains_key(&far) && self.depths.len() >= self.options.limit {
+                // Ranks of a job that have no part in it are left out in the end.
+                let counted = self.depths.len().saturating_sub(self.joined.len());
+                if !self.depths.contains_key(&far) && hops > 0 && counted >= self.options.limit {
                     self.truncated = true;
                     continue;
                 }
@@ -173,7 +174,7 @@ impl Walk<'_> {
     }
 
     /// What of a vertex is looked at.
-    fn edges(&self, place: Place) -> Result<Vec<Edge>> {
+    fn edges(&self, place: VertexPlace) -> Result<Vec<Edge>> {
         let up = self.up;
         self.state.edges(place, &|kind, reverse| match kind {
             "contains" => true,
@@ -189,12 +190,12 @@ impl Walk<'_> {
     /// Where a walk that is at a vertex at some time goes on: vertex, time, hops.
     fn hops(
         &mut self,
-        place: Place,
+        place: VertexPlace,
         edges: &[Edge],
         time: u64,
         hiding: Option<u64>,
         depth: u32,
-    ) -> Result<Vec<(Place, u64, u32)>> {
+    ) -> Result<Vec<(VertexPlace, u64, u32)>> {
         let up = self.up;
         let last = self.options.depth.is_some_and(|most| depth >= most);
         let mut found = Vec::new();
@@ -228,15 +229,12 @@ impl Walk<'_> {
     }
 
     /// Versions of a relation that count, each with its end.
-    fn versions(&self, place: Place, edge: &Edge) -> Result<Vec<(EdgeVersion, u64)>> {
+    fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, u64)>> {
         let at = self.options.at.unwrap_or(END);
         let ends = [place, edge.far];
         if !self.options.causal {
-            let Some(version) = holding(&edge.versions, at, EdgeVersion::facts) else {
-                return Ok(Vec::new());
-            };
-            let gone = self.state.ended(version, ends, at)?.is_some();
-            return Ok(if gone { Vec::new() } else { vec![(*version, version.end())] });
+            let current = self.state.current(place, edge, at)?;
+            return Ok(current.map(|version| (*version, version.end())).into_iter().collect());
         }
         let mut counting = Vec::new();
         for version in standing(&edge.versions, at, EdgeVersion::facts) {
@@ -247,7 +245,7 @@ impl Walk<'_> {
     }
 
     /// When a vertex was replaced, ascending.
-    fn replacing(&self, place: Place, edges: &[Edge]) -> Result<Vec<u64>> {
+    fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
         let mut stamps = Vec::new();
         for edge in edges.iter().filter(|edge| &*edge.direction.kind == "write" && edge.direction.reverse) {
             let versions = self.versions(place, edge)?;
@@ -288,7 +286,7 @@ impl Walk<'_> {
         })
     }
 
-    fn note(&mut self, place: Place, edge: &Edge, version: EdgeVersion) {
+    fn note(&mut self, place: VertexPlace, edge: &Edge, version: EdgeVersion) {
         let (source, target) = match edge.direction.reverse {
             false => (place, edge.far),
             true => (edge.far, place),
@@ -298,23 +296,23 @@ impl Walk<'_> {
         self.used.entry(key).or_insert((place, bare, version));
     }
 
-    fn lineage(mut self, root: &VertexName, place: Place) -> Result<Lineage> {
+    fn lineage(mut self, root: &VertexName, place: VertexPlace) -> Result<Lineage> {
         // Ranks of a job that had no part in it would only be in the way.
         let part = |key: &Used| &*key.1 == "contains";
-        let reached = |place: &Place| self.depths.contains_key(place);
+        let reached = |place: &VertexPlace| self.depths.contains_key(place);
         self.used.retain(|key, _| reached(&key.0) && reached(&key.2));
-        let takes_part: HashSet<Place> =
+        let takes_part: HashSet<VertexPlace> =
             self.used.keys().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]).chain([place]).collect();
-        let kept_by_parts: HashSet<Place> = self
+        let kept_by_parts: HashSet<VertexPlace> = self
             .used
             .keys()
             .filter(|key| part(key) && takes_part.contains(&key.2))
             .map(|key| key.0)
             .collect();
-        let keeps = |place: &Place| {
+        let keeps = |place: &VertexPlace| {
             !self.joined.contains(place) || takes_part.contains(place) || kept_by_parts.contains(place)
         };
-        let mut names: HashMap<Place, VertexName> = HashMap::new();
+        let mut names: HashMap<VertexPlace, VertexName> = HashMap::new();
         let mut vertices = BTreeSet::new();
         for (far, depth) in self.depths.iter().filter(|(far, _)| keeps(far)) {
             let name = self.state.name(*far)?;

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::catalog::columns::cells;
 use crate::catalog::values;
-use crate::errors::invalid;
+use crate::errors::{Raise, invalid};
 
 /// One value for all rows, or one a row.
 enum Column {
@@ -129,9 +129,10 @@ impl Columns {
         })
     }
 
-    fn props(&self, name: &'static str, row: usize) -> Option<Props> {
-        let columns = self.nested.get(name)?;
-        Some(Props::of(columns.iter().map(|(name, column)| (name.as_str(), column.get(row)))))
+    fn props(&self, name: &'static str, row: usize) -> PyResult<Option<Props>> {
+        let Some(columns) = self.nested.get(name) else { return Ok(None) };
+        let props = Props::of(columns.iter().map(|(name, column)| (name.as_str(), column.get(row))));
+        props.or_raise().map(Some)
     }
 }
 
@@ -141,7 +142,8 @@ pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
     let mut all = Vec::with_capacity(columns.rows);
     for row in 0..columns.rows {
         let vertex = VertexName { kind: columns.kind("type", row)?, id: columns.text("id", row)?.into() };
-        let (fixed, props) = (columns.props("static", row), columns.props("props", row).unwrap_or_default());
+        let (fixed, props) =
+            (columns.props("static", row)?, columns.props("props", row)?.unwrap_or_default());
         all.push(VertexPut { vertex, fixed, props, time: columns.stamp("time", row)? });
     }
     Ok(all)
@@ -161,7 +163,7 @@ pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<Vec<RelationPut>> {
             kind: columns.kind("type", row)?,
             source,
             target,
-            props: columns.props("props", row).unwrap_or_default(),
+            props: columns.props("props", row)?.unwrap_or_default(),
             time: columns.stamp("time", row)?,
             until: columns.stamp("until", row)?,
         });

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::catalog::values;
-use crate::errors::invalid;
+use crate::errors::{Raise, invalid};
 use crate::request::type_name;
 use crate::store::{Store, transaction};
 
@@ -65,5 +65,5 @@ fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
 fn props(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Props> {
     let Some(map) = map else { return Ok(Props::default()) };
     let pairs = values::with_none(map, what)?;
-    Ok(Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value))))
+    Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value))).or_raise()
 }

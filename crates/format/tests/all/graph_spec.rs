@@ -8,7 +8,7 @@ use fieldstone_format::graph::{
 };
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
-use fieldstone_format::graph_segment::{PAGE, Place};
+use fieldstone_format::graph_segment::{PAGE, VertexPlace};
 
 fn spec(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../spec/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -45,11 +45,11 @@ fn version(stamp: u64, time: i64, deleted: bool) -> Version {
 }
 
 fn mode() -> Props {
-    Props::of([("mode", &Value::Int(420))])
+    Props::of([("mode", &Value::Int(420))]).unwrap()
 }
 
 fn written() -> Props {
-    Props::of([("n", &Value::Int(10))])
+    Props::of([("n", &Value::Int(10))]).unwrap()
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn the_texts_name_the_kinds_limits_and_places() {
     }
     assert_eq!((ROWS_MAX, PAGE), (65_536, 65_536));
     for (kind, id) in [("file", "/b.nc"), ("job", "17"), ("file", "/a.nc")] {
-        let place = Place::of(&VertexName::new(kind, id)).0;
+        let place = VertexPlace::of(&VertexName::new(kind, id)).0;
         assert!(segments.contains(&format!("| {kind} `{id}` | {place:032x} |")), "{kind}:{id}");
     }
 }

@@ -28,21 +28,23 @@ use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
 use crate::segment::Segment;
-use crate::state::State;
+use crate::state::GraphState;
 use crate::view::{GraphView, merge_young};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
+/// Nanoseconds for which types that were read are taken for what they are.
+const TYPES_HOLD: u64 = 1_000_000_000;
 /// Sessions whose own rows are kept ready to be read.
 const SESSIONS: usize = 64;
 
 /// The graph itself; [`Graph`](super::Graph) is a handle on it.
 #[derive(Debug)]
-pub struct Inner {
+pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     env: Env,
-    me: Weak<Inner>,
+    me: Weak<GraphInner>,
     process: PerProcess<ProcessState>,
 }
 
@@ -55,6 +57,8 @@ struct ProcessState {
     own: Mutex<HashMap<Option<Id>, Own>>,
     /// The greatest stamp that was given away or read.
     last: AtomicU64,
+    /// The types as they were known last, and when, by the monotonic clock.
+    types: Mutex<Option<(u64, Arc<GraphState>)>>,
 }
 
 /// Rows of a session that the journal does not have yet.
@@ -69,11 +73,11 @@ struct Buffer {
 /// What lies over the view for a session.
 #[derive(Debug)]
 struct Own {
-    base: Arc<State>,
+    base: Arc<GraphState>,
     all: PendingCursor,
     transaction: PendingCursor,
     segments: Vec<Arc<Segment>>,
-    shown: Arc<State>,
+    shown: Arc<GraphState>,
 }
 
 /// What there is in the graph.
@@ -110,29 +114,35 @@ impl Holds for NoFields {
 }
 
 impl ProcessState {
-    fn new(port: &Arc<dyn GraphPort>, me: &Weak<Inner>) -> ProcessState {
-        port.join_graph(me.clone());
+    fn new() -> ProcessState {
         ProcessState {
             buffers: Mutex::default(),
             view: Mutex::default(),
             own: Mutex::default(),
             last: AtomicU64::new(0),
+            types: Mutex::default(),
         }
     }
 }
 
-impl Inner {
-    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Arc<Inner> {
+impl GraphInner {
+    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Arc<GraphInner> {
         let env = journal.env().clone();
         let identity = env.identity.clone();
-        Arc::new_cyclic(|me: &Weak<Inner>| {
-            let process = PerProcess::new(identity, ProcessState::new(&port, me));
-            Inner { journal, port, env, me: me.clone(), process }
-        })
+        let inner = Arc::new_cyclic(|me: &Weak<GraphInner>| {
+            let process = PerProcess::new(identity, ProcessState::new());
+            GraphInner { journal, port, env, me: me.clone(), process }
+        });
+        // Not before it lives: who flushes meanwhile forgets those who do not.
+        inner.port.join_graph(inner.me.clone());
+        inner
     }
 
     fn process(&self) -> &ProcessState {
-        self.process.get(|| ProcessState::new(&self.port, &self.me))
+        self.process.get(|| {
+            self.port.join_graph(self.me.clone());
+            ProcessState::new()
+        })
     }
 
     /// Who puts things here.
@@ -186,8 +196,29 @@ impl Inner {
         buffer.relations.extend(relations);
     }
 
+    /// A state whose types are not older than a second: a put does not look at the logs for them.
+    pub fn types(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
+        let now = self.env.clock.monotonic();
+        if session.is_none()
+            && let Some((then, known)) = &*lock(&self.process().types)
+            && now.saturating_sub(*then) < TYPES_HOLD
+        {
+            return Ok(known.clone());
+        }
+        let state = self.state(session)?;
+        if session.is_none() {
+            *lock(&self.process().types) = Some((now, state.clone()));
+        }
+        Ok(state)
+    }
+
+    /// Types were declared here: they are looked at anew.
+    pub fn forget_types(&self) {
+        *lock(&self.process().types) = None;
+    }
+
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
-    pub fn state(&self, session: Option<Id>) -> Result<Arc<State>> {
+    pub fn state(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         let mut newest = false;
@@ -230,7 +261,7 @@ impl Inner {
         session: Option<Id>,
         all: PendingCursor,
         transaction: PendingCursor,
-    ) -> Result<Option<Arc<State>>> {
+    ) -> Result<Option<Arc<GraphState>>> {
         let base = view.state();
         if all.records + transaction.records == 0 && session.is_none() {
             return Ok(Some(base));
@@ -261,7 +292,7 @@ impl Inner {
             }
             let mut records = pending.records;
             records.truncate(to.records - from.records);
-            commits.push(self.own_commit(records));
+            commits.push(self.own_commit(records, from.records as u64));
         }
         if let Some(segment) = GraphView::segment_of(&commits)? {
             own.segments.push(Arc::new(segment));
@@ -277,9 +308,10 @@ impl Inner {
         Ok(Some(shown))
     }
 
-    fn own_commit(&self, side: Vec<SideRecord>) -> Commit {
-        let owner = self.user();
-        Commit { writer: Id::NONE, owner, sequence: 1, stamp: u64::MAX, time: 0, transaction: None, side }
+    /// What is not flushed yet as a commit, newer than all; `before`: how many records of the session stood before.
+    fn own_commit(&self, side: Vec<SideRecord>, before: u64) -> Commit {
+        let (owner, stamp) = (self.user(), u64::MAX / 2 + before);
+        Commit { writer: Id::NONE, owner, sequence: 1, stamp, time: 0, transaction: None, side }
     }
 
     pub fn stats(&self) -> Result<Stats> {
@@ -305,9 +337,9 @@ fn give(journal: &Journal, session: Option<Id>, buffer: Buffer) {
     }
 }
 
-impl FlushParticipant for Inner {
+impl FlushParticipant for GraphInner {
     fn hand_over(&self, session: Option<Id>) {
-        // Held until the journal has them: who flushes meanwhile waits for them.
+        // Applied until the journal has them: who flushes meanwhile waits for them.
         let mut buffers = lock(&self.process().buffers);
         if let Some(buffer) = buffers.remove(&session) {
             give(&self.journal, session, buffer);

@@ -10,7 +10,6 @@
 //! that, and all others at its commit.
 
 mod inner;
-pub(crate) mod read;
 mod write;
 
 use std::sync::{Arc, Weak};
@@ -22,11 +21,11 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
 use crate::put::{Deletion, RelationPut, VertexPut};
-use crate::state::State;
+use crate::read::{self, Relation, Versions, Vertex};
+use crate::state::GraphState;
 use crate::trace::{Lineage, TraceOptions, trace};
-use inner::Inner;
+use inner::GraphInner;
 pub use inner::Stats;
-pub use read::{Relation, Versions, Vertex};
 
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
@@ -37,13 +36,13 @@ pub trait GraphPort: Send + Sync + std::fmt::Debug {
 /// The graph of an open store. Clones share what they have.
 #[derive(Debug, Clone)]
 pub struct Graph {
-    inner: Arc<Inner>,
+    inner: Arc<GraphInner>,
 }
 
 impl Graph {
     /// The graph over a journal. Nothing is read before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
-        Graph { inner: Inner::new(port, journal) }
+        Graph { inner: GraphInner::new(port, journal) }
     }
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
@@ -104,7 +103,7 @@ impl Graph {
     }
 
     /// All of it, as it is now: nothing that is put later shows.
-    pub fn state(&self, transaction: Option<Id>) -> Result<Arc<State>> {
+    pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
         self.inner.state(transaction)
     }
 

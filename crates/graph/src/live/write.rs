@@ -5,27 +5,28 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow};
-use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::VertexPlace;
 
-use super::inner::Inner;
-use super::read;
+use super::inner::GraphInner;
 use crate::put::{Deletion, RelationPut, VertexPut};
-use crate::state::{END, State, holding};
+use crate::read;
+use crate::state::{END, GraphState};
 use crate::vocabulary::Vocabulary;
 
 /// Longest id of a vertex, bytes: longer than every path.
 const ID_MAX: usize = 1 << 16;
 
-impl Inner {
+impl GraphInner {
     pub fn define(&self, types: Vec<TypeDecl>, session: Option<Id>) -> Result<()> {
         self.journal.check_writable()?;
         let state = self.state(session)?;
+        let mut vocabulary = state.vocabulary().clone();
         for declared in &types {
             let (name, names) = names_of(declared);
             if name.is_empty() || names.iter().any(|name| name.is_empty()) {
                 return Err(Error::invalid("a type or property without a name"));
             }
-            state.vocabulary().check(declared).map_err(|why| {
+            vocabulary.declare(declared).map_err(|why| {
                 Code::TypeDiffers.error(why).with_hint("declare it as it is, or take another name")
             })?;
         }
@@ -36,6 +37,7 @@ impl Inner {
         if types.is_empty() {
             return Ok(());
         }
+        self.forget_types();
         self.journal.take_side(vec![Record::Types(types).encode()], session)
     }
 
@@ -48,6 +50,8 @@ impl Inner {
             return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
                 .with_hint("times are seconds since 1970, or stamps"));
         }
+        // What is put from here on is newer: it may follow from this.
+        self.note_stamp(stamp);
         Ok(Version { stamp, time: stamp as i64, deleted })
     }
 
@@ -68,9 +72,13 @@ impl Inner {
     }
 
     /// The types, where any of these vertices has static properties.
-    fn declared_static(&self, vertices: &[VertexPut], session: Option<Id>) -> Result<Option<Arc<State>>> {
+    fn declared_static(
+        &self,
+        vertices: &[VertexPut],
+        session: Option<Id>,
+    ) -> Result<Option<Arc<GraphState>>> {
         match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
-            true => self.state(session).map(Some),
+            true => self.types(session).map(Some),
             false => Ok(None),
         }
     }
@@ -137,12 +145,11 @@ impl Inner {
 }
 
 /// Who put the version of a relation that holds; NotFound where none does.
-fn last_user(state: &State, kind: &str, source: &VertexName, target: &VertexName) -> Result<u32> {
-    let (from, to) = (Place::of(source), Place::of(target));
+fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &VertexName) -> Result<u32> {
+    let (from, to) = (VertexPlace::of(source), VertexPlace::of(target));
     let edges = state.edges(from, &|known, reverse| known == kind && !reverse)?;
     if let Some(edge) = edges.iter().find(|edge| edge.far == to)
-        && let Some(version) = holding(&edge.versions, END, |version| version.facts())
-        && state.ended(version, [from, to], END)?.is_none()
+        && let Some(version) = state.current(from, edge, END)?
     {
         return Ok(version.user);
     }
@@ -152,9 +159,9 @@ fn last_user(state: &State, kind: &str, source: &VertexName, target: &VertexName
 
 /// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.
 struct Types<'a> {
-    inner: &'a Inner,
+    inner: &'a GraphInner,
     session: Option<Id>,
-    known: Option<Arc<State>>,
+    known: Option<Arc<GraphState>>,
 }
 
 impl Types<'_> {
@@ -172,7 +179,7 @@ impl Types<'_> {
         let mut direction = builtin.direction(&kind);
         if !direction.reverse && !Vocabulary::is_builtin(&kind) {
             if self.known.is_none() {
-                self.known = Some(self.inner.state(self.session)?);
+                self.known = Some(self.inner.types(self.session)?);
             }
             if let Some(state) = &self.known {
                 direction = state.vocabulary().direction(&kind);

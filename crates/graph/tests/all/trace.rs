@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
-use fieldstone_graph::segment::{Rows, Source, build};
-use fieldstone_graph::state::State;
+use fieldstone_format::graph_segment::Known;
+use fieldstone_graph::segment::{CommitOrder, Rows, build};
+use fieldstone_graph::state::GraphState;
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
@@ -44,8 +45,11 @@ impl History {
                 _ => ("write", vertex(dice, &["job", "process"]), vertex(dice, &["file"])),
             };
             let replaces = kind == "write" && !version.deleted && dice.one_in(3);
-            let props =
-                if replaces { Props::of([("replaces", &Value::Bool(true))]) } else { Props::default() };
+            let props = if replaces {
+                Props::of([("replaces", &Value::Bool(true))]).unwrap()
+            } else {
+                Props::default()
+            };
             let until = (!version.deleted && dice.one_in(3)).then(|| stamp + dice.below(6));
             let row = RelationRow { kind: kind.into(), source, target, version, until, props };
             history.relations.push((row, user));
@@ -53,17 +57,23 @@ impl History {
         history
     }
 
-    fn state(&self, dice: &mut Random) -> State {
+    fn state(&self, dice: &mut Random) -> GraphState {
         let mut parts = [Rows::default(), Rows::default()];
         for (row, user) in &self.relations {
             let part = &mut parts[dice.index(2)];
-            part.add(Source { known: 1, user: *user }, Record::Relations(vec![row.clone()]));
+            part.add(
+                CommitOrder { known: Known { since: 1, stamp: 1 }, user: *user },
+                Record::Relations(vec![row.clone()]),
+            );
         }
         for (row, user) in &self.vertices {
             let part = &mut parts[dice.index(2)];
-            part.add(Source { known: 1, user: *user }, Record::Vertices(vec![row.clone()]));
+            part.add(
+                CommitOrder { known: Known { since: 1, stamp: 1 }, user: *user },
+                Record::Vertices(vec![row.clone()]),
+            );
         }
-        State::of(
+        GraphState::of(
             parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect(),
         )
     }

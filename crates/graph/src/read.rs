@@ -3,9 +3,9 @@
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
-use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::state::{END, Edge, EdgeVersion, State, VertexVersion, holding, standing};
+use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
 
 /// A vertex as it was at some moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,8 +85,9 @@ fn filled(name: &VertexName, version: &VertexVersion, fixed: Vec<(String, Value)
     })
 }
 
-pub fn vertex(state: &State, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
-    let (place, at) = (Place::of(name), at.unwrap_or(END));
+/// A vertex as it was at a moment, or is; NotFound where none was.
+pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
+    let (place, at) = (VertexPlace::of(name), at.unwrap_or(END));
     let versions = state.vertex_versions(place)?;
     let standing = standing(&versions, at, VertexVersion::facts);
     if let Some(version) = standing.first() {
@@ -97,8 +98,7 @@ pub fn vertex(state: &State, name: &VertexName, at: Option<u64>) -> Result<Verte
     // Nobody put it, but a relation that leads from or to it.
     let mut first: Option<EdgeVersion> = None;
     for edge in state.edges(place, &|_, _| true)? {
-        if let Some(version) = holding(&edge.versions, at, EdgeVersion::facts)
-            && state.ended(version, [place, edge.far], at)?.is_none()
+        if let Some(version) = state.current(place, &edge, at)?
             && first.is_none_or(|first| version.stamp < first.stamp)
         {
             first = Some(*version);
@@ -120,8 +120,9 @@ pub fn vertex(state: &State, name: &VertexName, at: Option<u64>) -> Result<Verte
     })
 }
 
-pub fn versions(state: &State, name: &VertexName) -> Result<Vec<Vertex>> {
-    let versions = state.vertex_versions(Place::of(name))?;
+/// All versions of a vertex, newest first.
+pub fn versions(state: &GraphState, name: &VertexName) -> Result<Vec<Vertex>> {
+    let versions = state.vertex_versions(VertexPlace::of(name))?;
     let filled = |version: &VertexVersion| {
         let fixed = version.fixed.as_ref().map(|props| props.pairs()).transpose()?;
         filled(name, version, fixed.unwrap_or_default())
@@ -129,14 +130,15 @@ pub fn versions(state: &State, name: &VertexName) -> Result<Vec<Vertex>> {
     versions.iter().map(filled).collect()
 }
 
+/// Relations at a vertex, of one type (as either end calls it) or all, at most so many versions.
 pub fn edges(
-    state: &State,
+    state: &GraphState,
     name: &VertexName,
     kind: Option<&str>,
     versions: Versions,
     limit: Option<usize>,
 ) -> Result<Vec<Relation>> {
-    let place = Place::of(name);
+    let place = VertexPlace::of(name);
     let asked = kind.map(|kind| state.vocabulary().direction(kind));
     let wanted = |known: &str, reverse: bool| {
         asked.as_ref().is_none_or(|asked| *asked.kind == *known && asked.reverse == reverse)
@@ -147,11 +149,7 @@ pub fn edges(
         let mut chosen: Vec<&EdgeVersion> = Vec::new();
         match versions {
             Versions::At(at) => {
-                if let Some(version) = holding(&edge.versions, at, EdgeVersion::facts)
-                    && state.ended(version, [place, edge.far], at)?.is_none()
-                {
-                    chosen.push(version);
-                }
+                chosen.extend(state.current(place, &edge, at)?);
             }
             Versions::Between(from, to) => {
                 chosen.extend(edge.versions.iter().filter(|version| (from..=to).contains(&version.stamp)));
@@ -169,9 +167,9 @@ pub fn edges(
 
 /// A version of a relation, with its properties.
 pub fn relation(
-    state: &State,
+    state: &GraphState,
     near: &VertexName,
-    place: Place,
+    place: VertexPlace,
     edge: &Edge,
     version: &EdgeVersion,
 ) -> Result<Relation> {
