@@ -14,7 +14,7 @@
 //! ```
 
 pub use fieldstone_format::graph::{EdgeType, Props, TypeDecl, VertexName, VertexType};
-pub use fieldstone_graph::live::Stats;
+pub use fieldstone_graph::live::{Check, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};

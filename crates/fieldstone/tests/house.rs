@@ -83,7 +83,7 @@ const PURE: &[&str] = &[
     "crates/journal/src/",
     "crates/store/src/",
 ];
-const REAL: &str = "crates/core/src/env/real.rs";
+const REAL: &str = "crates/core/src/env/real";
 
 /// Marks of unfinished work, spelled in halves so that this file does not hold them.
 const UNFINISHED: &[&str] = &[
@@ -323,7 +323,7 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn the_outside_world_is_reached_through_env_alone() {
-    let pure = |path: &str| PURE.iter().any(|folder| path.starts_with(folder)) && path != REAL;
+    let pure = |path: &str| PURE.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(REAL);
     let files = files(&["rs"]).into_iter().filter(|(path, _)| pure(path) && !is_test(path));
     let named = |(path, text): (String, String)| {
         let modules = outside_world(&shipped(&text)).into_iter();

@@ -6,6 +6,7 @@
 //! | module | |
 //! |---|---|
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`folder`] | segments on disk, and their list |
 //! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
@@ -14,6 +15,7 @@
 //! | [`trace`] | lineage, by cause |
 //! | [`view`] | how the state follows the logs |
 
+pub mod folder;
 pub mod live;
 pub mod put;
 pub mod read;

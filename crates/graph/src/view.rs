@@ -19,14 +19,18 @@ use std::sync::Arc;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Record, is_graph};
+use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_format::graph_segment::{Known, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
+use crate::folder::SegmentFolder;
 use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use crate::state::GraphState;
 
+/// Bytes in memory after which segments are written to disk before more is applied.
+const SPILL: u64 = 128 << 20;
 /// Most notes on damage that are kept.
 const NOTES: usize = 100;
 
@@ -45,23 +49,69 @@ pub struct Applied {
     pub generation: u64,
     /// Records that cannot be read, each with its log.
     pub damaged: Vec<String>,
+    /// The list of segments on disk that it began with, by its number; 0 for none.
+    pub saved: u64,
+}
+
+impl Applied {
+    /// What a list on disk says of it, but for the segments.
+    fn list(&self) -> Manifest {
+        let prepared = self.prepared.iter().map(|commit| (commit.writer, commit.sequence));
+        let mut manifest = Manifest {
+            marks: self.marks.iter().map(|(log, sequence)| (*log, *sequence)).collect(),
+            prepared: prepared.collect(),
+            decided: self.decided.iter().map(|(id, print)| (*id, print.clone())).collect(),
+            ..Manifest::default()
+        };
+        manifest.marks.sort_unstable();
+        manifest.decided.sort_unstable();
+        manifest
+    }
+
+    /// Bytes of segments that are in memory.
+    pub fn in_memory(&self) -> u64 {
+        self.segments.iter().filter(|segment| segment.is_in_memory()).map(|segment| segment.bytes).sum()
+    }
+
+    /// Writes what is in memory to disk; `None` where another process does or did.
+    pub fn save(&self, folder: &SegmentFolder, stop: &dyn Fn() -> bool) -> Result<Option<Saved>> {
+        let saved = folder.save(&self.segments, self.list(), self.saved, stop)?;
+        Ok(saved.map(|(manifest, segments)| Saved {
+            replaces: self.segments.len(),
+            number: manifest.generation,
+            segments,
+        }))
+    }
+}
+
+/// What was written to disk.
+#[derive(Debug)]
+pub struct Saved {
+    /// How many segments, the older first, it stands for.
+    replaces: usize,
+    /// The number of the list.
+    number: u64,
+    segments: Vec<Arc<Segment>>,
 }
 
 /// What a transaction of the view has so far.
 #[derive(Debug, Default)]
 struct Draft {
-    held: Applied,
+    applied: Applied,
     rows: Rows,
 }
 
 /// The view. See the module.
 #[derive(Debug, Default)]
 pub struct GraphView {
-    held: Applied,
+    applied: Applied,
     state: Arc<GraphState>,
     draft: Option<Draft>,
     states: HashMap<Id, TransactionState>,
     overlaid: Option<Arc<GraphState>>,
+    folder: Option<Arc<SegmentFolder>>,
+    /// So many segments, the older first, are being written to disk: they stay as they are.
+    frozen: usize,
 }
 
 /// What becomes of a commit.
@@ -80,14 +130,62 @@ impl GraphView {
         GraphView::default()
     }
 
+    /// The view that a folder holds, as far as its logs are known to a feed; an empty one where it holds none.
+    pub fn open(folder: Option<Arc<SegmentFolder>>, feed: &Feed) -> GraphView {
+        let loaded = folder.as_ref().and_then(|folder| folder.load());
+        let mut view = GraphView { folder, ..GraphView::default() };
+        let Some((manifest, segments)) = loaded else { return view };
+        view.applied = Applied {
+            segments,
+            marks: manifest.marks.into_iter().collect(),
+            decided: manifest.decided.into_iter().collect(),
+            saved: manifest.generation,
+            ..Applied::default()
+        };
+        for (log, sequence) in manifest.prepared {
+            // One that cannot be read is passed over by everybody, and named when it is applied.
+            let commit =
+                feed.commits(log, sequence.saturating_sub(1)).ok().and_then(|mut found| found.next());
+            let same = |commit: &Commit| commit.sequence == sequence;
+            view.applied.prepared.extend(commit.and_then(Result::ok).filter(same).map(Arc::new));
+        }
+        view.state = Arc::new(GraphState::of(view.applied.segments.clone()));
+        view
+    }
+
+    /// A view with nothing applied, that writes into a folder whatever stands there now.
+    pub fn empty(folder: Option<Arc<SegmentFolder>>) -> GraphView {
+        let saved = folder.as_ref().map_or(0, |folder| folder.number());
+        GraphView { folder, applied: Applied { saved, ..Applied::default() }, ..GraphView::default() }
+    }
+
+    /// What is applied, to be written to disk; the segments stay as they are until [`install`](Self::install).
+    pub fn freeze(&mut self) -> Applied {
+        self.frozen = self.applied.segments.len();
+        self.applied.clone()
+    }
+
+    /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
+    pub fn install(&mut self, saved: Option<Saved>) {
+        let frozen = std::mem::take(&mut self.frozen);
+        let same = |saved: &Saved| saved.replaces == frozen && frozen <= self.applied.segments.len();
+        let Some(Saved { replaces, number, segments }) = saved.filter(same) else { return };
+        self.applied.segments.splice(..replaces, segments);
+        self.applied.saved = number;
+        // It could be built before, from the same commits.
+        if let Ok(state) = self.visible(&self.applied) {
+            self.state = Arc::new(state);
+        }
+    }
+
     /// What a reader sees now.
     pub fn state(&self) -> Arc<GraphState> {
         self.overlaid.as_ref().unwrap_or(&self.state).clone()
     }
 
     /// What it holds.
-    pub fn held(&self) -> &Applied {
-        &self.held
+    pub fn applied(&self) -> &Applied {
+        &self.applied
     }
 
     /// What commits say, whether they count or not; `None` where they say nothing.
@@ -101,7 +199,7 @@ impl GraphView {
     pub fn prepared(&self, transaction: Option<Id>) -> Result<Option<Arc<Segment>>> {
         let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
         let hidden = |commit: &&Arc<Commit>| !matches!(self.fate(commit), Fate::Open(Some(_)));
-        let commits = self.held.prepared.iter().filter(named).filter(hidden);
+        let commits = self.applied.prepared.iter().filter(named).filter(hidden);
         let commits: Vec<Commit> = commits.map(|commit| (**commit).clone()).collect();
         Ok(GraphView::segment_of(&commits)?.map(Arc::new))
     }
@@ -133,27 +231,27 @@ impl GraphView {
             Fate::Gone => {
                 // Should it be decided otherwise after all, everything is applied again.
                 let print = self.print(commit);
-                self.draft().held.decided.extend(print);
+                self.draft().applied.decided.extend(print);
             }
-            Fate::Open(_) => self.draft().held.prepared.push(commit.clone()),
+            Fate::Open(_) => self.draft().applied.prepared.push(commit.clone()),
             Fate::Holds(known) => {
                 let print = self.print(commit);
                 let draft = self.draft();
-                draft.held.decided.extend(print);
-                add(&mut draft.rows, commit, known, &mut draft.held.damaged);
+                draft.applied.decided.extend(print);
+                add(&mut draft.rows, commit, known, &mut draft.applied.damaged);
             }
         }
     }
 
-    /// The segments of what is held, with what is visible for now.
-    fn visible(&self, held: &Applied) -> Result<GraphState> {
+    /// The segments of what is applied, with what is visible for now.
+    fn visible(&self, applied: &Applied) -> Result<GraphState> {
         let mut rows = Rows::default();
-        for commit in &held.prepared {
+        for commit in &applied.prepared {
             if let Fate::Open(Some(known)) = self.fate(commit) {
                 add(&mut rows, commit, known, &mut Vec::new());
             }
         }
-        let state = GraphState::of(held.segments.clone());
+        let state = GraphState::of(applied.segments.clone());
         if rows.is_empty() { Ok(state) } else { Ok(state.with([Arc::new(build(&rows)?)])) }
     }
 }
@@ -203,7 +301,7 @@ impl View for GraphView {
     }
 
     fn marks(&mut self) -> Result<Marks> {
-        Ok(self.draft.as_ref().map_or(&self.held, |draft| &draft.held).marks.clone())
+        Ok(self.draft.as_ref().map_or(&self.applied, |draft| &draft.applied).marks.clone())
     }
 
     fn attend(&mut self, _: &Feed) {}
@@ -211,7 +309,7 @@ impl View for GraphView {
     fn leave(&mut self) {}
 
     fn begin(&mut self, _: Wait) -> Result<bool> {
-        self.draft = Some(Draft { held: self.held.clone(), rows: Rows::default() });
+        self.draft = Some(Draft { applied: self.applied.clone(), rows: Rows::default() });
         Ok(true)
     }
 
@@ -221,10 +319,10 @@ impl View for GraphView {
         let changed =
             |(id, print): (&Id, &Vec<u8>)| states.get(id).is_none_or(|state| state.print() != *print);
         let draft = self.draft.get_or_insert_with(Draft::default);
-        if draft.held.decided.iter().any(changed) {
+        if draft.applied.decided.iter().any(changed) {
             return Ok(Again::Everything);
         }
-        for commit in std::mem::take(&mut draft.held.prepared) {
+        for commit in std::mem::take(&mut draft.applied.prepared) {
             self.take(&commit);
         }
         Ok(Again::Entries(Vec::new()))
@@ -235,7 +333,7 @@ impl View for GraphView {
     }
 
     fn commit(&mut self, commit: &Commit) -> Result<()> {
-        let mark = self.draft().held.marks.get(&commit.writer).copied().unwrap_or(0);
+        let mark = self.draft().applied.marks.get(&commit.writer).copied().unwrap_or(0);
         if commit.sequence > mark && commit.side.iter().any(is_graph) {
             self.take(&Arc::new(commit.clone()));
         }
@@ -243,7 +341,7 @@ impl View for GraphView {
     }
 
     fn mark(&mut self, log: Id, sequence: u64) -> Result<()> {
-        self.draft().held.marks.insert(log, sequence);
+        self.draft().applied.marks.insert(log, sequence);
         Ok(())
     }
 
@@ -252,18 +350,28 @@ impl View for GraphView {
     }
 
     fn generation(&mut self) -> Result<u64> {
-        Ok(self.held.generation)
+        Ok(self.applied.generation)
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(Draft { mut held, rows }) = self.draft.take() else { return Ok(()) };
+        let Some(Draft { mut applied, rows }) = self.draft.take() else { return Ok(()) };
+        // Segments that are being written stay as they are, unless all of it is made anew.
+        let frozen = self.frozen.min(applied.segments.len());
         if !rows.is_empty() {
-            held.segments.push(Arc::new(build(&rows)?));
-            merge_young(&mut held.segments)?;
+            applied.segments.push(Arc::new(build(&rows)?));
+            let mut young = applied.segments.split_off(frozen);
+            merge_young(&mut young)?;
+            applied.segments.append(&mut young);
         }
-        held.generation = held.generation.wrapping_add(1);
-        self.state = Arc::new(self.visible(&held)?);
-        self.held = held;
+        // A long replay does not fit into memory. Where it cannot be written, it has to.
+        if let Some(folder) = self.folder.as_ref().filter(|_| self.frozen == 0 && applied.in_memory() > SPILL)
+            && let Ok(Some(saved)) = applied.save(folder, &|| false)
+        {
+            (applied.segments, applied.saved) = (saved.segments, saved.number);
+        }
+        applied.generation = applied.generation.wrapping_add(1);
+        self.state = Arc::new(self.visible(&applied)?);
+        self.applied = applied;
         Ok(())
     }
 
@@ -275,8 +383,9 @@ impl View for GraphView {
 
     fn clear(&mut self) -> Result<()> {
         let draft = self.draft();
-        let generation = draft.held.generation;
-        *draft = Draft { held: Applied { generation, ..Applied::default() }, rows: Rows::default() };
+        let Applied { generation, saved, .. } = draft.applied;
+        *draft =
+            Draft { applied: Applied { generation, saved, ..Applied::default() }, rows: Rows::default() };
         Ok(())
     }
 

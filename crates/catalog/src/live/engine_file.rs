@@ -19,7 +19,9 @@ use fieldstone_core::env::Clock;
 use fieldstone_core::{Code, Error, Result};
 use rustix::fs::{FlockOperation, OFlags};
 
-use super::{lock_holders, trusted_folder};
+use fieldstone_core::env::real::trusted_folder;
+
+use super::lock_holders;
 use crate::engine::Busy;
 
 /// Between two tries to take the lock, in nanoseconds.

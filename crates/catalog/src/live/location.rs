@@ -16,12 +16,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::env::real::is_network;
+use fieldstone_core::env::real::trusted_folder;
 use fieldstone_core::{Code, Result};
 use fieldstone_journal::home::Home;
-use rustix::fs::Access;
-
-use super::trusted_folder;
 
 /// Name of the folder in the store's.
 const FOLDER: &str = "catalog";
@@ -83,40 +80,8 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
         None => {}
     }
     let Some(folder) = &home.folder else { return Ok(EngineLocation::Memory) };
-    let own = beside(home, folder).or_else(|| in_cache(home)).or_else(|| in_temporary(home));
-    Ok(own.map_or(EngineLocation::Memory, EngineLocation::File))
-}
-
-/// The engine in the store's own folder, where it may stand there.
-fn beside(home: &Home, folder: &Path) -> Option<PathBuf> {
-    if is_network(folder) {
-        return None;
-    }
-    usable(&trusted_folder::in_store(folder, FOLDER, home.env.identity.uid())?)
-}
-
-fn in_cache(home: &Home) -> Option<PathBuf> {
-    let named = |name| std::env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
-    let cache = match named("XDG_CACHE_HOME") {
-        Some(folder) if folder.is_absolute() => folder,
-        _ => named("HOME")?.join(".cache"),
-    };
-    of_user(home, &cache, "fieldstone")
-}
-
-fn in_temporary(home: &Home) -> Option<PathBuf> {
-    of_user(home, &std::env::temp_dir(), &format!("fieldstone-{}", home.env.identity.uid()))
-}
-
-/// The engine in a folder of this user's.
-fn of_user(home: &Home, base: &Path, name: &str) -> Option<PathBuf> {
-    usable(&trusted_folder::of_user(base, &[name, &home.id.to_string()], home.env.identity.uid())?)
-}
-
-/// The engine's file in a folder of ours, where we may write to it.
-fn usable(folder: &Path) -> Option<PathBuf> {
-    let may = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
-    (may && !is_network(folder)).then(|| folder.join(FILE))
+    let own = trusted_folder::for_view(folder, FOLDER, &[&home.id.to_string()], home.env.identity.uid());
+    Ok(own.map_or(EngineLocation::Memory, |folder| EngineLocation::File(folder.join(FILE))))
 }
 
 /// Whether the file of an engine can still stand where it was, or its folder was deleted or replaced.
@@ -161,6 +126,10 @@ mod tests {
         fn alive(&self, process: u32) -> bool {
             Env::real().identity.alive(process)
         }
+    }
+
+    fn beside(home: &Home, store: &Path) -> Option<PathBuf> {
+        trusted_folder::beside(store, FOLDER, home.env.identity.uid()).map(|folder| folder.join(FILE))
     }
 
     fn home(folder: Option<&Path>) -> Home {

@@ -9,7 +9,7 @@
 //! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
 //! | `overlay` | what is not flushed, at the cost of what is new |
 //! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
-//! | `location`, `trusted_folder`, `engine_file` | where it is, whom its folder trusts, its file set aside and cleared |
+//! | `location`, `engine_file` | where it is, its file set aside and cleared |
 //! | `query`, `run_answers` | queries and streams; runs by name |
 //!
 //! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
@@ -26,7 +26,6 @@ mod overlay;
 mod port;
 mod query;
 mod run_answers;
-mod trusted_folder;
 
 use std::sync::Arc;
 

@@ -7,6 +7,8 @@
 //! * nothing about the process (its id, its randomness) is remembered, so that a forked child never
 //!   acts under its parent's name.
 
+pub mod trusted_folder;
+
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -7,13 +7,16 @@
 //!   whether it still wants them;
 //! * of the journal nothing is called with the lock of the view or of a buffer held but what calls nobody.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 
 use fieldstone_core::env::Env;
+use fieldstone_core::env::real::trusted_folder;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Record, RelationRow, VertexRow};
 use fieldstone_format::log::SideRecord;
@@ -27,14 +30,25 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
-use crate::segment::Segment;
+use crate::folder::SegmentFolder;
+use crate::segment::{PageCache, Segment};
 use crate::state::GraphState;
-use crate::view::{GraphView, merge_young};
+use crate::view::{GraphView, dump, merge_young};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
 /// Nanoseconds for which types that were read are taken for what they are.
 const TYPES_HOLD: u64 = 1_000_000_000;
+/// Bytes of segments in memory after which they are written to disk.
+const SAVE: u64 = 8 << 20;
+/// The same at the end, when others are to find it there.
+const SAVE_AT_END: u64 = 256 << 10;
+/// Bytes of pages of segments that a process keeps.
+const CACHE: usize = 128 << 20;
+/// Most differences that are told.
+const NOTES: usize = 100;
+/// Name of the folder in the store's.
+const FOLDER: &str = "graph";
 /// Sessions whose own rows are kept ready to be read.
 const SESSIONS: usize = 64;
 
@@ -44,6 +58,10 @@ pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     env: Env,
+    /// The folder for segments that the caller chose.
+    chosen: Option<PathBuf>,
+    /// Where segments are written, once the store is there and they can stand somewhere.
+    folder: OnceLock<Arc<SegmentFolder>>,
     me: Weak<GraphInner>,
     process: PerProcess<ProcessState>,
 }
@@ -52,7 +70,10 @@ pub struct GraphInner {
 #[derive(Debug)]
 struct ProcessState {
     buffers: Mutex<HashMap<Option<Id>, Buffer>>,
-    view: Mutex<GraphView>,
+    /// `None` before the first read.
+    view: Mutex<Option<GraphView>>,
+    /// The thread that writes segments to disk.
+    saving: Mutex<Option<JoinHandle<()>>>,
     /// What of each session lies over the view.
     own: Mutex<HashMap<Option<Id>, Own>>,
     /// The greatest stamp that was given away or read.
@@ -95,6 +116,24 @@ pub struct Stats {
     pub problems: Vec<String>,
 }
 
+/// What [`Graph::verify`](super::Graph::verify) found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Lines that were compared.
+    pub lines: u64,
+    /// Where the view says otherwise than the logs. At most 100.
+    pub different: Vec<String>,
+    /// Records that cannot be read, each with its log; the rest is readable.
+    pub damaged: Vec<String>,
+}
+
+impl Check {
+    /// Whether the view says what the logs say, and all of it could be read.
+    pub fn ok(&self) -> bool {
+        self.different.is_empty() && self.damaged.is_empty()
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -118,6 +157,7 @@ impl ProcessState {
         ProcessState {
             buffers: Mutex::default(),
             view: Mutex::default(),
+            saving: Mutex::default(),
             own: Mutex::default(),
             last: AtomicU64::new(0),
             types: Mutex::default(),
@@ -126,12 +166,12 @@ impl ProcessState {
 }
 
 impl GraphInner {
-    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Arc<GraphInner> {
+    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>, chosen: Option<PathBuf>) -> Arc<GraphInner> {
         let env = journal.env().clone();
         let identity = env.identity.clone();
         let inner = Arc::new_cyclic(|me: &Weak<GraphInner>| {
             let process = PerProcess::new(identity, ProcessState::new());
-            GraphInner { journal, port, env, me: me.clone(), process }
+            GraphInner { journal, port, env, chosen, folder: OnceLock::new(), me: me.clone(), process }
         });
         // Not before it lives: who flushes meanwhile forgets those who do not.
         inner.port.join_graph(inner.me.clone());
@@ -143,6 +183,17 @@ impl GraphInner {
             self.port.join_graph(self.me.clone());
             ProcessState::new()
         })
+    }
+
+    /// Where segments are written; `None`: they stay in memory.
+    fn folder(&self) -> Option<Arc<SegmentFolder>> {
+        if let Some(known) = self.folder.get() {
+            return Some(known.clone());
+        }
+        let path = self.chosen.clone().or_else(|| own_folder(&self.journal))?;
+        let (store, cache) = (self.journal.home().id, PageCache::new(CACHE));
+        let folder = Arc::new(SegmentFolder::new(self.env.clone(), path, store, cache));
+        Some(self.folder.get_or_init(|| folder).clone())
     }
 
     /// Who puts things here.
@@ -233,16 +284,23 @@ impl GraphInner {
             if !self.journal.pending_cursor(None).continues(all) || !of_session().continues(transaction) {
                 continue;
             }
-            let mut view = lock(&self.process().view);
-            if self.follow(&mut view, &feed, newest)? == Followed::Behind {
-                drop(view);
+            let mut slot = lock(&self.process().view);
+            let view = slot.get_or_insert_with(|| GraphView::open(self.folder(), &feed));
+            if self.follow(view, &feed, newest)? == Followed::Behind {
+                drop(slot);
                 self.journal.refresh()?;
                 newest = self.journal.feed()?.heads() == feed.heads();
                 continue;
             }
             self.note_stamp(view.state().most());
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
-            if let Some(shown) = self.with_own(&view, session, all, transaction)? {
+            let shown = self.with_own(view, session, all, transaction)?;
+            let save = view.applied().in_memory() >= SAVE;
+            drop(slot);
+            if save {
+                self.save_beside();
+            }
+            if let Some(shown) = shown {
                 return Ok(shown);
             }
         }
@@ -252,6 +310,92 @@ impl GraphInner {
     fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
         let pace = Pace::usual(&*self.env.clock);
         follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
+    }
+
+    /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
+    pub fn reading<T>(&self, session: Option<Id>, read: impl Fn(&GraphState) -> Result<T>) -> Result<T> {
+        match read(&*self.state(session)?) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.remake()?;
+                read(&*self.state(session)?)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Forgets the view, on disk too.
+    fn remake(&self) -> Result<()> {
+        self.join_saving();
+        let mut slot = lock(&self.process().view);
+        // What cannot be removed is found to be damaged again, and then it is the error of that read.
+        let removed = self.folder().map_or(Ok(()), |folder| folder.forget());
+        *slot = Some(GraphView::empty(self.folder()));
+        lock(&self.process().own).clear();
+        *lock(&self.process().types) = None;
+        removed
+    }
+
+    pub fn rebuild(&self) -> Result<Stats> {
+        self.remake()?;
+        drop(self.state(None)?);
+        self.save();
+        self.stats()
+    }
+
+    pub fn verify(&self) -> Result<Check> {
+        let feed = self.journal.feed()?;
+        let mut anew = GraphView::new();
+        self.follow(&mut anew, &feed, true)?;
+        let expected = dump(&anew.state())?;
+        let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
+        let mut slot = lock(&self.process().view);
+        let view = slot.get_or_insert_with(|| GraphView::open(self.folder(), &feed));
+        // Others may write meanwhile: both show the moment of the feed, or the view a later one.
+        if self.follow(view, &feed, false)? == Followed::Behind {
+            return Err(Error::unavailable("others write while the graph is verified").with_hint("try again"));
+        }
+        let found = dump(&view.state())?;
+        let (expected, found): (BTreeSet<&str>, BTreeSet<&str>) =
+            (expected.lines().collect(), found.lines().collect());
+        check.lines = expected.len() as u64;
+        let lacking = expected.difference(&found).map(|line| format!("the view lacks: {line}"));
+        let added = found.difference(&expected).map(|line| format!("only the view has: {line}"));
+        check.different = lacking.chain(added).take(NOTES).collect();
+        Ok(check)
+    }
+
+    /// Writes segments to disk on a thread of its own, unless one is at it.
+    fn save_beside(&self) {
+        let Some(inner) = self.folder().and_then(|_| self.me.upgrade()) else { return };
+        let mut saving = lock(&self.process().saving);
+        if saving.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        // Where no thread can be started, they stay in memory.
+        *saving = std::thread::Builder::new().name("graph-save".into()).spawn(move || inner.save()).ok();
+    }
+
+    fn join_saving(&self) {
+        if let Some(saving) = lock(&self.process().saving).take() {
+            // A thread that panicked has written nothing that counts.
+            drop(saving.join());
+        }
+    }
+
+    /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
+    fn save(&self) {
+        let Some(folder) = self.folder() else { return };
+        let Some(applied) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
+        let saved = applied.save(&folder, &|| false).unwrap_or(None);
+        let done = saved.is_some();
+        let mut slot = lock(&self.process().view);
+        if let Some(view) = slot.as_mut() {
+            view.install(saved);
+            if !done && folder.number() > applied.saved {
+                // Another process has written more: the next read begins there.
+                *slot = None;
+            }
+        }
     }
 
     /// The view with what is not flushed; `None` where some of that was flushed meanwhile.
@@ -323,9 +467,20 @@ impl GraphInner {
             stats.relations += segment.summary.relations;
             stats.bytes += segment.bytes;
         }
-        stats.problems.extend(lock(&self.process().view).held().damaged.iter().cloned());
+        let view = lock(&self.process().view);
+        stats.problems.extend(view.iter().flat_map(|view| view.applied().damaged.iter().cloned()));
         Ok(stats)
     }
+}
+
+/// The folder for the segments of a store; `None` for a store in memory or at an older version.
+fn own_folder(journal: &Journal) -> Option<PathBuf> {
+    let home = journal.home();
+    let store = home.folder.as_ref().filter(|_| !home.pinned)?;
+    // Nothing is made before the store is there.
+    let there = journal.env().disk.stat(store).is_ok();
+    let id = home.id.to_string();
+    there.then(|| trusted_folder::for_view(store, FOLDER, &[&id, FOLDER], home.env.identity.uid()))?
 }
 
 /// Gives rows to the journal, unless it counted them as lost.
@@ -357,5 +512,11 @@ impl FlushParticipant for GraphInner {
 
     fn closed(&self) {
         lock(&self.process().own).clear();
+        self.join_saving();
+        let view = lock(&self.process().view);
+        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= SAVE_AT_END) {
+            drop(view);
+            self.save();
+        }
     }
 }

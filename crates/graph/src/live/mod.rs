@@ -12,6 +12,7 @@
 mod inner;
 mod write;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use fieldstone_core::Result;
@@ -25,7 +26,7 @@ use crate::read::{self, Relation, Versions, Vertex};
 use crate::state::GraphState;
 use crate::trace::{Lineage, TraceOptions, trace};
 use inner::GraphInner;
-pub use inner::Stats;
+pub use inner::{Check, Stats};
 
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
@@ -42,7 +43,12 @@ pub struct Graph {
 impl Graph {
     /// The graph over a journal. Nothing is read before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
-        Graph { inner: GraphInner::new(port, journal) }
+        Graph { inner: GraphInner::new(port, journal, None) }
+    }
+
+    /// The same, with a folder for its segments that the caller chose: what simulations use.
+    pub fn in_folder(port: Arc<dyn GraphPort>, journal: Arc<Journal>, folder: PathBuf) -> Graph {
+        Graph { inner: GraphInner::new(port, journal, Some(folder)) }
     }
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
@@ -72,12 +78,12 @@ impl Graph {
 
     /// A vertex as it was at a moment, or is. NotFound where none was.
     pub fn vertex(&self, vertex: &VertexName, at: Option<u64>, transaction: Option<Id>) -> Result<Vertex> {
-        read::vertex(&*self.inner.state(transaction)?, vertex, at)
+        self.inner.reading(transaction, |state| read::vertex(state, vertex, at))
     }
 
     /// All versions of a vertex, deletions among them, newest first; none where nothing was put.
     pub fn versions(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Vec<Vertex>> {
-        read::versions(&*self.inner.state(transaction)?, vertex)
+        self.inner.reading(transaction, |state| read::versions(state, vertex))
     }
 
     /// Relations at a vertex, of one type or of all, as either end calls it.
@@ -89,7 +95,7 @@ impl Graph {
         limit: Option<usize>,
         transaction: Option<Id>,
     ) -> Result<Vec<Relation>> {
-        read::edges(&*self.inner.state(transaction)?, vertex, kind, versions, limit)
+        self.inner.reading(transaction, |state| read::edges(state, vertex, kind, versions, limit))
     }
 
     /// Where a vertex came from, or what came from it. NotFound where nothing names it.
@@ -99,12 +105,23 @@ impl Graph {
         options: &TraceOptions,
         transaction: Option<Id>,
     ) -> Result<Lineage> {
-        trace(&*self.inner.state(transaction)?, root, options)
+        self.inner.reading(transaction, |state| trace(state, root, options))
     }
 
     /// All of it, as it is now: nothing that is put later shows.
     pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
         self.inner.state(transaction)
+    }
+
+    /// Makes the view anew from the logs, from the first commit on, and writes it to disk; gives what there is then.
+    pub fn rebuild(&self) -> Result<Stats> {
+        self.inner.rebuild()
+    }
+
+    /// Compares the view with a replay of the logs in memory, line by line: it takes memory of some times the bytes of
+    /// the view. A line that the one has and the other has not is told with what it is; at most 100.
+    pub fn verify(&self) -> Result<Check> {
+        self.inner.verify()
     }
 
     /// What there is.

@@ -96,6 +96,14 @@ impl Segment {
         matches!(self.storage, Storage::Memory(_))
     }
 
+    /// The name of its file; `None` where it is in memory.
+    pub fn file_name(&self) -> Option<String> {
+        match &self.storage {
+            Storage::Memory(_) => None,
+            Storage::File(file) => Some(file.path().file_name()?.to_string_lossy().into_owned()),
+        }
+    }
+
     /// How many vertices it names.
     pub fn vertices(&self) -> u32 {
         self.summary.vertices as u32

@@ -1,12 +1,13 @@
-//! Folders that may hold an engine: those of this user alone. Whoever can put a file there, or hold a lock
+//! Folders that may hold what is made from a store's logs, such as the catalog's engine: those of this user alone
+//! . Whoever can put a file there, or hold a lock
 //! on one, decides on answers or holds them up, so nobody else may.
 //!
 //! | what | is used where it |
 //! |---|---|
-//! | the engine's folder | is a folder, no link; ours; not for others to write. Others lose the right to look into it, too |
+//! | the folder | is a folder, no link; ours; not for others to write. Others lose the right to look into it, too |
 //! | the folder it stands in | is ours or root's; not for others to write, or sticky: so that nobody can put another one in its place |
 //! | all above it | the same, for folders in the user's cache and the temporary folder, links resolved before. Who can replace the store's own folder has the store |
-//! | a file in it | is a regular file, no link; ours; without a second name; not for others to write. Another one is taken away, with the rest of its engine |
+//! | a file in it | is a regular file, no link; ours; without a second name; not for others to write. Another one is taken away, with the rest |
 //!
 //! Files are looked at by name and never opened for it: a file of SQLite's that is closed loses all
 //! locks that this process has on it.
@@ -16,7 +17,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags};
+
+use super::is_network;
 
 /// Bits of a mode by which others may write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -24,6 +27,37 @@ const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 /// The bit by which only owners rename and remove what is in a folder.
 const STICKY: u32 = 0o1000;
+
+/// A folder for what is made from the logs of a store: of this name in the store's own folder, else below folders of
+/// these names in the user's cache, else in the system's temporary folder. `None` where it may stand nowhere; what is
+/// made is kept in memory then.
+pub fn for_view(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<PathBuf> {
+    let temporary = || {
+        let user = format!("fieldstone-{uid}");
+        usable(of_user(&std::env::temp_dir(), &[&[user.as_str()], below].concat(), uid)?)
+    };
+    beside(store, name, uid).or_else(|| in_cache(below, uid)).or_else(temporary)
+}
+
+/// A folder in the store's own, where that is on a local file system.
+pub fn beside(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
+    if is_network(store) { None } else { usable(in_store(store, name, uid)?) }
+}
+
+fn in_cache(below: &[&str], uid: u32) -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let cache = match named("XDG_CACHE_HOME") {
+        Some(folder) if folder.is_absolute() => folder,
+        _ => named("HOME")?.join(".cache"),
+    };
+    usable(of_user(&cache, &[&["fieldstone"], below].concat(), uid)?)
+}
+
+/// A folder of ours, where we may write to it.
+fn usable(folder: PathBuf) -> Option<PathBuf> {
+    let may = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    (may && !is_network(&folder)).then_some(folder)
+}
 
 /// Whether a folder, no link to one, is this user's and nobody else may write to it.
 pub fn is_own(folder: &Path, uid: u32) -> bool {
@@ -37,7 +71,7 @@ fn keeps(facts: &Metadata, uid: u32) -> bool {
     facts.is_dir() && [uid, 0].contains(&facts.uid()) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
 }
 
-/// A folder for an engine in the store's: made where the store's is ours and has none.
+/// A folder in the store's: made where the store's is ours and has none.
 pub fn in_store(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     let store = store.canonicalize().ok()?;
     let facts = fs::symlink_metadata(&store).ok()?;
@@ -51,7 +85,7 @@ pub fn in_store(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     close(&folder, uid).then_some(folder)
 }
 
-/// A folder for an engine at a place of the user's: all that is absent of it is made.
+/// A folder at a place of the user's: all that is absent of it is made.
 pub fn of_user(base: &Path, below: &[&str], uid: u32) -> Option<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(base).ok()?;
     let mut folder = base.canonicalize().ok()?;

@@ -1,0 +1,268 @@
+//! The view's segments on disk: a folder that may be deleted at any time.
+//!
+//! ```text
+//! graph/manifest        the list of live segments, with a mark per log; replaced by rename
+//! graph/<id>.segment    a segment
+//! graph/lock            who writes: its host and process. It only saves work
+//! ```
+//!
+//! Invariants:
+//! * a reader takes no lock, and a manifest that it has read names files that were whole when it was put in place;
+//! * nobody waits: who finds the lock taken keeps what it has in memory;
+//! * what is damaged, of another store or of another release is not used: the view is made anew from the logs;
+//! * files are removed only by who has the lock, and only those that the manifest it just put in place does not name.
+//!   A process that has one open goes on reading it.
+//!
+//! Nothing here is synced: what a power cut leaves is found out by its checksums.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_core::env::{Env, FileKind, read_exact_at, write_all_at};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::graph_segment::manifest::{Live, Manifest};
+use fieldstone_journal::identity::random_id;
+
+use crate::segment::{FileSink, FileStorage, PageCache, Segment, Storage, merge};
+
+const MANIFEST: &str = "manifest";
+const LOCK: &str = "lock";
+const SEGMENT: &str = ".segment";
+/// Longest manifest that is read: of some million logs.
+const MANIFEST_MAX: u64 = 1 << 30;
+/// How often a reader finds that a list was replaced under it.
+const ROUNDS: usize = 8;
+/// A segment on disk is merged with what comes while it is at most so many times as large.
+const RATIO: u64 = 3;
+
+/// The folder of one store's segments.
+#[derive(Debug)]
+pub struct SegmentFolder {
+    env: Env,
+    path: PathBuf,
+    store: Id,
+    cache: Arc<PageCache>,
+}
+
+/// Whoever writes into the folder, until it is dropped.
+#[derive(Debug)]
+struct WriteLock<'a> {
+    folder: &'a SegmentFolder,
+}
+
+impl Drop for WriteLock<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed is found to be of a dead process later.
+        let _ = self.folder.env.disk.unlink(&self.folder.path.join(LOCK));
+    }
+}
+
+impl SegmentFolder {
+    /// The folder at a path, of the store with this id.
+    pub fn new(env: Env, path: PathBuf, store: Id, cache: Arc<PageCache>) -> SegmentFolder {
+        SegmentFolder { env, path, store, cache }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The list and its segments, the older first; `None` where there is none that can be used.
+    pub fn load(&self) -> Option<(Manifest, Vec<Arc<Segment>>)> {
+        for _ in 0..ROUNDS {
+            let manifest = self.manifest().ok()??;
+            match self.open_all(&manifest) {
+                Ok(segments) => return Some((manifest, segments)),
+                // Another process may have replaced the list since.
+                Err(_) if self.manifest().ok()??.generation != manifest.generation => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// The number of the list; 0 where there is none that can be used.
+    pub fn number(&self) -> u64 {
+        self.manifest().ok().flatten().map_or(0, |manifest| manifest.generation)
+    }
+
+    fn manifest(&self) -> Result<Option<Manifest>> {
+        let path = self.path.join(MANIFEST);
+        let failed = |e| Error::io("read", &path, e);
+        let file = match self.env.disk.open_plain(&path, false) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        let length = file.stat().map_err(failed)?.len;
+        if length > MANIFEST_MAX {
+            return Err(Error::corrupt(format!("{}: an impossible length", path.display())));
+        }
+        let mut bytes = vec![0; length as usize];
+        read_exact_at(&*file, &mut bytes, 0).map_err(failed)?;
+        let manifest = Manifest::decode(&bytes).map_err(|e| e.context(path.display()))?;
+        if manifest.store != Some(self.store) {
+            return Err(Error::corrupt(format!("{}: it is of another store", path.display())));
+        }
+        Ok(Some(manifest))
+    }
+
+    fn open_all(&self, manifest: &Manifest) -> Result<Vec<Arc<Segment>>> {
+        let open = |live: &Live| {
+            let segment = self.open(&live.name)?;
+            match segment.bytes == live.bytes {
+                true => Ok(segment),
+                false => Err(Error::corrupt(format!("{}: it has another length", live.name))),
+            }
+        };
+        manifest.segments.iter().map(open).collect()
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<Segment>> {
+        if !name.ends_with(SEGMENT) || name.contains('/') {
+            return Err(Error::corrupt(format!("'{name}' is no segment's name")));
+        }
+        let storage =
+            FileStorage::open(&*self.env.disk, &self.path.join(name), self.store, self.cache.clone())?;
+        let summary = storage.summary();
+        Segment::over(Storage::File(storage), summary).map(Arc::new)
+    }
+
+    /// Writes what of these segments is in memory, merged with younger ones on disk of about that size, and puts the
+    /// new list in place of the one of generation `based_on`. `None` where another process writes or has written.
+    pub fn save(
+        &self,
+        segments: &[Arc<Segment>],
+        list: Manifest,
+        based_on: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<(Manifest, Vec<Arc<Segment>>)>> {
+        let Some(lock) = self.lock()? else { return Ok(None) };
+        let current = self.manifest().unwrap_or(None);
+        if current.map_or(0, |manifest| manifest.generation) != based_on {
+            return Ok(None);
+        }
+        let in_memory = segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len());
+        let mut bytes: u64 = segments[in_memory..].iter().map(|segment| segment.bytes).sum();
+        let mut from = in_memory;
+        while from > 0 && segments[from - 1].bytes <= bytes.saturating_mul(RATIO) {
+            from -= 1;
+            bytes += segments[from].bytes;
+        }
+        let mut kept = segments[..from].to_vec();
+        if from < segments.len() {
+            let Some(new) = self.write(&segments[from..], stop)? else { return Ok(None) };
+            kept.push(new);
+        }
+        let live = |segment: &Arc<Segment>| {
+            let name = segment.file_name().ok_or_else(|| Error::internal("a segment in memory is listed"))?;
+            Ok(Live { name, bytes: segment.bytes })
+        };
+        let manifest = Manifest {
+            store: Some(self.store),
+            generation: based_on + 1,
+            segments: kept.iter().map(live).collect::<Result<_>>()?,
+            ..list
+        };
+        self.replace(&manifest)?;
+        self.clean(&manifest);
+        drop(lock);
+        Ok(Some((manifest, kept)))
+    }
+
+    fn write(&self, segments: &[Arc<Segment>], stop: &dyn Fn() -> bool) -> Result<Option<Arc<Segment>>> {
+        let name = format!("{}{SEGMENT}", random_id(&self.env));
+        let path = self.path.join(&name);
+        let file = self.env.disk.create_new(&path).map_err(|e| Error::io("make", &path, e))?;
+        let mut sink = FileSink::new(file, &path);
+        let sources: Vec<&Segment> = segments.iter().map(|segment| &**segment).collect();
+        let written = merge(&sources, &mut sink, stop).and_then(|summary| match summary {
+            None => Ok(None),
+            Some(summary) => sink.finish(self.store, summary).map(Some),
+        });
+        match written {
+            Ok(Some(_)) => self.open(&name).map(Some),
+            outcome => {
+                // Whoever writes next removes what is left.
+                let _ = self.env.disk.unlink(&path);
+                outcome.map(|_| None)
+            }
+        }
+    }
+
+    fn replace(&self, manifest: &Manifest) -> Result<()> {
+        let (path, new) =
+            (self.path.join(MANIFEST), self.path.join(format!("manifest-{}", random_id(&self.env))));
+        let failed = |e| Error::io("write", &new, e);
+        let file = self.env.disk.create_new(&new).map_err(failed)?;
+        let placed =
+            write_all_at(&*file, &manifest.encode(), 0).and_then(|()| self.env.disk.rename(&new, &path));
+        if placed.is_err() {
+            let _ = self.env.disk.unlink(&new);
+        }
+        placed.map_err(failed)
+    }
+
+    /// Removes files that nobody needs. What fails is tried again by who writes next.
+    fn clean(&self, manifest: &Manifest) {
+        for (name, kind) in self.env.disk.list_dir(&self.path).unwrap_or_default() {
+            let live = manifest.segments.iter().any(|live| live.name == name);
+            if kind == FileKind::File && !live && name != MANIFEST && name != LOCK {
+                let _ = self.env.disk.unlink(&self.path.join(name));
+            }
+        }
+    }
+
+    /// Removes the list: whoever reads next makes the view anew. What fails is reported.
+    pub fn forget(&self) -> Result<()> {
+        let path = self.path.join(MANIFEST);
+        match self.env.disk.unlink(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lock, unless a living process has it.
+    fn lock(&self) -> Result<Option<WriteLock<'_>>> {
+        let path = self.path.join(LOCK);
+        let identity = &self.env.identity;
+        let own = format!("{} {}", identity.process(), identity.host());
+        let new = self.path.join(format!("lock-{}", random_id(&self.env)));
+        let failed = |e| Error::io("make", &new, e);
+        let file = self.env.disk.create_new(&new).map_err(failed)?;
+        let made =
+            write_all_at(&*file, own.as_bytes(), 0).map_err(failed).and_then(|()| self.take(&new, &path));
+        // It has its other name by now, or is not needed.
+        let _ = self.env.disk.unlink(&new);
+        Ok(made?.then(|| WriteLock { folder: self }))
+    }
+
+    /// Gives a lock that says whose it is its name, so that nobody sees one that does not.
+    fn take(&self, new: &Path, path: &Path) -> Result<bool> {
+        for _ in 0..2 {
+            match self.env.disk.link(new, path) {
+                Ok(()) => return Ok(true),
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io("make", path, e)),
+                Err(_) if self.is_held(path) => return Ok(false),
+                // Of a process that was killed. Two that remove it at once may both write: each puts a whole list in
+                // place, and the later one counts.
+                Err(_) => drop(self.env.disk.unlink(path)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the process that a lock names may live.
+    fn is_held(&self, path: &Path) -> bool {
+        let mut bytes = [0; 256];
+        let read = self.env.disk.open_plain(path, false).and_then(|file| file.read_at(&mut bytes, 0));
+        let Ok(n) = read else { return false };
+        let text = String::from_utf8_lossy(&bytes[..n]);
+        let named = text.split_once(' ').and_then(|(process, host)| Some((process.parse().ok()?, host)));
+        let identity = &self.env.identity;
+        // Of another host nothing is known: the folder is on a local file system, so it was this one.
+        named.is_some_and(|(process, host)| host == identity.host() && identity.alive(process))
+    }
+}

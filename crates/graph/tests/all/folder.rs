@@ -1,0 +1,116 @@
+//! Segments on disk: what is read back from them, by whom, and what becomes of damaged ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_format::Id;
+use fieldstone_format::graph_segment::Known;
+use fieldstone_format::graph_segment::manifest::Manifest;
+use fieldstone_graph::folder::SegmentFolder;
+use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
+use fieldstone_graph::state::GraphState;
+use fieldstone_graph::view::dump;
+use fieldstone_testkit::{Random, random::seeds, seeded};
+
+use crate::common;
+
+const STORE: Id = Id([5; 16]);
+
+fn folder(env: &Env) -> SegmentFolder {
+    env.disk.create_dir_all(Path::new("/graph")).unwrap();
+    SegmentFolder::new(env.clone(), PathBuf::from("/graph"), STORE, PageCache::new(1 << 20))
+}
+
+fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
+    let mut all = Rows::default();
+    for commit in 0..rows {
+        let known = Known { since: commit, stamp: commit };
+        all.add(CommitOrder { known, user: 1 }, common::record(dice));
+    }
+    Arc::new(build(&all).unwrap())
+}
+
+fn names(env: &Env) -> Vec<String> {
+    let mut names: Vec<String> =
+        env.disk.list_dir(Path::new("/graph")).unwrap().into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_was_written_is_what_another_reads() {
+    for seed in seeds(40) {
+        let dice = &mut *seeded(seed);
+        let env = SimWorld::new(seed).process("a");
+        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        let mut number = 0;
+        for _ in 0..4 {
+            let rows = 1 + dice.below(60);
+            segments.push(segment(dice, rows));
+            let whole = dump(&GraphState::of(segments.clone())).unwrap();
+            let list = Manifest { marks: vec![(Id([1; 16]), number + 1)], ..Manifest::default() };
+            let saved = folder(&env).save(&segments, list, number, &|| false).unwrap();
+            let (manifest, written) = saved.unwrap();
+            assert!(written.iter().all(|segment| !segment.is_in_memory()));
+            assert_eq!(dump(&GraphState::of(written.clone())).unwrap(), whole);
+            let (read, loaded) = folder(&env).load().unwrap();
+            assert_eq!(read, manifest);
+            assert_eq!(dump(&GraphState::of(loaded)).unwrap(), whole);
+            assert_eq!(names(&env).len(), 1 + written.len(), "only what the list names is left");
+            (segments, number) = (written, manifest.generation);
+        }
+    }
+}
+
+#[test]
+fn who_finds_the_lock_taken_or_a_newer_list_writes_nothing() {
+    let world = SimWorld::new(1);
+    let env = world.process("a");
+    let own = [segment(&mut seeded(1), 9)];
+    let first = folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap();
+    assert!(first.is_some());
+    let before = names(&env);
+    assert!(
+        folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap().is_none(),
+        "it is not the newest"
+    );
+    let lock = env.disk.create_new(Path::new("/graph/lock")).unwrap();
+    let text = format!("{} {}", env.identity.process(), env.identity.host());
+    lock.write_at(text.as_bytes(), 0).unwrap();
+    assert!(folder(&env).save(&own, Manifest::default(), 1, &|| false).unwrap().is_none());
+    env.disk.unlink(Path::new("/graph/lock")).unwrap();
+    let dead = env.disk.create_new(Path::new("/graph/lock")).unwrap();
+    dead.write_at(format!("4000000 {}", env.identity.host()).as_bytes(), 0).unwrap();
+    assert!(
+        folder(&env).save(&own, Manifest::default(), 1, &|| false).unwrap().is_some(),
+        "who had it is gone"
+    );
+    assert_eq!(names(&env).len(), before.len());
+}
+
+/// No byte of the files can be another one without being noticed.
+#[test]
+fn a_flipped_byte_gives_the_same_answer_or_none() {
+    let world = SimWorld::new(3);
+    let env = world.process("a");
+    let own = [segment(&mut seeded(3), 12)];
+    folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap().unwrap();
+    let whole = dump(&GraphState::of(own.to_vec())).unwrap();
+    for name in names(&env) {
+        let path = PathBuf::from("/graph").join(name);
+        let file = env.disk.open_plain(&path, true).unwrap();
+        for at in 0..file.stat().unwrap().len {
+            let mut byte = [0];
+            file.read_at(&mut byte, at).unwrap();
+            file.write_at(&[byte[0] ^ 0x10], at).unwrap();
+            if let Some((_, segments)) = folder(&env).load() {
+                let state = GraphState::of(segments);
+                assert!(dump(&state).is_err(), "byte {at} of {} is not looked at", path.display());
+            }
+            file.write_at(&byte, at).unwrap();
+        }
+    }
+    assert_eq!(dump(&GraphState::of(folder(&env).load().unwrap().1)).unwrap(), whole);
+}
