@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # imported where it is used: networkx and pyarrow are optiona
     from ._native import _Graph
 
 _EXECUTIONS = ("job", "process")
-_SHOWN = 40
 
 
 class Lineage:
@@ -27,7 +26,7 @@ class Lineage:
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
         from ._graph import Edge
 
-        self.root, steps, edges, self.truncated = row
+        self.root, steps, edges, self.truncated, self._tree = row
         self.direction = direction
         self.vertices: list[tuple[str, str]] = [pair for pair, _ in steps]
         self.depths: dict[tuple[str, str], int] = dict(steps)
@@ -53,36 +52,7 @@ class Lineage:
         return f"<fieldstone.Lineage of {kind}:{name}: {len(self.vertices)} vertices, {len(self.edges)} relations{more}>"
 
     def __str__(self) -> str:
-        return "\n".join([*self._tree(), *(["… cut off at the limit"] if self.truncated else [])])
-
-    def _tree(self) -> list[str]:
-        """Each vertex below the first that led to it."""
-        below: dict[tuple[str, str], list[tuple[str, tuple[str, str]]]] = {}
-        for edge in self.edges:
-            ends = [(edge.src, edge.dst, edge.type), (edge.dst, edge.src, edge.type)]
-            for near, far, kind in ends:
-                if self.depths[far] >= self.depths[near]:
-                    below.setdefault(near, []).append((kind, far))
-        lines = [":".join(self.root)]
-        seen = {self.root}
-
-        def walk(vertex: tuple[str, str], indent: str) -> None:
-            further = []
-            for kind, far in below.get(vertex, ()):
-                if far not in seen:
-                    seen.add(far)
-                    further.append((kind, far))
-            for i, (kind, far) in enumerate(further):
-                last = i == len(further) - 1
-                if len(lines) >= _SHOWN:
-                    if len(lines) == _SHOWN:
-                        lines.append(f"… {len(self.vertices)} vertices in all")
-                    return
-                lines.append(f"{indent}{'└' if last else '├'}─ {kind} {':'.join(far)}")
-                walk(far, indent + ("   " if last else "│  "))
-
-        walk(self.root, "")
-        return lines
+        return self._tree
 
     def to_arrow(self) -> pa.Table:
         """The relations as an Arrow table: type, src_type, src_id, dst_type, dst_id, stamp, time, until, user."""

@@ -8,10 +8,11 @@ use clap::error::{ContextKind, ContextValue};
 use fieldstone::{Code, Error, nearest};
 
 /// What verbs are for, in the order in which people need them.
-pub const GROUPS: [(&str, &[&str]); 8] = [
+pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Put in", &["init", "archive", "ingest"]),
     ("Find", &["list", "axes", "show", "where"]),
     ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
+    ("Where it came from", &["trace", "graph"]),
     ("Take out", &["get", "export", "plot"]),
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),

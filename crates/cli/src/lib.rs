@@ -19,6 +19,7 @@ pub mod csv;
 pub mod draw;
 pub mod elements;
 pub mod explain;
+pub mod graph;
 pub mod help;
 pub mod json;
 pub mod log;

@@ -22,6 +22,7 @@ pub mod read;
 pub mod segment;
 pub mod state;
 pub mod trace;
+mod tree;
 pub mod view;
 pub mod vocabulary;
 

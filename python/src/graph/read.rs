@@ -16,8 +16,11 @@ type Pair = (String, String);
 type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool);
 /// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted.
 type EdgeRow<'py> = (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
-/// Root, vertices with depths, relations, whether it was cut off.
-type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool);
+/// Root, vertices with depths, relations, whether it was cut off, its tree as text.
+type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String);
+
+/// Lines of a tree that is printed.
+const SHOWN: usize = 40;
 
 fn pair(name: &VertexName) -> Pair {
     (name.kind.to_string(), name.id.to_string())
@@ -114,10 +117,11 @@ impl PyGraph {
         let options = TraceOptions { way, depth, at, since, causal, limit };
         let (graph, vertex) = (self.open()?, name(vertex)?);
         let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
+        let tree = found.tree(SHOWN);
         let Lineage { root, vertices, edges, truncated } = found;
         let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
         let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
-        Ok((pair(&root), vertices, edges, truncated))
+        Ok((pair(&root), vertices, edges, truncated, tree))
     }
 
     /// The name of a user, or its number.

@@ -14,6 +14,7 @@ mod dump;
 mod export;
 mod find;
 mod get;
+mod graph;
 mod help;
 mod ingest;
 mod init;
@@ -29,6 +30,7 @@ mod stats;
 mod status;
 mod steps;
 mod tags;
+mod trace;
 mod variables;
 mod verify;
 mod version;
@@ -62,6 +64,8 @@ pub enum Verb {
     Tags(tags::Arguments),
     Sql(sql::Arguments),
     Delete(delete::Arguments),
+    Trace(trace::Arguments),
+    Graph(graph::Arguments),
     Rebuild(rebuild::Arguments),
     Schema(schema::Arguments),
     Stats(stats::Arguments),
@@ -98,6 +102,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Tags(arguments) => tags::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Trace(arguments) => trace::run(arguments, out),
+        Verb::Graph(arguments) => graph::run(arguments, out),
         Verb::Rebuild(arguments) => rebuild::run(arguments, out),
         Verb::Schema(arguments) => schema::run(arguments, out),
         Verb::Stats(arguments) => stats::run(arguments, out),

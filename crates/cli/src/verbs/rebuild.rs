@@ -1,22 +1,22 @@
-//! `fieldstone rebuild`: the catalog's engine, made again from the store's logs.
+//! `fieldstone rebuild`: the catalog's engine and the graph's segments, made again from the store's logs.
 
 use clap::Args;
 use serde_json::json;
 
 use crate::arguments::Reading;
-use crate::catalog::reading;
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone rebuild store
 
-The truth is in the store's logs; the engine that answers queries is an index over them. It follows them by
-itself, and is made again by itself where it is lost or damaged: this does so at once. No answer changes.
+The truth is in the store's logs; the catalog's engine and the graph's segments, which answer questions, are indexes over
+them. They follow them by themselves, and are made again where they are lost or damaged: this does so at once. No
+answer changes.
 
-With --json: logs, commits, attributes, fields and engine, the file or server where it is.";
+With --json: logs, commits, attributes, fields and engine, the file or server where it is, and of the graph relations.";
 
-/// Make the catalog's engine again from the logs
+/// Make the catalog's engine and the graph's segments again from the logs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -26,7 +26,9 @@ pub struct Arguments {
 
 /// Rebuilds.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let report = reading(&arguments.store)?.rebuild()?;
+    let store = arguments.store.open()?;
+    let report = store.catalog().rebuild()?;
+    let graph = store.graph().rebuild()?;
     if out.json() {
         return out.document(&json!({
             "logs": report.logs,
@@ -34,6 +36,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "attributes": report.attributes,
             "fields": report.fields,
             "engine": report.engine,
+            "relations": graph.relations,
         }));
     }
     let parts = [
@@ -41,6 +44,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         count(report.commits, "commit"),
         count(report.attributes, "attribute"),
         count(report.fields, "field"),
+        count(graph.relations, "relation"),
     ];
     out.line(format_args!("rebuilt {}: {}", report.engine, parts.join(", ")))
 }

@@ -1,0 +1,129 @@
+//! What the verbs of the provenance graph share: vertices and moments as words, their JSON and cells.
+
+use std::path::Path;
+
+use clap::Args;
+use fieldstone::catalog::value::parse_moment;
+use fieldstone::graph::{Relation, Vertex, VertexName};
+use fieldstone::{Error, Result};
+use serde_json::{Value as Json, json};
+
+use crate::arguments::Reading;
+use crate::catalog::{moment_cell, named, value_cell};
+
+/// Numbers from here on are stamps; below they are seconds.
+const STAMPS: u64 = 1_000_000_000_000_000;
+
+/// The store that a verb of the graph reads.
+#[derive(Debug, Args)]
+pub struct Graphed {
+    /// The store: a folder
+    pub store: String,
+}
+
+impl Graphed {
+    /// Opens it for reading; NotFound where no store is.
+    pub fn open(&self) -> Result<fieldstone::Store> {
+        Reading { store: self.store.clone(), at: None }.open()
+    }
+}
+
+/// A vertex: TYPE:ID, or the path of a file.
+pub fn vertex(text: &str) -> Result<VertexName> {
+    let named = text.split_once(':').filter(|(kind, id)| {
+        let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        !kind.is_empty() && !id.is_empty() && kind.chars().all(word)
+    });
+    if let Some((kind, id)) = named {
+        return Ok(VertexName::new(kind, id));
+    }
+    let path = std::path::absolute(Path::new(text)).map_err(|_| {
+        Error::invalid(format!("'{text}' names no vertex")).with_hint("write TYPE:ID, or the path of a file")
+    })?;
+    // Links and `..` are as the file's writer saw them, where it is still there.
+    let path = path.canonicalize().unwrap_or(path);
+    match path.to_str() {
+        Some(path) => Ok(VertexName::new("file", path)),
+        None => Err(Error::invalid(format!("the path {} is not UTF-8", path.display()))),
+    }
+}
+
+/// A moment as a stamp: ISO 8601, seconds since 1970, or a stamp as it was printed.
+pub fn stamp(text: &str) -> Result<u64> {
+    let wrong = || {
+        Error::invalid(format!("'{text}' is no moment"))
+            .with_hint("write 2026-11-21T06:00, seconds since 1970, or a stamp")
+    };
+    if let Ok(number) = text.parse::<u64>() {
+        return match number {
+            STAMPS.. => Ok(number),
+            seconds => seconds.checked_mul(1_000_000_000).ok_or_else(wrong),
+        };
+    }
+    if let Ok(seconds) = text.parse::<f64>() {
+        let nanoseconds = (seconds * 1e9).round();
+        return if (0.0..9e18).contains(&nanoseconds) { Ok(nanoseconds as u64) } else { Err(wrong()) };
+    }
+    parse_moment(text).and_then(|moment| u64::try_from(moment).ok()).ok_or_else(wrong)
+}
+
+/// A vertex as JSON.
+pub fn vertex_json(vertex: &Vertex, user: &str) -> Json {
+    json!({
+        "type": &*vertex.name.kind,
+        "id": &*vertex.name.id,
+        "static": named(&vertex.fixed),
+        "props": named(&vertex.props),
+        "stamp": vertex.stamp,
+        "time": moment_cell(vertex.time),
+        "user": user,
+        "deleted": vertex.deleted,
+    })
+}
+
+/// A relation as JSON.
+pub fn edge_json(edge: &Relation, user: &str) -> Json {
+    json!({
+        "type": edge.kind,
+        "src": [&*edge.near.kind, &*edge.near.id],
+        "dst": [&*edge.far.kind, &*edge.far.id],
+        "props": named(&edge.props),
+        "stamp": edge.stamp,
+        "time": moment_cell(edge.time),
+        "until": edge.until,
+        "user": user,
+        "deleted": edge.deleted,
+    })
+}
+
+/// Properties in one cell.
+pub fn props_cell(props: &[(String, fieldstone::catalog::value::Value)]) -> String {
+    let shown: Vec<String> =
+        props.iter().map(|(name, value)| format!("{name}={}", value_cell(value))).collect();
+    if shown.is_empty() { "-".to_owned() } else { shown.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vertex_is_a_type_and_an_id_or_a_path() {
+        assert_eq!(vertex("job:17").unwrap(), VertexName::new("job", "17"));
+        assert_eq!(vertex("file:/data/a:b.nc").unwrap(), VertexName::new("file", "/data/a:b.nc"));
+        assert_eq!(vertex("/nowhere/a.nc").unwrap(), VertexName::new("file", "/nowhere/a.nc"));
+        let here = vertex("a:").unwrap();
+        assert!(&*here.kind == "file" && here.id.ends_with("/a:"), "{here}");
+    }
+
+    #[test]
+    fn a_moment_is_a_date_seconds_or_a_stamp() {
+        assert_eq!(stamp("1970-01-01T00:00:02").unwrap(), 2_000_000_000);
+        assert_eq!(stamp("2").unwrap(), 2_000_000_000);
+        assert_eq!(stamp("0.5").unwrap(), 500_000_000);
+        assert_eq!(stamp("1795425693424813123").unwrap(), 1_795_425_693_424_813_123);
+        for wrong in ["", "now", "-3", "nan", "1e300"] {
+            assert!(stamp(wrong).unwrap_err().message().contains("no moment"));
+        }
+    }
+}

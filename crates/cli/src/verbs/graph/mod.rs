@@ -1,0 +1,48 @@
+//! `fieldstone graph`: vertices and relations of the provenance graph.
+
+mod edges;
+mod get;
+mod put;
+mod stats;
+mod verify;
+
+use clap::{Args, Subcommand};
+
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph put store job:17 write /data/a.nc bytes=10
+  fieldstone graph get store job:17
+  fieldstone graph edges store /data/a.nc wasWrittenBy
+  fieldstone graph stats store
+
+A vertex is TYPE:ID, or the path of a file. What is put is a version; nothing that was put is changed.";
+
+/// Put and read users, executions, data, and how they are related
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Get(get::Arguments),
+    Put(put::Arguments),
+    Edges(edges::Arguments),
+    Stats(stats::Arguments),
+    Verify(verify::Arguments),
+}
+
+/// Does what the second word says.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    match &arguments.action {
+        Action::Get(arguments) => get::run(arguments, out),
+        Action::Put(arguments) => put::run(arguments, out),
+        Action::Edges(arguments) => edges::run(arguments, out),
+        Action::Stats(arguments) => stats::run(arguments, out),
+        Action::Verify(arguments) => verify::run(arguments, out),
+    }
+}

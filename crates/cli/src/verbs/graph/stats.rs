@@ -1,0 +1,46 @@
+//! `fieldstone graph stats`: what there is in the graph.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::graph::Graphed;
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph stats store
+
+Vertices and versions of relations are counted by segment: what stands in two is counted twice.
+
+With --json: segments, vertices, relations, bytes and problems.";
+
+/// Count what there is in the graph
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+}
+
+/// Counts.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let store = arguments.store.open()?;
+    let stats = store.graph().stats()?;
+    store.close()?;
+    if out.json() {
+        return out.document(&json!({
+            "segments": stats.segments,
+            "vertices": stats.vertices,
+            "relations": stats.relations,
+            "bytes": stats.bytes,
+            "problems": stats.problems,
+        }));
+    }
+    let relations = match stats.relations {
+        1 => "1 version of a relation".to_owned(),
+        n => format!("{n} versions of relations"),
+    };
+    let (vertices, segments) = (stats.vertices, count(stats.segments, "segment"));
+    out.line(format_args!("{relations}, {vertices} vertices, {segments} of {} bytes", stats.bytes))?;
+    stats.problems.iter().try_for_each(|problem| out.line(format_args!("problem: {problem}")))
+}

@@ -1,0 +1,52 @@
+//! `fieldstone graph verify`: the view of the graph against the logs.
+
+use clap::Args;
+use fieldstone::Error;
+use serde_json::json;
+
+use crate::graph::Graphed;
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph verify store && echo sound
+
+Reads all that the logs say, and compares it with the segments that answer questions, line by line. Ends with 5 where
+they differ, or where a record cannot be read. `fieldstone rebuild` makes the segments anew.
+
+With --json: ok, lines, different and damaged.";
+
+/// Compare the graph's segments with the logs
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+}
+
+/// Compares; an error of kind Corrupt after the report where something differs.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let store = arguments.store.open()?;
+    let check = store.graph().verify()?;
+    let problems = check.different.len() + check.damaged.len();
+    if out.json() {
+        out.document(&json!({
+            "ok": check.ok(),
+            "lines": check.lines,
+            "different": check.different,
+            "damaged": check.damaged,
+        }))?;
+    } else {
+        check.different.iter().try_for_each(|line| out.line(format_args!("different: {line}")))?;
+        check.damaged.iter().try_for_each(|line| out.line(format_args!("damaged: {line}")))?;
+        let found =
+            if problems == 0 { "all as the logs say".to_owned() } else { count(problems as u64, "problem") };
+        out.line(format_args!("{}: {found}", count(check.lines, "line")))?;
+    }
+    match problems {
+        0 => Ok(()),
+        _ => Err(Error::corrupt(format!("the graph of {} is not what its logs say", store.url()))
+            .with_hint("make it anew: fieldstone rebuild STORE")
+            .into()),
+    }
+}
