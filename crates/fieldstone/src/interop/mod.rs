@@ -23,4 +23,5 @@ pub mod export;
 pub(crate) mod grib;
 pub mod helper;
 pub(crate) mod ingest;
+pub mod lineage;
 pub mod outside;
