@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from fieldstone._helper.frames import Channel
 
 ROWS = 4096
-"""Records or names of a frame."""
+"""Records of a frame."""
+
+NAMES = 1024
+"""Names of a frame, which are paths: the longest of them must fit into one."""
 
 COPY_BYTES = 1 << 20
 
@@ -107,8 +110,8 @@ def _send(channel: Channel, log: dict[str, Any], digest: str) -> None:
     modules = backend.log_get_modules(log)
     channel.send({"kind": "darshan-job", "sha256": digest, **_job(log), **_states(modules)})
     names = _names(log)
-    for first in range(0, len(names), ROWS):
-        channel.send({"kind": "darshan-names", "names": names[first : first + ROWS]})
+    for first in range(0, len(names), NAMES):
+        channel.send({"kind": "darshan-names", "names": names[first : first + NAMES]})
     for module in MODULES:
         if module not in modules:
             continue

@@ -3,7 +3,7 @@
 //! The helper reads the log; here its records become rows:
 //!
 //! * The job's id is `<number>-<start in seconds>-<first 12 digits of the log's SHA-256>`: a job number is in each of
-//!   the logs of a job's programs, and restarts with the machine's; the digest tells them apart.
+//!   the logs of a job's programs, and restarts with the machine's; the digest distinguishes them.
 //! * A file that all ranks opened has one record without a rank: its relations are the job's. All others are those of
 //!   the process `<id of the job>/<rank>`. Only processes with a record are there.
 //! * A file is seen by several layers of one program. The lowest that saw data move says how much: POSIX or DFS, else
@@ -194,8 +194,8 @@ fn put_accesses(
         access.count.unwrap_or(0) > 0 || access.bytes.unwrap_or(0) > 0
     };
     let moved: Vec<&(usize, DarshanRecord)> = records.iter().filter(is_moved).collect();
-    let told: BTreeSet<usize> = moved.iter().map(|(place, _)| *place).collect();
-    let lowest = told.first().copied();
+    let seen: BTreeSet<usize> = moved.iter().map(|(place, _)| *place).collect();
+    let lowest = seen.first().copied();
     let mut sums: BTreeMap<Option<u64>, Sum> = BTreeMap::new();
     for (place, record) in &moved {
         if *place == STDIO || Some(*place) == lowest {
@@ -203,7 +203,7 @@ fn put_accesses(
         }
     }
     let text = |module: &&str| Value::Text((*module).to_owned());
-    let modules = Value::List(told.iter().filter_map(|place| MODULES.get(*place)).map(text).collect());
+    let modules = Value::List(seen.iter().filter_map(|place| MODULES.get(*place)).map(text).collect());
     for (rank, sum) in sums {
         let source = rank.map_or_else(|| job.clone(), |rank| process(job, rank));
         let mut put = relation(kind, &source, target, times.span(&sum));
@@ -246,7 +246,7 @@ struct Times {
 
 impl Times {
     fn of(job: &DarshanJob, seen: Option<u64>) -> Times {
-        let whole = |moment: u64| moment % SECOND == 0;
+        let whole = |moment: u64| moment.is_multiple_of(SECOND);
         let coarse = whole(job.start) && job.end.is_none_or(whole);
         Times { start: job.start, end: job.end, seen, slack: if coarse { SECOND - 1 } else { 0 } }
     }

@@ -1,7 +1,7 @@
 //! Provenance that others recorded, as rows of the graph: Darshan logs, SLURM's accounting, OpenLineage
 //! events, directory trees.
 //!
-//! [`recognise`] tells what a file is, [`read`] and [`Reader`] turn it into [`GraphRows`], and [`tree`] walks a directory
+//! [`recognise`] says what a file is, [`read`] and [`LineageReader`] turn it into [`GraphRows`], and [`tree`] walks a directory
 //! in batches. Nothing here puts rows into a store.
 //!
 //! Invariants:
@@ -126,9 +126,9 @@ fn is_darshan(head: &[u8]) -> bool {
 
 /// The rows of one file. FileFormat for a file that is of no known kind.
 ///
-/// Files that belong together, such as events of one run in several files, are better read with one [`Reader`].
+/// Files that belong together, such as events of one run in several files, are better read with one [`LineageReader`].
 pub fn read(env: &Env, path: &Path, options: &LineageOptions) -> Result<GraphRows> {
-    let mut reader = Reader::new(env, options);
+    let mut reader = LineageReader::new(env, options);
     let mut rows = reader.read(path)?;
     rows.extend(reader.finish());
     Ok(rows)
@@ -137,20 +137,20 @@ pub fn read(env: &Env, path: &Path, options: &LineageOptions) -> Result<GraphRow
 /// Reads files one after another: with one helper, and with the events of a run put together, whichever files they
 /// are in.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct LineageReader<'a> {
     env: &'a Env,
     options: &'a LineageOptions,
     helper: Option<Helper>,
     events: OpenLineage,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LineageReader<'a> {
     /// A reader that has read nothing.
-    pub fn new(env: &'a Env, options: &'a LineageOptions) -> Reader<'a> {
-        Reader { env, options, helper: None, events: OpenLineage::default() }
+    pub fn new(env: &'a Env, options: &'a LineageOptions) -> LineageReader<'a> {
+        LineageReader { env, options, helper: None, events: OpenLineage::default() }
     }
 
-    /// The rows of a file; those of OpenLineage come with [`finish`](Reader::finish). After an error nothing of the file
+    /// The rows of a file; those of OpenLineage come with [`finish`](LineageReader::finish). After an error nothing of the file
     /// is kept, and the next one can be read.
     pub fn read(&mut self, path: &Path) -> Result<GraphRows> {
         let named = |error: Error| error.context(path.display());
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_apart_by_what_they_hold() {
+    fn files_are_known_by_what_they_hold() {
         let event = br#" [{"eventTime": "x", "run": {"runId": "1"}}]"#;
         let cases: [(&str, &[u8], Option<LineageSource>); 12] = [
             ("a.darshan", b"", Some(LineageSource::Darshan)),

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use fieldstone_core::value::{Value, parse_moment};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Result};
 use serde_json::{Map, Value as Json};
 
 use super::props::{PropList, Span, clip, count, put_execution, relation};
@@ -61,13 +61,16 @@ struct RunEvents {
 /// Properties with the times of their events.
 type Facets = BTreeMap<String, (u64, Value)>;
 
+/// Scalars of facets, by name.
+type Scalars = Vec<(String, Value)>;
+
 /// An event, checked.
 struct Event {
     time: u64,
     kind: String,
     job: String,
-    facets: Vec<(String, Value)>,
-    data: Vec<(bool, VertexName, Vec<(String, Value)>)>,
+    facets: Scalars,
+    data: Vec<(bool, VertexName, Scalars)>,
 }
 
 impl OpenLineage {
@@ -100,7 +103,7 @@ impl OpenLineage {
                     Err(why) => {
                         let why = format!("line {}{place}: {why}", line_at(begin));
                         let hint = "see the OpenLineage specification of a RunEvent";
-                        return Err(Error::from(Code::Value.error(why)).with_hint(hint));
+                        return Err(Code::Value.error(why).with_hint(hint));
                     }
                 }
             }
@@ -162,7 +165,7 @@ impl OpenLineage {
 }
 
 /// Adds properties; where two events have one, that of the later counts, whichever was read first.
-fn merge(into: &mut Facets, time: u64, facets: &[(String, Value)]) {
+fn merge(into: &mut Facets, time: u64, facets: &Scalars) {
     for (name, value) in facets {
         let newer = |(known, held): &(u64, Value)| known.cmp(&time).then_with(|| held.order(value)).is_lt();
         if into.get(name).is_none_or(newer) {
@@ -241,7 +244,7 @@ fn dataset(namespace: &str, name: &str) -> VertexName {
 }
 
 /// Members of facets that are a text, a number or a bool, as `<facet>.<name>`.
-fn scalars(facets: Option<&Json>) -> Vec<(String, Value)> {
+fn scalars(facets: Option<&Json>) -> Scalars {
     let mut found = Vec::new();
     for (facet, members) in facets.and_then(Json::as_object).into_iter().flatten() {
         for (name, member) in members.as_object().into_iter().flatten() {

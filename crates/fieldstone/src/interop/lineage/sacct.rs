@@ -15,7 +15,7 @@
 //! * What has not begun is left out and noted: nothing was run.
 
 use fieldstone_core::value::{Value, parse_moment};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Result};
 
 use super::props::{PropList, Span, put_execution, relation};
 use super::{GraphRows, LineageOptions, VertexName};
@@ -54,55 +54,55 @@ pub fn sacct(listing: &[u8], options: &LineageOptions) -> Result<GraphRows> {
     let mut lines = text.lines().enumerate();
     let header = lines.next().map_or("", |(_, line)| line);
     let columns: Vec<&str> = header.split('|').map(str::trim).collect();
-    let table = Table { columns };
-    if !table.has("JobID") && !table.has("JobIDRaw") || !table.has("Start") {
+    let columns = ListingColumns { names: columns };
+    if !columns.has("JobID") && !columns.has("JobIDRaw") || !columns.has("Start") {
         return Err(Code::Value
             .error("the listing has no column Start, or neither JobID nor JobIDRaw")
             .with_hint("sacct -P -o JobID,JobIDRaw,JobName,UID,Start,End,State,ExitCode,NodeList,WorkDir"));
     }
     let mut taken = Taken::default();
     for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-        let Some(cells) = table.cells(line) else {
+        let Some(cells) = columns.cells(line) else {
             let why = "has other columns than the header: a text in it holds '|' or a line break";
             taken.rows.notes.push(format!("line {} {why}", number + 1));
             continue;
         };
-        let row = Row { table: &table, cells };
+        let row = Line { columns: &columns, cells };
         taken.take(&row, options).map_err(|e| e.context(format_args!("line {}", number + 1)))?;
     }
     Ok(taken.finish())
 }
 
 /// The columns of a listing.
-struct Table<'a> {
-    columns: Vec<&'a str>,
+struct ListingColumns<'a> {
+    names: Vec<&'a str>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> ListingColumns<'a> {
     fn has(&self, name: &str) -> bool {
-        self.columns.contains(&name)
+        self.names.contains(&name)
     }
 
     /// The cells of a line. The text that was submitted may hold anything: as the last column it takes the rest.
     fn cells<'b>(&self, line: &'b str) -> Option<Vec<&'b str>> {
-        let free = self.columns.last() == Some(&"SubmitLine");
-        let most = if free { self.columns.len() } else { usize::MAX };
+        let free = self.names.last() == Some(&"SubmitLine");
+        let most = if free { self.names.len() } else { usize::MAX };
         let cells: Vec<&str> = line.splitn(most, '|').map(str::trim).collect();
         // sacct -p ends each line, the header too, with '|'.
         let ends = |(column, cell): (&&str, &&str)| !column.is_empty() || cell.is_empty();
-        (cells.len() == self.columns.len() && self.columns.iter().zip(&cells).all(ends)).then_some(cells)
+        (cells.len() == self.names.len() && self.names.iter().zip(&cells).all(ends)).then_some(cells)
     }
 }
 
 /// A line.
-struct Row<'a> {
-    table: &'a Table<'a>,
+struct Line<'a> {
+    columns: &'a ListingColumns<'a>,
     cells: Vec<&'a str>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> Line<'a> {
     fn get(&self, name: &str) -> Option<&'a str> {
-        let place = self.table.columns.iter().position(|column| *column == name)?;
+        let place = self.columns.names.iter().position(|column| *column == name)?;
         self.cells.get(place).copied().filter(|cell| !ABSENT.contains(cell))
     }
 
@@ -151,7 +151,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn take(&mut self, row: &Row<'_>, options: &LineageOptions) -> Result<()> {
+    fn take(&mut self, row: &Line<'_>, options: &LineageOptions) -> Result<()> {
         let missing = || Code::Value.error("has no JobID");
         let id = row.get("JobIDRaw").or_else(|| row.get("JobID")).ok_or_else(missing)?;
         if let Some(cluster) = row.get("Cluster") {
@@ -159,7 +159,7 @@ impl Taken {
             if first != cluster {
                 let why = format!("is of the cluster {cluster}, lines before it of {first}");
                 let hint = "equal ids are different jobs there: list one cluster (sacct -M) for one store";
-                return Err(Error::from(Code::Value.error(why)).with_hint(hint));
+                return Err(Code::Value.error(why).with_hint(hint));
             }
         }
         let (start, end) = (row.time("Start", options.ahead)?, row.time("End", options.ahead)?);
@@ -197,7 +197,7 @@ impl Taken {
 }
 
 /// What was known as the job began, and what as it ended.
-fn props(row: &Row<'_>, options: &LineageOptions) -> Result<(PropList, PropList)> {
+fn props(row: &Line<'_>, options: &LineageOptions) -> Result<(PropList, PropList)> {
     let (mut begun, mut ended) = (PropList::default(), PropList::default());
     for (name, column) in
         [("name", "JobName"), ("cwd", "WorkDir"), ("submit_line", "SubmitLine"), ("nodes", "NodeList")]
@@ -215,7 +215,7 @@ fn props(row: &Row<'_>, options: &LineageOptions) -> Result<(PropList, PropList)
         ended.set_some("signal", signal.map(Value::Int));
     }
     let (mut early, mut late) = (PropList::default(), PropList::default());
-    for column in row.table.columns.iter().filter(|column| !USED.contains(column)) {
+    for column in row.columns.names.iter().filter(|column| !USED.contains(column)) {
         let list = if LATE.contains(column) { &mut late } else { &mut early };
         list.set_some(column, row.text(column));
     }
@@ -231,6 +231,8 @@ fn props(row: &Row<'_>, options: &LineageOptions) -> Result<(PropList, PropList)
 
 #[cfg(test)]
 mod tests {
+    use fieldstone_core::Error;
+
     use super::*;
     use crate::interop::lineage::VertexPut;
 
