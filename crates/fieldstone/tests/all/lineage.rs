@@ -172,7 +172,8 @@ fn the_lineage_of_a_workflow_is_what_its_script_did() {
     assert_eq!(of(&z), (vec!["71310".into()], BTreeSet::new()));
     // The reader of C began in the second in which C was written: it follows from C all the same.
     let reader = rows.vertices.iter().find(|put| number(&put.vertex) == "71344").unwrap();
-    assert!(ancestors(&rows, &reader.vertex).contains(&c));
+    let upstream = ancestors(&rows, &reader.vertex);
+    assert!(upstream.contains(&c) && upstream.iter().any(|vertex| number(vertex) == "71326"), "{upstream:?}");
     let user = VertexName::new("user", "1000");
     assert_eq!(rows.relations.iter().filter(|put| &*put.kind == "run" && put.source == user).count(), 6);
 }
@@ -205,6 +206,7 @@ fn a_damaged_log_is_an_error_that_names_it_and_stays_where_it_is() {
         if let Err(error) = reader.read(&damaged) {
             refused += 1;
             assert!(error.message().contains(&format!("damaged-{case}.darshan")), "{error}");
+            // Either the library noticed, or it crashed, which only the helper did.
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         } else {
             assert!(case >= cuts.len(), "a log that is cut was read");

@@ -49,11 +49,11 @@ pub fn read(helper: &mut Option<Helper>, options: &HelperOptions, path: &Path) -
         Ok(())
     });
     if let Err(error) = outcome {
+        // On a damaged log the library may have written where it should not: the next one gets a new process.
+        *helper = None;
         if error.code() != Code::HelperFailed {
             return Err(named(error));
         }
-        // The library ended the helper: that says more of the log than of us, and the next log gets a new one.
-        *helper = None;
         let why = format!("Darshan's library could not cope with the log: {}", error.message());
         let hint = "the log is damaged, or of a later version than the Python package darshan";
         return Err(named(Error::corrupt(why).with_hint(hint)));

@@ -176,7 +176,10 @@ fn merge(into: &mut Facets, time: u64, facets: &Scalars) {
 
 fn list(facets: &Facets) -> PropList {
     let mut props = PropList::default();
-    facets.iter().take(FACETS).for_each(|(name, (_, value))| props.set(name, value.clone()));
+    // Names with a dot are facets'; what an event itself says is always there.
+    let (more, own): (Vec<_>, Vec<_>) = facets.iter().partition(|(name, _)| name.contains('.'));
+    let kept = own.into_iter().chain(more.into_iter().take(FACETS));
+    kept.for_each(|(name, (_, value))| props.set(name, value.clone()));
     props
 }
 

@@ -3,7 +3,8 @@
 //! `directory --has--> file|directory`, and of each the static properties mode, uid, gid, size, mtime. Both are stamped
 //! with the time at which the entry was last changed, so that a tree taken again adds versions for what changed and
 //! for nothing else. The price: a change of mode or owner alone, which leaves that time, is no new
-//! version; and what was removed since is still there, as no tree says what it had.
+//! version; and what was removed since is still there, as no tree says what it had. An entry that says it was changed more
+//! than a day from now has the stamp 1, and is noted: a stamp of the future would push all later ones there.
 //!
 //! Links are not followed and, like pipes and devices, are no files here; they are counted. What cannot be looked at is
 //! noted, and the walk goes on. Memory holds one batch of rows and the names of the directories on the way down.
@@ -13,6 +14,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
 
@@ -21,6 +23,8 @@ use super::{GraphRows, Props, VertexName, VertexPut};
 
 /// Rows of a batch; two for an entry.
 const BATCH: usize = 4096;
+/// How far from now a time may be and is believed, nanoseconds.
+const AHEAD: i64 = 86_400_000_000_000;
 /// Most notes that are kept; the rest are counted.
 const NOTES: usize = 100;
 
@@ -33,7 +37,7 @@ pub struct TreeReport {
     pub files: u64,
     /// Links, pipes, devices: left out.
     pub others: u64,
-    /// What could not be looked at, a line each, at most a hundred.
+    /// What could not be looked at, or is odd, a line each, at most a hundred.
     pub notes: Vec<String>,
     /// How many could not be looked at.
     pub unreadable: u64,
@@ -42,7 +46,7 @@ pub struct TreeReport {
 /// Walks a directory; `take` gets the rows in batches of some thousand, and ends the walk by an error.
 ///
 /// What `path` names is the full path below which ids are; if it is a link, the directory it leads to.
-pub fn tree(path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Result<TreeReport> {
+pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Result<TreeReport> {
     let failed = |e| Error::io("read", path, e).with_hint("check the path and its permissions");
     let root = std::fs::canonicalize(path).map_err(failed)?;
     let facts = std::fs::symlink_metadata(&root).map_err(failed)?;
@@ -51,7 +55,8 @@ pub fn tree(path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Resul
     }
     let id =
         root.to_str().ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", root.display())))?;
-    let mut walk = Walk { rows: GraphRows::default(), report: TreeReport::default(), take };
+    let latest = env.clock.now().saturating_add(AHEAD);
+    let mut walk = Walk { rows: GraphRows::default(), report: TreeReport::default(), latest, take };
     walk.put(None, VertexName::new("directory", id), &facts)?;
     walk.report.directories += 1;
     let mut pending = vec![root];
@@ -69,6 +74,8 @@ pub fn tree(path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Resul
 struct Walk<'a> {
     rows: GraphRows,
     report: TreeReport,
+    /// The last time that is believed.
+    latest: i64,
     take: &'a mut dyn FnMut(GraphRows) -> Result<()>,
 }
 
@@ -127,7 +134,14 @@ impl Walk<'_> {
     fn put(&mut self, above: Option<&VertexName>, vertex: VertexName, facts: &Metadata) -> Result<()> {
         let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
         // A time before 1970 is no stamp; 1 is the first that is one.
-        let time = u64::try_from(mtime).unwrap_or(0).max(1);
+        let time = match u64::try_from(mtime) {
+            Ok(time) if mtime <= self.latest => time.max(1),
+            Err(_) => 1,
+            Ok(_) => {
+                self.say(format!("{vertex}: it says that it was changed in the future"));
+                1
+            }
+        };
         let values = [
             ("mode", Value::Int(i64::from(facts.permissions().mode() & 0o7777))),
             ("uid", Value::Int(i64::from(facts.uid()))),
@@ -153,8 +167,12 @@ impl Walk<'_> {
 
     fn note(&mut self, path: &Path, why: &io::Error) {
         self.report.unreadable += 1;
+        self.say(format!("{}: {why}", path.display()));
+    }
+
+    fn say(&mut self, note: String) {
         if self.report.notes.len() < NOTES {
-            self.report.notes.push(format!("{}: {why}", path.display()));
+            self.report.notes.push(note);
         }
     }
 }
@@ -168,7 +186,7 @@ mod tests {
 
     fn walk(path: &Path) -> (GraphRows, TreeReport, usize) {
         let (mut rows, mut batches) = (GraphRows::default(), 0);
-        let report = tree(path, &mut |batch| {
+        let report = tree(&Env::real(), path, &mut |batch| {
             assert!(batch.len() <= BATCH + 1);
             batches += 1;
             rows.extend(batch);
@@ -225,15 +243,30 @@ mod tests {
     }
 
     #[test]
+    fn times_that_cannot_be_are_no_stamps() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, time) in [("early", "@-1"), ("late", "2090-01-01"), ("now", "@5")] {
+            let path = folder.path().join(name);
+            let done = std::process::Command::new("touch").args(["-d", time]).arg(path).status();
+            assert!(done.unwrap().success());
+        }
+        let (rows, report, _) = walk(folder.path());
+        let stamps: Vec<Option<u64>> = rows.relations.iter().map(|put| put.time).collect();
+        assert_eq!(stamps, [Some(1), Some(1), Some(5_000_000_000)]);
+        assert!(report.notes.len() == 1 && report.notes[0].contains("late"), "{report:?}");
+    }
+
+    #[test]
     fn what_is_no_directory_is_refused_and_an_error_ends_the_walk() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("f");
         std::fs::write(&file, "").unwrap();
+        let env = Env::real();
         let mut none = |_| Ok(());
-        assert_eq!(tree(&file, &mut none).unwrap_err().code(), Code::FileKind);
+        assert_eq!(tree(&env, &file, &mut none).unwrap_err().code(), Code::FileKind);
         let absent = folder.path().join("absent");
-        assert_eq!(tree(&absent, &mut none).unwrap_err().code(), Code::FileNotFound);
+        assert_eq!(tree(&env, &absent, &mut none).unwrap_err().code(), Code::FileNotFound);
         let mut full = |_| Err(Error::unavailable("full"));
-        assert_eq!(tree(folder.path(), &mut full).unwrap_err().message(), "full");
+        assert_eq!(tree(&env, folder.path(), &mut full).unwrap_err().message(), "full");
     }
 }
