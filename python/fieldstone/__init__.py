@@ -18,8 +18,10 @@ from collections.abc import Mapping as _Mapping
 from . import _exit
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._fields import FieldWriter
+from ._graph import Edge, Graph, GraphStats, Stamp, Vertex
 from ._hits import Hits
 from ._ingest import ingest
+from ._lineage import Lineage
 from ._native import (
     Entry,
     Field,
@@ -87,6 +89,7 @@ __all__ = [
     "Damage",
     "DeleteReport",
     "Denied",
+    "Edge",
     "Entry",
     "Error",
     "ExportReport",
@@ -94,6 +97,8 @@ __all__ = [
     "FieldWriter",
     "Fields",
     "FloatRange",
+    "Graph",
+    "GraphStats",
     "Hit",
     "Hits",
     "IngestReport",
@@ -101,6 +106,7 @@ __all__ = [
     "Internal",
     "Invalid",
     "Key",
+    "Lineage",
     "Listing",
     "NotFound",
     "RebuildReport",
@@ -110,6 +116,7 @@ __all__ = [
     "Rows",
     "Run",
     "Skipped",
+    "Stamp",
     "Stats",
     "Status",
     "Step",
@@ -123,6 +130,7 @@ __all__ = [
     "TransferReport",
     "Unavailable",
     "Variable",
+    "Vertex",
     "VerifyReport",
     "Where",
     "WriterStatus",

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
 
+from ._graph import Graph
 from ._hits import Hits
 from ._native import Table, _exports_grib, _items, _Query, _Store
 from ._outside import declare
@@ -89,6 +90,11 @@ class Store(_Store):
         one that another process opened: leaving it flushes, and the opener decides for all.
         """
         return Transaction(self, self._transaction(id))
+
+    @property
+    def graph(self) -> Graph:
+        """The provenance graph: users, executions and data, and where a result came from."""
+        return Graph(self)
 
     # -- what the catalog is given
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ._fields import FieldWriter
+from ._graph import Graph
 from ._hits import Hits
 from ._native import Fields, Listing, Table, _Transaction
 from ._rows import Rows, Step, Tag, Variable
@@ -74,6 +75,11 @@ class Transaction:
     def create_field(self, key: Any, dtype: Any, shape: Any, **options: Any) -> FieldWriter:
         """As ``store.create_field``, within the transaction; the writer's pieces belong to it, too."""
         return self.store.create_field(key, dtype, shape, txn=self._give(), **options)
+
+    @property
+    def graph(self) -> Graph:
+        """As ``store.graph``, within the transaction: what is put belongs to it, what is read sees it."""
+        return Graph(self.store, self._give())
 
     def remove(self, request: Any) -> int:
         """As ``store.remove``, within the transaction; removes also what was flushed into it."""
@@ -155,7 +161,7 @@ class Transaction:
     def activate(self, *kinds: str) -> None:
         """Flushes, and makes what was flushed into the transaction visible to all, of these kinds alone.
 
-        Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute. The
+        Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute, relation. The
         transaction stays open.
         """
         self._native.activate(kinds, True)

@@ -4,7 +4,7 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `container` array files, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `container` array files, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod autoflush;
@@ -19,6 +19,7 @@ mod expand;
 mod export;
 mod fdb;
 mod fields;
+mod graph;
 mod grib;
 mod ingest;
 mod keys;
@@ -67,6 +68,8 @@ mod native {
     use super::fdb::{fdb_schema, ingest_fdb};
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
+    #[pymodule_export]
+    use super::graph::PyGraph;
     #[pymodule_export]
     use super::grib::grib_keys;
     #[pymodule_export]

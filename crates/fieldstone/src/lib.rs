@@ -17,6 +17,7 @@ pub mod checkpoint;
 pub mod container;
 mod cubes;
 pub mod finders;
+pub mod graph;
 mod interop;
 mod open;
 mod run;

@@ -91,8 +91,14 @@ fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
         5 => Value::Text(cursor.text()?.to_owned()),
         6 => Value::Bytes(cursor.bytes()?.to_vec()),
         7 => Value::DateTime(read_zigzag(cursor)?),
-        8 => Value::IntRange(read_zigzag(cursor)?, read_zigzag(cursor)?),
-        9 => Value::FloatRange(f64::from_bits(cursor.u64()?), f64::from_bits(cursor.u64()?)),
+        8 => match (read_zigzag(cursor)?, read_zigzag(cursor)?) {
+            (first, last) if first <= last => Value::IntRange(first, last),
+            _ => return Err(cursor.fail("a range ends before it begins")),
+        },
+        9 => match (f64::from_bits(cursor.u64()?), f64::from_bits(cursor.u64()?)) {
+            (first, last) if first <= last => Value::FloatRange(first, last),
+            _ => return Err(cursor.fail("a range ends before it begins")),
+        },
         10 => {
             // Room is made item by item: a count alone justifies none.
             let n = cursor.count(1)?;
@@ -120,6 +126,11 @@ fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
                 let key = cursor.text()?.to_owned();
                 let kind = cursor.u8()?;
                 pairs.push((key, read_rest(cursor, kind, depth + 1)?));
+            }
+            let mut keys: Vec<&str> = pairs.iter().map(|(key, _): &(String, Value)| key.as_str()).collect();
+            keys.sort_unstable();
+            if keys.windows(2).any(|two| two[0] == two[1]) {
+                return Err(cursor.fail("a map has a key twice"));
             }
             Value::Map(pairs)
         }

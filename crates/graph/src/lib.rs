@@ -6,13 +6,21 @@
 //! | module | |
 //! |---|---|
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
 //! | [`put`] | what is put into it |
+//! | [`read`] | a vertex, its versions, the relations at it |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
 //! | [`state`] | all segments of one moment, read as one graph |
+//! | [`trace`] | lineage, by cause |
 //! | [`view`] | how the state follows the logs |
 
+pub mod live;
 pub mod put;
+pub mod read;
 pub mod segment;
 pub mod state;
+pub mod trace;
 pub mod view;
 pub mod vocabulary;
+
+pub use live::Graph;

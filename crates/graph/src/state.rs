@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
-use fieldstone_format::graph_segment::Place;
 use fieldstone_format::graph_segment::adjacency::groups;
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex, relations_at};
+use fieldstone_format::graph_segment::{Known, VertexPlace};
 
 use crate::segment::Segment;
 use crate::vocabulary::{Direction, Vocabulary};
@@ -25,7 +25,7 @@ pub const END: u64 = u64::MAX;
 
 /// All segments of one moment.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct GraphState {
     segments: Vec<Arc<Segment>>,
     /// Whether any vertex was ever deleted.
     deletes: bool,
@@ -40,8 +40,8 @@ pub struct VertexVersion {
     pub stamp: u64,
     /// The clock of who put it, nanoseconds since 1970.
     pub time: i64,
-    /// Stamp of the commit that made it visible.
-    pub known: u64,
+    /// When it became known.
+    pub known: Known,
     /// Who put it.
     pub user: u32,
     /// Whether it is a deletion.
@@ -59,8 +59,8 @@ pub struct EdgeVersion {
     pub stamp: u64,
     /// When it ended, where that is said.
     pub until: Option<u64>,
-    /// Stamp of the commit that made it visible.
-    pub known: u64,
+    /// When it became known.
+    pub known: Known,
     /// Who put it.
     pub user: u32,
     /// Whether it is a deletion.
@@ -91,26 +91,9 @@ pub struct Edge {
     /// Its type, and from which end it is seen.
     pub direction: Direction,
     /// The vertex at the far end.
-    pub far: Place,
+    pub far: VertexPlace,
     /// Its versions, newest first.
     pub versions: Vec<EdgeVersion>,
-}
-
-/// What of versions, newest first, holds at a moment.
-pub fn holding<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, bool)) -> Option<&V> {
-    let mut deleters: Vec<u32> = Vec::new();
-    for version in versions {
-        let (stamp, user, deleted) = facts(version);
-        if stamp > at {
-            continue;
-        }
-        if deleted {
-            deleters.push(user);
-        } else if !deleters.contains(&user) {
-            return Some(version);
-        }
-    }
-    None
 }
 
 /// What of versions, newest first, was put until a moment and not deleted since by who put it: all of them.
@@ -132,31 +115,31 @@ pub fn standing<V>(versions: &[V], at: u64, facts: impl Fn(&V) -> (u64, u32, boo
 }
 
 impl EdgeVersion {
-    /// What [`holding`] asks of it.
+    /// What [`standing`] asks of it.
     pub fn facts(&self) -> (u64, u32, bool) {
         (self.stamp, self.user, self.deleted)
     }
 }
 
 impl VertexVersion {
-    /// What [`holding`] asks of it.
+    /// What [`standing`] asks of it.
     pub fn facts(&self) -> (u64, u32, bool) {
         (self.stamp, self.user, self.deleted)
     }
 }
 
-impl State {
+impl GraphState {
     /// The state of these segments.
-    pub fn of(segments: Vec<Arc<Segment>>) -> State {
+    pub fn of(segments: Vec<Arc<Segment>>) -> GraphState {
         let deletes = segments.iter().any(|segment| !segment.tombstones.is_empty());
         let vocabulary = Vocabulary::of(segments.iter().flat_map(|segment| &segment.types));
         let most = segments.iter().map(|segment| segment.summary.most).max().unwrap_or(0);
-        State { segments, deletes, vocabulary: Arc::new(vocabulary), most }
+        GraphState { segments, deletes, vocabulary: Arc::new(vocabulary), most }
     }
 
     /// The state with further segments.
-    pub fn with(&self, more: impl IntoIterator<Item = Arc<Segment>>) -> State {
-        State::of(self.segments.iter().cloned().chain(more).collect())
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<Segment>>) -> GraphState {
+        GraphState::of(self.segments.iter().cloned().chain(more).collect())
     }
 
     /// The segments, the older first.
@@ -175,7 +158,7 @@ impl State {
     }
 
     /// Type and id of a vertex; NotFound where nothing names it.
-    pub fn name(&self, place: Place) -> Result<VertexName> {
+    pub fn name(&self, place: VertexPlace) -> Result<VertexName> {
         for segment in &self.segments {
             if let Some(number) = segment.find(place)? {
                 return segment.name(number);
@@ -185,7 +168,7 @@ impl State {
     }
 
     /// Whether anything names a vertex: a version of it, or a relation.
-    pub fn names(&self, place: Place) -> Result<bool> {
+    pub fn names(&self, place: VertexPlace) -> Result<bool> {
         for segment in &self.segments {
             if segment.find(place)?.is_some() {
                 return Ok(true);
@@ -195,7 +178,7 @@ impl State {
     }
 
     /// All versions of a vertex, newest first.
-    pub fn vertex_versions(&self, place: Place) -> Result<Vec<VertexVersion>> {
+    pub fn vertex_versions(&self, place: VertexPlace) -> Result<Vec<VertexVersion>> {
         let mut all = Vec::new();
         for segment in &self.segments {
             let Some(number) = segment.find(place)? else { continue };
@@ -224,7 +207,7 @@ impl State {
 
     /// Relations of a vertex that `wanted` takes, each with all its versions, in the order of their types (a type
     /// before its reverse) and far ends.
-    pub fn edges(&self, place: Place, wanted: &dyn Fn(&str, bool) -> bool) -> Result<Vec<Edge>> {
+    pub fn edges(&self, place: VertexPlace, wanted: &dyn Fn(&str, bool) -> bool) -> Result<Vec<Edge>> {
         let mut all: Vec<Edge> = Vec::new();
         let mut sources = 0;
         for (i, segment) in self.segments.iter().enumerate() {
@@ -263,11 +246,26 @@ impl State {
                 }
             }
         }
-        if sources > 1 { merge_edges(all) } else { Ok(all) }
+        if sources > 1 { self.merge_edges(place, all) } else { Ok(all) }
+    }
+
+    /// The version of a relation at a vertex that holds at a moment: the newest that stands and has not ended.
+    pub fn current<'a>(
+        &self,
+        place: VertexPlace,
+        edge: &'a Edge,
+        at: u64,
+    ) -> Result<Option<&'a EdgeVersion>> {
+        for version in standing(&edge.versions, at, EdgeVersion::facts) {
+            if self.ended(version, [place, edge.far], at)?.is_none() {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
     }
 
     /// When a version of a relation ended because one of its ends was deleted, not after `at`.
-    pub fn ended(&self, version: &EdgeVersion, ends: [Place; 2], at: u64) -> Result<Option<u64>> {
+    pub fn ended(&self, version: &EdgeVersion, ends: [VertexPlace; 2], at: u64) -> Result<Option<u64>> {
         if !self.deletes {
             return Ok(None);
         }
@@ -276,7 +274,7 @@ impl State {
     }
 
     /// When a vertex was deleted first since a version of a relation was put, by who put that.
-    fn deleted(&self, place: Place, version: &EdgeVersion, at: u64) -> Result<Option<u64>> {
+    fn deleted(&self, place: VertexPlace, version: &EdgeVersion, at: u64) -> Result<Option<u64>> {
         let since = |stamp: u64, user: u32| (version.stamp..=at).contains(&stamp) && user == version.user;
         let of_segment = |segment: &Arc<Segment>| {
             let from = segment.tombstones.partition_point(|tombstone| tombstone.place < place);
@@ -293,12 +291,52 @@ impl State {
         Ok(deletions.map(|known| known.stamp).min())
     }
 
+    /// Brings together what several segments have of one vertex.
+    fn merge_edges(&self, place: VertexPlace, mut all: Vec<Edge>) -> Result<Vec<Edge>> {
+        all.sort_by(|a, b| (&a.direction, a.far).cmp(&(&b.direction, b.far)));
+        let mut merged: Vec<Edge> = Vec::with_capacity(all.len());
+        for edge in all {
+            match merged.last_mut().filter(|last| (&last.direction, last.far) == (&edge.direction, edge.far))
+            {
+                Some(last) => last.versions.extend(edge.versions),
+                None => merged.push(edge),
+            }
+        }
+        for edge in merged.iter_mut().filter(|edge| edge.versions.len() > 1) {
+            let order = |v: &EdgeVersion| {
+                let content = Reverse((v.deleted, v.until, v.replaces));
+                (Reverse(v.stamp), v.user, Reverse(v.known), content)
+            };
+            edge.versions.sort_by_key(order);
+            let mut kept: Vec<EdgeVersion> = Vec::with_capacity(edge.versions.len());
+            for version in std::mem::take(&mut edge.versions) {
+                match kept.last_mut() {
+                    // The row decides where all else is equal; it stands at the source.
+                    Some(last) if order(last) == order(&version) && !edge.direction.reverse => {
+                        if self.own_row(place, &version)? > self.own_row(place, last)? {
+                            *last = version;
+                        }
+                    }
+                    Some(last) if (last.stamp, last.user) == (version.stamp, version.user) => {}
+                    _ => kept.push(version),
+                }
+            }
+            edge.versions = kept;
+        }
+        Ok(merged)
+    }
+
     /// Time and properties of a version of a relation that one of the ends has.
-    pub fn row(&self, place: Place, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
+    pub fn row(&self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
         let (source, version) = match edge.direction.reverse {
             false => (place, *version),
             true => (edge.far, self.forward(place, edge, version)?),
         };
+        self.own_row(source, &version)
+    }
+
+    /// Time and properties of a version of a relation, by its source.
+    fn own_row(&self, source: VertexPlace, version: &EdgeVersion) -> Result<(i64, Props)> {
         let segment = self.segments.get(version.row.segment as usize).ok_or_else(torn)?;
         let number = segment.find(source)?.ok_or_else(torn)?;
         let rows = segment.rows(number)?;
@@ -308,7 +346,7 @@ impl State {
     }
 
     /// The version that the source has of what its target sees.
-    fn forward(&self, target: Place, edge: &Edge, version: &EdgeVersion) -> Result<EdgeVersion> {
+    fn forward(&self, target: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<EdgeVersion> {
         let wanted = |kind: &str, reverse: bool| kind == &*edge.direction.kind && !reverse;
         let edges = self.edges(edge.far, &wanted)?;
         let same = edges.iter().find(|forward| forward.far == target);
@@ -321,27 +359,4 @@ impl State {
 fn torn() -> Error {
     Error::corrupt("a relation of the graph's view is there at one end alone")
         .with_hint("rebuild it: fieldstone rebuild STORE")
-}
-
-/// Brings together what several segments have of one vertex.
-fn merge_edges(mut all: Vec<Edge>) -> Result<Vec<Edge>> {
-    all.sort_by(|a, b| (&a.direction, a.far).cmp(&(&b.direction, b.far)));
-    let mut merged: Vec<Edge> = Vec::with_capacity(all.len());
-    for edge in all {
-        match merged.last_mut().filter(|last| (&last.direction, last.far) == (&edge.direction, edge.far)) {
-            Some(last) => last.versions.extend(edge.versions),
-            None => merged.push(edge),
-        }
-    }
-    for edge in &mut merged {
-        if edge.versions.len() > 1 {
-            let order = |v: &EdgeVersion| {
-                let content = Reverse((v.deleted, v.until, v.replaces));
-                (Reverse(v.stamp), v.user, Reverse(v.known), content)
-            };
-            edge.versions.sort_by_key(order);
-            edge.versions.dedup_by_key(|version| (version.stamp, version.user));
-        }
-    }
-    Ok(merged)
 }

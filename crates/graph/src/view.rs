@@ -19,20 +19,20 @@ use std::sync::Arc;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Record, is_graph};
-use fieldstone_format::graph_segment::Place;
+use fieldstone_format::graph_segment::{Known, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::segment::{MemorySink, Rows, Segment, Source, build, merge};
-use crate::state::State;
+use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
+use crate::state::GraphState;
 
 /// Most notes on damage that are kept.
 const NOTES: usize = 100;
 
 /// What the view holds between its transactions.
 #[derive(Debug, Clone, Default)]
-pub struct Held {
+pub struct Applied {
     /// Segments of what is there for good, the older first.
     pub segments: Vec<Arc<Segment>>,
     /// How far each log is applied.
@@ -50,26 +50,26 @@ pub struct Held {
 /// What a transaction of the view has so far.
 #[derive(Debug, Default)]
 struct Draft {
-    held: Held,
+    held: Applied,
     rows: Rows,
 }
 
 /// The view. See the module.
 #[derive(Debug, Default)]
 pub struct GraphView {
-    held: Held,
-    state: Arc<State>,
+    held: Applied,
+    state: Arc<GraphState>,
     draft: Option<Draft>,
     states: HashMap<Id, TransactionState>,
-    overlaid: Option<Arc<State>>,
+    overlaid: Option<Arc<GraphState>>,
 }
 
 /// What becomes of a commit.
 enum Fate {
-    /// Its rows are visible for good, since a stamp.
-    Holds(u64),
-    /// It may change; visible since a stamp for now, or not.
-    Open(Option<u64>),
+    /// Its rows are visible for good.
+    Holds(Known),
+    /// It may change; visible for now, or not.
+    Open(Option<Known>),
     /// It is never seen.
     Gone,
 }
@@ -81,24 +81,47 @@ impl GraphView {
     }
 
     /// What a reader sees now.
-    pub fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<GraphState> {
         self.overlaid.as_ref().unwrap_or(&self.state).clone()
     }
 
     /// What it holds.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &Applied {
         &self.held
     }
 
+    /// What commits say, whether they count or not; `None` where they say nothing.
+    pub fn segment_of(commits: &[Commit]) -> Result<Option<Segment>> {
+        let mut rows = Rows::default();
+        commits.iter().for_each(|commit| add(&mut rows, commit, own(commit, u64::MAX), &mut Vec::new()));
+        if rows.is_empty() { Ok(None) } else { build(&rows).map(Some) }
+    }
+
+    /// What a transaction has prepared that does not show by itself.
+    pub fn prepared(&self, transaction: Option<Id>) -> Result<Option<Arc<Segment>>> {
+        let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
+        let hidden = |commit: &&Arc<Commit>| !matches!(self.fate(commit), Fate::Open(Some(_)));
+        let commits = self.held.prepared.iter().filter(named).filter(hidden);
+        let commits: Vec<Commit> = commits.map(|commit| (**commit).clone()).collect();
+        Ok(GraphView::segment_of(&commits)?.map(Arc::new))
+    }
+
     fn fate(&self, commit: &Commit) -> Fate {
-        let Some(transaction) = commit.transaction else { return Fate::Holds(commit.stamp) };
+        let Some(transaction) = commit.transaction else { return Fate::Holds(own(commit, commit.stamp)) };
         let Some(state) = self.states.get(&transaction) else { return Fate::Open(None) };
-        let visible = state.visible(kinds::RELATION, commit.writer, commit.sequence).map(|order| order.0);
+        let since = state.visible(kinds::RELATION, commit.writer, commit.sequence);
+        let visible = since.map(|order| own(commit, order.0));
         match visible {
             Some(known) if state.is_whole() => Fate::Holds(known),
             None if !state.is_open_for(commit.writer, commit.sequence) => Fate::Gone,
             visible => Fate::Open(visible),
         }
+    }
+
+    /// The commit's transaction with a digest of what is decided on it.
+    fn print(&self, commit: &Commit) -> Option<(Id, Vec<u8>)> {
+        let id = commit.transaction?;
+        Some((id, self.states.get(&id)?.print()))
     }
 
     fn draft(&mut self) -> &mut Draft {
@@ -107,10 +130,14 @@ impl GraphView {
 
     fn take(&mut self, commit: &Arc<Commit>) {
         match self.fate(commit) {
-            Fate::Gone => {}
+            Fate::Gone => {
+                // Should it be decided otherwise after all, everything is applied again.
+                let print = self.print(commit);
+                self.draft().held.decided.extend(print);
+            }
             Fate::Open(_) => self.draft().held.prepared.push(commit.clone()),
             Fate::Holds(known) => {
-                let print = commit.transaction.and_then(|id| Some((id, self.states.get(&id)?.print())));
+                let print = self.print(commit);
                 let draft = self.draft();
                 draft.held.decided.extend(print);
                 add(&mut draft.rows, commit, known, &mut draft.held.damaged);
@@ -119,21 +146,26 @@ impl GraphView {
     }
 
     /// The segments of what is held, with what is visible for now.
-    fn visible(&self, held: &Held) -> Result<State> {
+    fn visible(&self, held: &Applied) -> Result<GraphState> {
         let mut rows = Rows::default();
         for commit in &held.prepared {
             if let Fate::Open(Some(known)) = self.fate(commit) {
                 add(&mut rows, commit, known, &mut Vec::new());
             }
         }
-        let state = State::of(held.segments.clone());
+        let state = GraphState::of(held.segments.clone());
         if rows.is_empty() { Ok(state) } else { Ok(state.with([Arc::new(build(&rows)?)])) }
     }
 }
 
+/// When a commit became known that is visible since a stamp. What is not decided yet is newer than all others.
+fn own(commit: &Commit, since: u64) -> Known {
+    Known { since, stamp: commit.stamp }
+}
+
 /// Adds what a commit says; a record that cannot be read is noted, and the others are added.
-fn add(rows: &mut Rows, commit: &Commit, known: u64, damaged: &mut Vec<String>) {
-    let source = Source { known, user: commit.owner };
+fn add(rows: &mut Rows, commit: &Commit, known: Known, damaged: &mut Vec<String>) {
+    let source = CommitOrder { known, user: commit.owner };
     rows.begin(source);
     for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_graph(side)) {
         match Record::decode(side) {
@@ -151,7 +183,7 @@ fn add(rows: &mut Rows, commit: &Commit, known: u64, damaged: &mut Vec<String>) 
 }
 
 /// Merges young segments in memory, so that each is more than twice as large as the next.
-fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
+pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
     while let [.., older, younger] = segments.as_slice() {
         if !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
             return Ok(());
@@ -244,7 +276,7 @@ impl View for GraphView {
     fn clear(&mut self) -> Result<()> {
         let draft = self.draft();
         let generation = draft.held.generation;
-        *draft = Draft { held: Held { generation, ..Held::default() }, rows: Rows::default() };
+        *draft = Draft { held: Applied { generation, ..Applied::default() }, rows: Rows::default() };
         Ok(())
     }
 
@@ -252,16 +284,8 @@ impl View for GraphView {
         if transaction.is_none() && own.is_empty() {
             return Ok(false);
         }
-        let mut rows = Rows::default();
-        let named = |commit: &&Arc<Commit>| transaction.is_some() && commit.transaction == transaction;
-        for commit in self.held.prepared.iter().filter(named) {
-            if !matches!(self.fate(commit), Fate::Open(Some(_))) {
-                add(&mut rows, commit, commit.stamp, &mut Vec::new());
-            }
-        }
-        own.iter().for_each(|commit| add(&mut rows, commit, commit.stamp, &mut Vec::new()));
-        let segment = if rows.is_empty() { None } else { Some(Arc::new(build(&rows)?)) };
-        self.overlaid = Some(Arc::new(self.state.with(segment)));
+        let segments = [self.prepared(transaction)?, GraphView::segment_of(own)?.map(Arc::new)];
+        self.overlaid = Some(Arc::new(self.state.with(segments.into_iter().flatten())));
         Ok(true)
     }
 
@@ -271,8 +295,8 @@ impl View for GraphView {
 }
 
 /// All that a state says, a line for each vertex and for each end of a relation.
-pub fn dump(state: &State) -> Result<String> {
-    let mut places: BTreeSet<Place> = BTreeSet::new();
+pub fn dump(state: &GraphState) -> Result<String> {
+    let mut places: BTreeSet<VertexPlace> = BTreeSet::new();
     for segment in state.segments() {
         for number in 0..segment.vertices() {
             places.insert(segment.place(number)?);

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fieldstone_format::graph::{EdgeType, TypeDecl, VertexType};
+use fieldstone_format::graph::{EdgeType, Record, TypeDecl, VertexType};
 
 use crate::segment::TypeRow;
 
@@ -54,31 +54,42 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
+    /// Whether every store has relations of this type, called so from either end.
+    pub fn is_builtin(name: &str) -> bool {
+        let name = name.trim_start_matches('~');
+        RELATIONS.iter().any(|(kind, far)| name == *kind || name == *far)
+    }
+
     /// What these declarations come to, whatever their order.
     pub fn of<'a>(types: impl Iterator<Item = &'a TypeRow>) -> Vocabulary {
         let mut rows: Vec<&TypeRow> = types.collect();
-        rows.sort_by_key(|row| (row.known, row.user, format!("{:?}", row.declared)));
+        rows.sort_by_cached_key(|row| (row.known, row.user, encoded(&row.declared)));
         let mut vocabulary = Vocabulary::default();
         for row in rows {
-            if let Err(why) = vocabulary.check(&row.declared) {
-                if !vocabulary.conflicts.contains(&why) {
-                    vocabulary.conflicts.push(why);
-                }
-                continue;
-            }
-            match row.declared.clone() {
-                TypeDecl::Vertex(vertex) => drop(vocabulary.vertices.insert(vertex.name.clone(), vertex)),
-                TypeDecl::Edge(edge) => {
-                    vocabulary.reverses.insert(edge.reverse.clone(), edge.name.clone());
-                    vocabulary.edges.insert(edge.name.clone(), edge);
-                }
+            if let Err(why) = vocabulary.declare(&row.declared)
+                && !vocabulary.conflicts.contains(&why)
+            {
+                vocabulary.conflicts.push(why);
             }
         }
         vocabulary
     }
 
+    /// Adds a declaration that fits those that are there; why it does not.
+    pub fn declare(&mut self, declared: &TypeDecl) -> Result<(), String> {
+        self.check(declared)?;
+        match declared.clone() {
+            TypeDecl::Vertex(vertex) => drop(self.vertices.insert(vertex.name.clone(), vertex)),
+            TypeDecl::Edge(edge) => {
+                self.reverses.insert(edge.reverse.clone(), edge.name.clone());
+                self.edges.insert(edge.name.clone(), edge);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a declaration fits those that are there; why not.
-    pub fn check(&self, declared: &TypeDecl) -> Result<(), String> {
+    fn check(&self, declared: &TypeDecl) -> Result<(), String> {
         match declared {
             TypeDecl::Vertex(vertex) => match self.vertices.get(&vertex.name) {
                 Some(known) if known != vertex => {
@@ -110,15 +121,14 @@ impl Vocabulary {
 
     /// The type that a name stands for, and from which end.
     pub fn direction(&self, name: &str) -> Direction {
-        let (kind, reverse) = match name.strip_prefix('~') {
+        if let Some(other) = name.strip_prefix('~') {
+            let direction = self.direction(other);
+            return Direction { reverse: !direction.reverse, ..direction };
+        }
+        let builtin = RELATIONS.iter().find(|(_, far)| *far == name).map(|(kind, _)| *kind);
+        let (kind, reverse) = match builtin.or_else(|| self.reverses.get(name).map(String::as_str)) {
             Some(kind) => (kind, true),
-            None => match RELATIONS.iter().find(|(_, far)| *far == name) {
-                Some((kind, _)) => (*kind, true),
-                None => match self.reverses.get(name) {
-                    Some(kind) => (kind.as_str(), true),
-                    None => (name, false),
-                },
-            },
+            None => (name, false),
         };
         Direction { kind: kind.into(), reverse }
     }
@@ -150,13 +160,19 @@ impl Vocabulary {
     }
 }
 
+/// By what one of two declarations goes first that were known at once.
+fn encoded(declared: &TypeDecl) -> Vec<u8> {
+    Record::Types(vec![declared.clone()]).encode().bytes.to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone_format::graph_segment::Known;
 
     fn edge(name: &str, reverse: &str, known: u64) -> TypeRow {
         let edge = EdgeType { name: name.into(), reverse: reverse.into(), ..EdgeType::default() };
-        TypeRow { known, user: 1, declared: TypeDecl::Edge(edge) }
+        TypeRow { known: Known { since: known, stamp: known }, user: 1, declared: TypeDecl::Edge(edge) }
     }
 
     #[test]

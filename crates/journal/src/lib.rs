@@ -7,6 +7,7 @@
 //! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
 //! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
+//! | [`participant`] | who has records for a flush |
 //! | [`medium`] | where the bytes lie: files of a folder, or objects |
 //! | [`conformance`] | what every view must show, and the random histories it is shown on |
 //!
@@ -44,6 +45,7 @@ pub mod home;
 pub mod identity;
 pub mod journal;
 pub mod medium;
+pub mod participant;
 pub mod segment;
 pub mod snapshot;
 pub mod view;

@@ -7,7 +7,7 @@
 mod arrow;
 mod boxes;
 mod chain;
-mod columns;
+pub mod columns;
 mod features;
 mod hit_table;
 mod hits;
@@ -19,7 +19,7 @@ mod rows;
 mod steps;
 mod terms;
 mod tests;
-mod values;
+pub mod values;
 mod write;
 
 use fieldstone::catalog::Catalog;

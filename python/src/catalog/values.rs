@@ -255,6 +255,11 @@ fn within(what: &str, key: &str) -> String {
     }
 }
 
+/// A dict of values, None among them.
+pub fn with_none(map: &Bound<'_, PyDict>, what: &str) -> PyResult<Vec<(String, Value)>> {
+    pairs(map, what, 0, &mut Room::new())
+}
+
 /// A dict of values, where no value is None.
 pub fn named(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Vec<(String, Value)>> {
     let all = map.map_or_else(|| Ok(Vec::new()), |map| pairs(map, what, 0, &mut Room::new()))?;

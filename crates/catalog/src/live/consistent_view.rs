@@ -20,8 +20,8 @@ use fieldstone_journal::writer::{PendingCursor, PendingSide};
 
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
-use super::port::FlushParticipant;
 use crate::engine::{Index, is_busy};
+use fieldstone_journal::participant::FlushParticipant;
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
 const ROUNDS: usize = 64;

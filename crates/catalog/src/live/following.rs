@@ -103,8 +103,9 @@ mod tests {
     use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
     use fieldstone_store::local::{LocalOptions, LocalStore};
 
-    use crate::live::{Catalog, CatalogSettings, FieldPort, FlushParticipant};
+    use crate::live::{Catalog, CatalogSettings, FieldPort};
     use crate::query::Query;
+    use fieldstone_journal::participant::FlushParticipant;
 
     /// The fields of a store, and nothing that changes them.
     #[derive(Debug)]

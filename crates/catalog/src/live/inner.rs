@@ -23,10 +23,11 @@ use fieldstone_journal::fork::PerProcess;
 use super::CatalogSettings;
 use super::connection::Connections;
 use super::overlay::Overlays;
-use super::port::{FieldPort, FlushParticipant};
+use super::port::FieldPort;
 use super::run_answers::RunAnswers;
 use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
 use crate::write::declaration_cache::DeclarationCache;
+use fieldstone_journal::participant::FlushParticipant;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;

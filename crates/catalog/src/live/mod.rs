@@ -37,7 +37,7 @@ use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, Tag
 use fieldstone_format::log::kinds;
 use fieldstone_journal::Journal;
 
-pub use port::{FieldPort, FlushParticipant};
+pub use port::FieldPort;
 
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, Query, RunInfo, StepInfo, TagInfo,
@@ -240,7 +240,7 @@ impl Catalog {
     }
 
     /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,
-    /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`.
+    /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`, `relation`.
     pub fn activate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
         self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0)
     }
@@ -401,7 +401,7 @@ impl Catalog {
 /// The bits of kinds given by name.
 fn kind_bits(names: &[&str]) -> Result<u32> {
     use kinds::*;
-    const KINDS: [(&str, u32); 8] = [
+    const KINDS: [(&str, u32); 9] = [
         ("run", RUN),
         ("step", STEP),
         ("variable", VARIABLE),
@@ -410,6 +410,7 @@ fn kind_bits(names: &[&str]) -> Result<u32> {
         ("step_attribute", STEP_ATTRIBUTE),
         ("variable_attribute", VARIABLE_ATTRIBUTE),
         ("fields", FIELDS),
+        ("relation", RELATION),
     ];
     names.iter().try_fold(0, |bits, name| {
         let known = KINDS.iter().find(|(kind, _)| kind == name);

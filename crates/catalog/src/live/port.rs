@@ -11,6 +11,7 @@ use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::Holds;
 
 /// What a catalog asks of the store that its fields are in.
@@ -29,19 +30,4 @@ pub trait FieldPort: Send + Sync + std::fmt::Debug {
 
     /// Lets a catalog take part in every flush of this process, for as long as it lives.
     fn join(&self, catalog: Weak<dyn FlushParticipant>);
-}
-
-/// Who has records for a store's flushes. No lock of the store's is held at a call.
-pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
-    /// Gives the journal what is buffered for a session: it is about to be flushed.
-    fn hand_over(&self, session: Option<Id>);
-
-    /// The session is discarded, with what was handed over for it.
-    fn discarded(&self, session: Option<Id>);
-
-    /// The session was flushed.
-    fn flushed(&self, session: Option<Id>);
-
-    /// The store is closed: it flushes no more.
-    fn closed(&self);
 }

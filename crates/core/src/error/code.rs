@@ -187,6 +187,12 @@ codes! {
     VersionNotFound = "version-not-found", NotFound, final,
         "The store does not reach back to this version, or it is of another store.",
         "Take a later one.";
+    VertexNotFound = "vertex-not-found", NotFound, final,
+        "The graph has no vertex of this type and id.",
+        "Look for it with `find`.";
+    RelationNotFound = "relation-not-found", NotFound, final,
+        "The graph has no such relation between these vertices.",
+        "See those of one of them with `edges`.";
     FileNotFound = "file-not-found", NotFound, final,
         "A file or folder does not exist.",
         "Check the path.";
@@ -211,6 +217,9 @@ codes! {
     VariableDiffers = "variable-differs", Conflict, final,
         "The variable is there with another declaration.",
         "Declare it as it is, or as another version.";
+    TypeDiffers = "type-differs", Conflict, final,
+        "The type of vertices or relations is declared otherwise.",
+        "Declare it as it is, or take another name.";
     StepDiffers = "step-differs", Conflict, final,
         "The step is there with another time.",
         "Give the time that it has.";
@@ -289,6 +298,9 @@ codes! {
     RunOwned = "run-owned", Denied, final,
         "The run is another user's.",
         "Ask its owner.";
+    RelationOwned = "relation-owned", Denied, final,
+        "Another user put the vertex or relation.",
+        "Ask who put it, or put a version of your own.";
     AttributeOwned = "attribute-owned", Denied, final,
         "The attributes or tags to be changed are other users'.",
         "Ask them, or change your own.";

@@ -1,8 +1,8 @@
-//! Fields, the journal that holds them, and the catalogs that keep records for its commits.
+//! Fields, the journal that holds them, and the participants that keep records for its commits.
 //!
-//! Before a flush it asks the catalogs that were made of it for what they keep, such as batches that still grow,
+//! Before a flush it asks the participants that were made of it for what they keep, such as batches that still grow,
 //! so that fields and attributes are one commit, and who writes fields alone loses no attribute (B-1). Below, nobody
-//! knows of that: the journal takes records and counts what a session has lost, and the catalogs compare that
+//! knows of that: the journal takes records and counts what a session has lost, and the participants compare that
 //! number when they are used next.
 //!
 //! Invariants:
@@ -23,26 +23,26 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::local::LocalStore;
 
-use fieldstone_catalog::live::FlushParticipant;
+use fieldstone_journal::participant::FlushParticipant;
 
 /// Those who take part in flushes of one process.
-pub type Catalogs = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
+pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
 
-/// A store of fields, with the catalogs that are joined to it. See the module.
+/// A store of fields, with the participants that are joined to it. See the module.
 #[derive(Debug)]
 pub struct Composed {
     pub(super) fields: LocalStore,
     pub(super) journal: Arc<Journal>,
     /// Who keeps records for flushes of this process.
-    pub(super) catalogs: Catalogs,
+    pub(super) participants: Participants,
 }
 
 impl Composed {
     /// These fields, without a catalog yet.
     pub fn new(fields: LocalStore) -> Arc<Composed> {
         let journal = fields.journal().clone();
-        let catalogs = PerProcess::new(journal.env().identity.clone(), Mutex::default());
-        Arc::new(Composed { fields, journal, catalogs })
+        let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        Arc::new(Composed { fields, journal, participants })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).
@@ -55,25 +55,25 @@ impl Composed {
         &self.journal
     }
 
-    /// The catalogs that still live.
-    fn catalogs(&self) -> Vec<Arc<dyn FlushParticipant>> {
-        let catalogs = self.catalogs.get(Mutex::default);
-        let mut catalogs = catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        catalogs.retain(|catalog| catalog.strong_count() > 0);
-        catalogs.iter().filter_map(Weak::upgrade).collect()
+    /// The participants that still live.
+    fn participants(&self) -> Vec<Arc<dyn FlushParticipant>> {
+        let participants = self.participants.get(Mutex::default);
+        let mut participants = participants.lock().unwrap_or_else(PoisonError::into_inner);
+        participants.retain(|one| one.strong_count() > 0);
+        participants.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Puts what catalogs keep for a session into its next commit.
+    /// Puts what participants keep for a session into its next commit.
     fn gather(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.hand_over(session));
+        self.participants().iter().for_each(|one| one.hand_over(session));
     }
 
     fn flushed(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.flushed(session));
+        self.participants().iter().for_each(|one| one.flushed(session));
     }
 
     fn forget(&self, session: Option<Id>) {
-        self.catalogs().iter().for_each(|catalog| catalog.discarded(session));
+        self.participants().iter().for_each(|one| one.discarded(session));
     }
 }
 
@@ -163,7 +163,7 @@ impl Admin for Composed {
         if closed.is_ok() {
             self.flushed(None);
         }
-        self.catalogs().iter().for_each(|catalog| catalog.closed());
+        self.participants().iter().for_each(|one| one.closed());
         closed
     }
 }

@@ -28,6 +28,7 @@ use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
 use crate::catalog::{Catalog, CatalogSettings, TagInfo};
+use crate::graph::Graph;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
@@ -36,6 +37,7 @@ use crate::transaction::Transaction;
 pub struct Store {
     composed: Arc<Composed>,
     catalog: Arc<OnceLock<Catalog>>,
+    graph: Arc<OnceLock<Graph>>,
     settings: CatalogSettings,
 }
 
@@ -56,7 +58,7 @@ impl From<Store> for Arc<dyn FieldStore> {
 impl Store {
     /// The store of these fields, with its catalog as these settings say.
     pub fn of(fields: LocalStore, settings: CatalogSettings) -> Store {
-        Store { composed: Composed::new(fields), catalog: Arc::default(), settings }
+        Store { composed: Composed::new(fields), catalog: Arc::default(), graph: Arc::default(), settings }
     }
 
     pub(crate) fn composed(&self) -> &Arc<Composed> {
@@ -71,6 +73,14 @@ impl Store {
     /// The catalog: queries, and calls for many runs at once.
     pub fn catalog(&self) -> &Catalog {
         self.catalog.get_or_init(|| Catalog::of(self, self.settings.clone()))
+    }
+
+    /// The provenance graph: users, executions and data, and how they are related.
+    pub fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| {
+            let journal = self.composed.journal().clone();
+            Graph::new(self.composed.clone(), journal)
+        })
     }
 
     /// Whether the catalog was asked for: then it may hold what is not flushed yet.

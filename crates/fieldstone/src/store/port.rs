@@ -1,17 +1,33 @@
-//! What a catalog asks of the store that it is joined to.
+//! What catalog and graph ask of the store that they are joined to.
 
 use std::sync::{Mutex, PoisonError, Weak};
 
-use fieldstone_catalog::live::{FieldPort, FlushParticipant};
+use fieldstone_catalog::live::FieldPort;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
+use fieldstone_graph::live::GraphPort;
 use fieldstone_journal::feed::Feed;
+use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::Holds;
 use fieldstone_store::Standing;
 use fieldstone_store::api::{FieldAccess, ListOptions, RemoveOptions, Transactions};
 
 use super::composed::Composed;
+
+impl Composed {
+    /// Lets one who has records for flushes take part in those of this process.
+    fn take_part(&self, participant: Weak<dyn FlushParticipant>) {
+        let participants = self.participants.get(Mutex::default);
+        participants.lock().unwrap_or_else(PoisonError::into_inner).push(participant);
+    }
+}
+
+impl GraphPort for Composed {
+    fn join_graph(&self, graph: Weak<dyn FlushParticipant>) {
+        self.take_part(graph);
+    }
+}
 
 impl FieldPort for Composed {
     fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
@@ -34,7 +50,6 @@ impl FieldPort for Composed {
     }
 
     fn join(&self, catalog: Weak<dyn FlushParticipant>) {
-        let catalogs = self.catalogs.get(Mutex::default);
-        catalogs.lock().unwrap_or_else(PoisonError::into_inner).push(catalog);
+        self.take_part(catalog);
     }
 }

@@ -10,12 +10,15 @@ use fieldstone_core::{Error, Result};
 use crate::bytes::{Cursor, Put};
 use crate::value::{put_value, read_value};
 
+/// Longest properties of one version, bytes.
+const PROPS_MAX: usize = 16 << 20;
+
 /// Names with values, in the order they were given; names are unique.
 ///
 /// ```
 /// use fieldstone_core::value::Value;
 /// use fieldstone_format::graph::Props;
-/// let props = Props::of([("bytes", &Value::Int(10))]);
+/// let props = Props::of([("bytes", &Value::Int(10))])?;
 /// assert_eq!(props.get("bytes")?, Some(Value::Int(10)));
 /// assert_eq!(props.get("mode")?, None);
 /// # Ok::<(), fieldstone_core::Error>(())
@@ -24,23 +27,32 @@ use crate::value::{put_value, read_value};
 pub struct Props(Box<[u8]>);
 
 impl Props {
-    /// These properties. Names are unique, values not nested deeper than a value may be.
-    pub fn of<'a, P>(pairs: P) -> Props
+    /// These properties. Invalid for a name that is there twice or is empty, for a value that may not be stored, and
+    /// for what is too long for a record.
+    pub fn of<'a, P>(pairs: P) -> Result<Props>
     where
         P: IntoIterator<Item = (&'a str, &'a Value)>,
-        P::IntoIter: ExactSizeIterator,
+        P::IntoIter: ExactSizeIterator + Clone,
     {
         let pairs = pairs.into_iter();
         if pairs.len() == 0 {
-            return Props::default();
+            return Ok(Props::default());
         }
         let mut bytes = Vec::with_capacity(32);
         bytes.put_varint(pairs.len() as u64);
-        for (name, value) in pairs {
+        for (i, (name, value)) in pairs.clone().enumerate() {
+            value.check().map_err(|e| e.context(format!("the property '{name}'")))?;
+            if name.is_empty() || pairs.clone().take(i).any(|(other, _)| other == name) {
+                return Err(Error::invalid(format!("the property '{name}' is empty or there twice")));
+            }
             bytes.put_bytes(name.as_bytes());
             put_value(&mut bytes, value);
         }
-        Props(bytes.into())
+        if bytes.len() > PROPS_MAX {
+            return Err(Error::invalid(format!("properties of {} bytes", bytes.len()))
+                .with_hint("they hold at most 16 MiB; larger things are fields or files"));
+        }
+        Ok(Props(bytes.into()))
     }
 
     /// Properties whose bytes were [read](Props::read) before.

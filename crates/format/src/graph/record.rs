@@ -296,7 +296,7 @@ mod tests {
     fn props() -> impl Strategy<Value = Props> {
         proptest::collection::btree_map("[a-c]{1,3}", any::<i64>(), 0..3).prop_map(|map| {
             let pairs: Vec<(String, Value)> = map.into_iter().map(|(k, v)| (k, Value::Int(v))).collect();
-            Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value)))
+            Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value))).unwrap()
         })
     }
 
@@ -369,8 +369,14 @@ mod tests {
 
     #[test]
     fn a_property_is_there_once() {
-        let twice = Props::of([("a", &Value::Int(1)), ("a", &Value::Int(2))]);
-        assert!(Props::read(twice.bytes()).unwrap_err().message().contains("'a'"));
+        let one = Value::Int(1);
+        assert!(Props::of([("a", &one), ("a", &one)]).unwrap_err().message().contains("'a'"));
+        let mut deep = Value::Int(1);
+        (0..70).for_each(|_| deep = Value::List(vec![deep.clone()]));
+        assert!(Props::of([("a", &deep)]).is_err());
+        let once = Props::of([("a", &one)]).unwrap();
+        let twice = [&[2], &once.bytes()[1..], &once.bytes()[1..]].concat();
+        assert!(Props::read(&twice).unwrap_err().message().contains("'a'"));
     }
 
     #[test]

@@ -125,6 +125,9 @@ fn put_version(out: &mut Vec<u8>, base: u64, version: &EdgeVersion) {
 
 fn read_version(cursor: &mut Cursor<'_>, base: u64) -> Result<EdgeVersion> {
     let head = cursor.u8()?;
+    if head > (DELETED | UNTIL | REPLACES | USER | ROW) {
+        return Err(cursor.fail("a version has unknown flags"));
+    }
     let stamp = base.wrapping_add(read_zigzag(cursor)? as u64);
     let known = small(cursor)?;
     let until = match head & UNTIL {
@@ -183,6 +186,9 @@ impl<'a> Groups<'a> {
         let cursor = &mut self.cursor;
         let code = small(cursor)?;
         let flags = cursor.u8()?;
+        if flags > (SINGLE | LIVE) {
+            return Err(cursor.fail("a group has unknown flags"));
+        }
         let (len, numbers, versions) = (cursor.size()?, cursor.size()?, cursor.size()?);
         let rows = cursor.varint()?;
         let (numbers, versions) = (cursor.take(numbers)?, cursor.take(versions)?);

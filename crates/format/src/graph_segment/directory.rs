@@ -33,7 +33,7 @@ pub enum Section {
     Rows,
     /// Adjacency.
     Adjacency,
-    /// Stamps of commits, `u64` each, ascending.
+    /// Commits that brought something: the stamp that made one visible and its own, `u64` each, ascending.
     Known,
     /// Deletions of vertices: place, stamp `u64`, index of the user `u32`; by place, newest first.
     Tombstones,

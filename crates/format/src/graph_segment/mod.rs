@@ -24,19 +24,31 @@ use crate::graph::VertexName;
 
 /// Where a vertex stands in a segment, and which slot it is of: a hash of its type and id, 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place(pub u128);
+pub struct VertexPlace(pub u128);
 
-impl Place {
+impl VertexPlace {
     /// The place of a vertex.
-    pub fn of(vertex: &VertexName) -> Place {
+    pub fn of(vertex: &VertexName) -> VertexPlace {
         let mut hasher = Xxh3::new();
         hasher.update(&(vertex.kind.len() as u64).to_le_bytes());
         hasher.update(vertex.kind.as_bytes());
         hasher.update(vertex.id.as_bytes());
-        Place(hasher.digest128())
+        VertexPlace(hasher.digest128())
     }
 }
 
+/// When a commit became known: the stamp that made it visible, which is its own or that of the decision on its
+/// transaction, and its own. What became known later counts of two versions that are otherwise the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Known {
+    /// Stamp of what made it visible.
+    pub since: u64,
+    /// Its own stamp.
+    pub stamp: u64,
+}
+
+/// Bytes of an entry of the section of commits: two stamps.
+pub const KNOWN_BYTES: usize = 16;
 /// Raw bytes of a page.
 pub const PAGE: usize = 64 << 10;
 /// Bytes of a place in its section, big-endian, so that their order is the bytes' order.

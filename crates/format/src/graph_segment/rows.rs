@@ -144,7 +144,7 @@ mod tests {
     fn props() -> impl Strategy<Value = Props> {
         proptest::option::of(any::<i64>()).prop_map(|n| match n {
             None => Props::default(),
-            Some(n) => Props::of([("a", &Value::Int(n))]),
+            Some(n) => Props::of([("a", &Value::Int(n))]).unwrap(),
         })
     }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Record, RelationRow, VertexName, VertexRow};
-use fieldstone_format::graph_segment::Place;
 use fieldstone_format::graph_segment::adjacency::EdgeVersion;
 use fieldstone_format::graph_segment::rows::VertexVersion;
+use fieldstone_format::graph_segment::{Known, VertexPlace};
 
 use super::write::{MemorySink, NewGroup, NewRow, NewVersion, Writer};
 use super::{Segment, TypeRow};
@@ -21,9 +21,9 @@ const REPLACES: &[u8] = b"replaces";
 
 /// A commit that brought rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
-    /// The stamp that made it visible.
-    pub known: u64,
+pub struct CommitOrder {
+    /// When it became known.
+    pub known: Known,
     /// Whose log it is of.
     pub user: u32,
 }
@@ -32,7 +32,7 @@ pub struct Source {
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     /// The commits.
-    pub commits: Vec<Source>,
+    pub commits: Vec<CommitOrder>,
     /// Versions of vertices.
     pub vertices: Vec<(VertexRow, u32)>,
     /// Versions of relations.
@@ -53,7 +53,7 @@ impl Rows {
     }
 
     /// Adds what a commit says.
-    pub fn add(&mut self, source: Source, record: Record) {
+    pub fn add(&mut self, source: CommitOrder, record: Record) {
         if self.commits.last() != Some(&source) {
             self.begin(source);
         }
@@ -70,7 +70,7 @@ impl Rows {
     }
 
     /// What is added from here on is of another commit.
-    pub fn begin(&mut self, source: Source) {
+    pub fn begin(&mut self, source: CommitOrder) {
         self.commits.push(source);
     }
 }
@@ -94,18 +94,18 @@ struct Half {
     code: u32,
     far: u32,
     stamp: u64,
-    source: Source,
+    source: CommitOrder,
     commit: u32,
     /// Which row.
     row: u32,
 }
 
 /// Newest first, by user, what was known last first, and of one commit the later row first.
-type Order = (Reverse<u64>, u32, Reverse<u64>, u32, Reverse<u32>);
+type Order = (Reverse<u64>, u32, Reverse<Known>, u32, Reverse<u32>);
 
 impl Half {
     fn order(&self) -> (u32, u32, u32, Order) {
-        let Source { known, user } = self.source;
+        let CommitOrder { known, user } = self.source;
         let order = (Reverse(self.stamp), user, Reverse(known), self.commit, Reverse(self.row));
         (self.vertex, self.code, self.far, order)
     }
@@ -119,16 +119,17 @@ impl Half {
 /// else what `content` says, which is the same for everybody.
 fn leave_one<T, V: PartialEq, C: Ord>(
     sorted: &mut Vec<T>,
-    version: impl Fn(&T) -> (V, u64, u32),
+    version: impl Fn(&T) -> (V, Known, u32),
     content: impl Fn(&T) -> C,
 ) {
-    sorted.dedup_by(|b, a| {
-        let ((a_version, a_known, a_commit), (version, known, commit)) = (version(a), version(b));
-        if a_version != version {
+    sorted.dedup_by(|later, kept| version(later) == version(kept));
+    sorted.dedup_by(|later, kept| {
+        let ((kept_version, kept_known, _), (same, known, _)) = (version(kept), version(later));
+        if kept_version != same {
             return false;
         }
-        if a_known == known && a_commit != commit && content(b) > content(a) {
-            std::mem::swap(a, b);
+        if kept_known == known && content(later) > content(kept) {
+            std::mem::swap(kept, later);
         }
         true
     });
@@ -136,11 +137,11 @@ fn leave_one<T, V: PartialEq, C: Ord>(
 
 /// Vertices of the rows by place, and the tables of their numbers.
 struct Tables<'a> {
-    places: Vec<Place>,
+    places: Vec<VertexPlace>,
     vertices: Vec<&'a VertexName>,
     names: Vec<&'a str>,
     users: Vec<u32>,
-    known: Vec<u64>,
+    known: Vec<Known>,
     /// Numbers of source and target of each relation.
     ends: Vec<(u32, u32)>,
     /// Numbers of the vertices of rows of vertices.
@@ -149,12 +150,12 @@ struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     fn of(rows: &'a Rows) -> Result<Tables<'a>> {
-        let mut by_name: HashMap<&VertexName, Place> = HashMap::with_capacity(rows.relations.len());
-        let mut place = |name: &'a VertexName| *by_name.entry(name).or_insert_with(|| Place::of(name));
-        let own: Vec<Place> = rows.vertices.iter().map(|(row, ..)| place(&row.vertex)).collect();
-        let ends: Vec<(Place, Place)> =
+        let mut by_name: HashMap<&VertexName, VertexPlace> = HashMap::with_capacity(rows.relations.len());
+        let mut place = |name: &'a VertexName| *by_name.entry(name).or_insert_with(|| VertexPlace::of(name));
+        let own: Vec<VertexPlace> = rows.vertices.iter().map(|(row, ..)| place(&row.vertex)).collect();
+        let ends: Vec<(VertexPlace, VertexPlace)> =
             rows.relations.iter().map(|(row, ..)| (place(&row.source), place(&row.target))).collect();
-        let mut named: Vec<(Place, &VertexName)> =
+        let mut named: Vec<(VertexPlace, &VertexName)> =
             by_name.into_iter().map(|(name, place)| (place, name)).collect();
         named.sort_unstable();
         if let Some(two) = named.windows(2).find(|two| two[0].0 == two[1].0) {
@@ -163,7 +164,7 @@ impl<'a> Tables<'a> {
         if u32::try_from(named.len()).is_err() || u32::try_from(rows.relations.len()).is_err() {
             return Err(Error::internal("a segment of more than 2^32 vertices or rows"));
         }
-        let (places, vertices): (Vec<Place>, Vec<&VertexName>) = named.into_iter().unzip();
+        let (places, vertices): (Vec<VertexPlace>, Vec<&VertexName>) = named.into_iter().unzip();
         let ends = ends.iter().map(|(source, target)| (number(&places, source), number(&places, target)));
         let ends = ends.collect();
         let of_rows = own.iter().map(|place| number(&places, place)).collect();
@@ -185,14 +186,14 @@ pub fn build(rows: &Rows) -> Result<Segment> {
     let source = |i: u32| rows.commits[rows.vertices[i as usize].1 as usize];
     let stamp = |i: u32| rows.vertices[i as usize].0.version.stamp;
     own.sort_unstable_by_key(|i| {
-        let (Source { known, user }, commit) = (source(*i), rows.vertices[*i as usize].1);
+        let (CommitOrder { known, user }, commit) = (source(*i), rows.vertices[*i as usize].1);
         let order: Order = (Reverse(stamp(*i)), user, Reverse(known), commit, Reverse(*i));
         (tables.of_rows[*i as usize], order)
     });
     leave_one(
         &mut own,
         |i| {
-            let (Source { known, user }, commit) = (source(*i), rows.vertices[*i as usize].1);
+            let (CommitOrder { known, user }, commit) = (source(*i), rows.vertices[*i as usize].1);
             ((tables.of_rows[*i as usize], stamp(*i), user), known, commit)
         },
         |i| vertex_content(&rows.vertices[*i as usize].0),
@@ -276,7 +277,7 @@ fn replaces(row: &RelationRow) -> bool {
 }
 
 fn vertex_version((row, commit): &(VertexRow, u32), rows: &Rows, tables: &Tables<'_>) -> VertexVersion {
-    let Source { known, user } = rows.commits[*commit as usize];
+    let CommitOrder { known, user } = rows.commits[*commit as usize];
     VertexVersion {
         stamp: row.version.stamp,
         time: row.version.time,
@@ -290,7 +291,7 @@ fn vertex_version((row, commit): &(VertexRow, u32), rows: &Rows, tables: &Tables
 
 fn new_version<'a>(half: &Half, rows: &'a Rows, tables: &Tables<'_>) -> NewVersion<'a> {
     let row = &rows.relations[half.row as usize].0;
-    let Source { known, user } = half.source;
+    let CommitOrder { known, user } = half.source;
     let version = EdgeVersion {
         stamp: row.version.stamp,
         known: number(&tables.known, &known),

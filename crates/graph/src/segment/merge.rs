@@ -9,13 +9,13 @@ use std::collections::BinaryHeap;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::Props;
-use fieldstone_format::graph_segment::Place;
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, groups};
 use fieldstone_format::graph_segment::directory::Summary;
 use fieldstone_format::graph_segment::rows::{VertexVersion, read_row, read_vertex, relations_at};
+use fieldstone_format::graph_segment::{Known, VertexPlace};
 
 use super::write::{NewGroup, NewRow, NewVersion, Sink, Writer};
-use super::{Piece, Segment, TypeRow, outside};
+use super::{SectionBytes, Segment, TypeRow, outside};
 
 /// Numbers of one segment, and what they are in the new one.
 struct Renumbered<'a> {
@@ -30,7 +30,7 @@ struct Renumbered<'a> {
 struct Numbering {
     names: Vec<String>,
     users: Vec<u32>,
-    known: Vec<u64>,
+    known: Vec<Known>,
 }
 
 fn position<T: Ord>(all: &[T], item: &T) -> Result<u32> {
@@ -44,7 +44,7 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-fn known_of(segment: &Segment) -> Result<Vec<u64>> {
+fn known_of(segment: &Segment) -> Result<Vec<Known>> {
     (0..segment.known_len()).map(|i| segment.known(i)).collect()
 }
 
@@ -54,7 +54,7 @@ pub fn merge<S: Sink>(
     sink: &mut S,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Summary>> {
-    let known: Vec<Vec<u64>> = segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
+    let known: Vec<Vec<Known>> = segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
     let numbering = Numbering {
         names: sorted(segments.iter().flat_map(|segment| segment.summary.names.iter().cloned())),
         users: sorted(segments.iter().flat_map(|segment| segment.summary.users.iter().copied())),
@@ -75,7 +75,9 @@ pub fn merge<S: Sink>(
     }
     let vertices = number_vertices(&mut renumbered, stop)?;
     let Some(vertices) = vertices else { return Ok(None) };
-    let base = segments.iter().map(|segment| segment.summary.base).min().unwrap_or(0);
+    // One of types alone has no stamps, and no base.
+    let stamped = segments.iter().filter(|segment| segment.summary.most > 0);
+    let base = stamped.map(|segment| segment.summary.base).min().unwrap_or(0);
     let mut writer = Writer::new(sink, base);
     let mut at = vec![0u32; segments.len()];
     for number in 0..vertices {
@@ -103,13 +105,13 @@ pub fn merge<S: Sink>(
 
 /// Gives each vertex its new number; how many there are.
 fn number_vertices(all: &mut [Renumbered<'_>], stop: &dyn Fn() -> bool) -> Result<Option<u32>> {
-    let mut heads: BinaryHeap<Reverse<(Place, usize)>> = BinaryHeap::new();
+    let mut heads: BinaryHeap<Reverse<(VertexPlace, usize)>> = BinaryHeap::new();
     for (i, old) in all.iter().enumerate() {
         if old.segment.vertices() > 0 {
             heads.push(Reverse((old.segment.place(0)?, i)));
         }
     }
-    let (mut next, mut last): (u64, Option<Place>) = (0, None);
+    let (mut next, mut last): (u64, Option<VertexPlace>) = (0, None);
     while let Some(Reverse((place, i))) = heads.pop() {
         if last != Some(place) {
             (next, last) = (next + 1, Some(place));
@@ -152,8 +154,8 @@ fn write_vertex<S: Sink>(
     sources: &[(&Renumbered<'_>, u32)],
     numbering: &Numbering,
 ) -> Result<()> {
-    let mut rows: Vec<Piece<'_>> = Vec::with_capacity(sources.len());
-    let mut adjacency: Vec<Piece<'_>> = Vec::with_capacity(sources.len());
+    let mut rows: Vec<SectionBytes<'_>> = Vec::with_capacity(sources.len());
+    let mut adjacency: Vec<SectionBytes<'_>> = Vec::with_capacity(sources.len());
     for (old, number) in sources {
         rows.push(old.segment.rows(*number)?);
         adjacency.push(old.segment.adjacency(*number)?);

@@ -20,18 +20,18 @@ use std::sync::Arc;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
-use fieldstone_format::graph_segment::{OFFSETS_BYTES, PLACE_BYTES, Place, rows};
+use fieldstone_format::graph_segment::{KNOWN_BYTES, Known, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows};
 
-pub use build::{Rows, Source, build};
+pub use build::{CommitOrder, Rows, build};
 pub use merge::merge;
-pub use storage::{FileStorage, PageCache, Piece, Storage};
+pub use storage::{FileStorage, PageCache, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
 
 /// A declared type, and what it came with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeRow {
-    /// Stamp of the commit that made it visible.
-    pub known: u64,
+    /// When it became known.
+    pub known: Known,
     /// Who declared it.
     pub user: u32,
     /// What is declared.
@@ -42,7 +42,7 @@ pub struct TypeRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tombstone {
     /// The vertex.
-    pub place: Place,
+    pub place: VertexPlace,
     /// The stamp.
     pub stamp: u64,
     /// Who deleted it.
@@ -87,7 +87,7 @@ impl Segment {
         Ok(segment)
     }
 
-    fn section(&self, section: Section) -> Result<Piece<'_>> {
+    fn section(&self, section: Section) -> Result<SectionBytes<'_>> {
         self.storage.read(section, 0, self.storage.len(section) as usize)
     }
 
@@ -102,14 +102,14 @@ impl Segment {
     }
 
     /// The place of a vertex, by its number.
-    pub fn place(&self, number: u32) -> Result<Place> {
-        let piece = self.storage.read(Section::Places, number as usize * PLACE_BYTES, PLACE_BYTES)?;
-        let bytes: [u8; PLACE_BYTES] = (*piece).try_into().map_err(|_| outside())?;
-        Ok(Place(u128::from_be_bytes(bytes)))
+    pub fn place(&self, number: u32) -> Result<VertexPlace> {
+        let bytes = self.storage.read(Section::Places, number as usize * PLACE_BYTES, PLACE_BYTES)?;
+        let bytes: [u8; PLACE_BYTES] = (*bytes).try_into().map_err(|_| outside())?;
+        Ok(VertexPlace(u128::from_be_bytes(bytes)))
     }
 
     /// The number of a vertex.
-    pub fn find(&self, place: Place) -> Result<Option<u32>> {
+    pub fn find(&self, place: VertexPlace) -> Result<Option<u32>> {
         // Places are spread evenly: where one stands is guessed from its value, and narrowed down.
         let (mut low, mut high) = (0u32, self.vertices());
         let (mut least, mut most) = (0u128, u128::MAX);
@@ -124,13 +124,13 @@ impl Segment {
                 }
             };
             let found = self.place(middle)?;
+            if !(least..=most).contains(&found.0) {
+                return Err(Error::corrupt("the places of a segment are not in order"));
+            }
             match found.cmp(&place) {
                 std::cmp::Ordering::Equal => return Ok(Some(middle)),
                 std::cmp::Ordering::Less => (low, least) = (middle + 1, found.0),
                 std::cmp::Ordering::Greater => (high, most) = (middle, found.0),
-            }
-            if !(least..=most).contains(&place.0) {
-                return Err(Error::corrupt("the places of a segment are not in order"));
             }
             // A guess that is far off, as where places are few, is followed by a cut in the middle.
             halve = !halve && high - low > 8;
@@ -140,9 +140,9 @@ impl Segment {
 
     /// Where rows and adjacency of a vertex begin, and where those of the next do.
     fn offsets(&self, number: u32) -> Result<[(usize, usize); 2]> {
-        let piece =
+        let bytes =
             self.storage.read(Section::Offsets, number as usize * OFFSETS_BYTES, 2 * OFFSETS_BYTES)?;
-        let six = |at: usize| (0..6).fold(0usize, |n, i| n | usize::from(piece[at + i]) << (8 * i));
+        let six = |at: usize| (0..6).fold(0usize, |n, i| n | usize::from(bytes[at + i]) << (8 * i));
         let [rows, adjacency] = [0, 6].map(|at| (six(at), six(at + OFFSETS_BYTES)));
         if rows.0 > rows.1 || adjacency.0 > adjacency.1 {
             return Err(outside());
@@ -151,13 +151,13 @@ impl Segment {
     }
 
     /// The rows of a vertex: its versions, and behind them those of the relations that leave it.
-    pub fn rows(&self, number: u32) -> Result<Piece<'_>> {
+    pub fn rows(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [(from, to), _] = self.offsets(number)?;
         self.storage.read(Section::Rows, from, to - from)
     }
 
     /// What leaves and reaches a vertex.
-    pub fn adjacency(&self, number: u32) -> Result<Piece<'_>> {
+    pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [_, (from, to)] = self.offsets(number)?;
         self.storage.read(Section::Adjacency, from, to - from)
     }
@@ -181,13 +181,14 @@ impl Segment {
 
     /// How many commits made what it holds visible.
     pub fn known_len(&self) -> u32 {
-        (self.storage.len(Section::Known) / 8) as u32
+        (self.storage.len(Section::Known) / KNOWN_BYTES as u64) as u32
     }
 
-    /// Stamp of a commit that made versions visible, by its index.
-    pub fn known(&self, index: u32) -> Result<u64> {
-        let piece = self.storage.read(Section::Known, index as usize * 8, 8)?;
-        Ok(u64::from_le_bytes((*piece).try_into().map_err(|_| outside())?))
+    /// When a commit became known, by its index.
+    pub fn known(&self, index: u32) -> Result<Known> {
+        let entry = self.storage.read(Section::Known, index as usize * KNOWN_BYTES, KNOWN_BYTES)?;
+        let stamp = |at: usize| entry[at..at + 8].try_into().map(u64::from_le_bytes).map_err(|_| outside());
+        Ok(Known { since: stamp(0)?, stamp: stamp(8)? })
     }
 }
 

@@ -24,7 +24,7 @@ const DIRECTORY_MAX: u64 = 1 << 30;
 
 /// Bytes of a section.
 #[derive(Debug)]
-pub enum Piece<'a> {
+pub enum SectionBytes<'a> {
     /// Of a segment in memory.
     Borrowed(&'a [u8]),
     /// Of one page.
@@ -33,14 +33,14 @@ pub enum Piece<'a> {
     Owned(Vec<u8>),
 }
 
-impl Deref for Piece<'_> {
+impl Deref for SectionBytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Piece::Borrowed(bytes) => bytes,
-            Piece::Page(page, range) => &page[range.clone()],
-            Piece::Owned(bytes) => bytes,
+            SectionBytes::Borrowed(bytes) => bytes,
+            SectionBytes::Page(page, range) => &page[range.clone()],
+            SectionBytes::Owned(bytes) => bytes,
         }
     }
 }
@@ -72,10 +72,10 @@ impl Storage {
     }
 
     /// Bytes of a section; Corrupt where it does not have them.
-    pub fn read(&self, section: Section, from: usize, len: usize) -> Result<Piece<'_>> {
+    pub fn read(&self, section: Section, from: usize, len: usize) -> Result<SectionBytes<'_>> {
         let to = from.checked_add(len).filter(|to| *to as u64 <= self.len(section)).ok_or_else(outside)?;
         match self {
-            Storage::Memory(sections) => Ok(Piece::Borrowed(&sections[section as usize][from..to])),
+            Storage::Memory(sections) => Ok(SectionBytes::Borrowed(&sections[section as usize][from..to])),
             Storage::File(file) => file.read(section, from..to),
         }
     }
@@ -134,14 +134,14 @@ impl FileStorage {
         &self.path
     }
 
-    fn read(&self, section: Section, range: Range<usize>) -> Result<Piece<'_>> {
+    fn read(&self, section: Section, range: Range<usize>) -> Result<SectionBytes<'_>> {
         let first = range.start / PAGE;
         if range.is_empty() {
-            return Ok(Piece::Borrowed(&[]));
+            return Ok(SectionBytes::Borrowed(&[]));
         }
         if (range.end - 1) / PAGE == first {
             let page = self.page(section, first)?;
-            return Ok(Piece::Page(page, range.start - first * PAGE..range.end - first * PAGE));
+            return Ok(SectionBytes::Page(page, range.start - first * PAGE..range.end - first * PAGE));
         }
         let mut bytes = Vec::with_capacity(range.len());
         let mut at = range.start;
@@ -152,7 +152,7 @@ impl FileStorage {
             bytes.extend_from_slice(&page[at - number * PAGE..end]);
             at = number * PAGE + end;
         }
-        Ok(Piece::Owned(bytes))
+        Ok(SectionBytes::Owned(bytes))
     }
 
     fn page(&self, section: Section, number: usize) -> Result<Arc<[u8]>> {

@@ -11,7 +11,7 @@ use fieldstone_format::graph::{Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
-use fieldstone_format::graph_segment::{PAGE, Place};
+use fieldstone_format::graph_segment::{Known, PAGE, VertexPlace};
 use fieldstone_format::{Id, block, crc};
 
 use super::{Storage, Tombstone, TypeRow};
@@ -190,7 +190,7 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// Writes the next vertex; groups in the order of their codes.
     pub fn vertex(
         &mut self,
-        place: Place,
+        place: VertexPlace,
         (kind, id): (u32, &str),
         versions: &[VertexVersion],
         groups: &[NewGroup<'_>],
@@ -252,14 +252,15 @@ impl<'a, S: Sink> Writer<'a, S> {
         vertices: u64,
         names: Vec<String>,
         users: Vec<u32>,
-        known: &[u64],
+        known: &[Known],
         types: &[TypeRow],
     ) -> Result<Summary> {
         if vertices > 0 {
             self.offsets()?;
         }
         for known in known {
-            self.sink.put(Section::Known, &known.to_le_bytes())?;
+            self.sink
+                .put(Section::Known, &[known.since.to_le_bytes(), known.stamp.to_le_bytes()].concat())?;
         }
         self.sink.put(Section::Types, &put_types(types))?;
         let Writer { base, most, relations, .. } = self;
@@ -267,11 +268,12 @@ impl<'a, S: Sink> Writer<'a, S> {
     }
 }
 
-/// `types = list { known: u64  user: varint  record: bytes }`, the record as a side record of the graph has it.
+/// `types = n x { since: u64  stamp: u64  user: varint  record: bytes }`, the record as a side record has it.
 fn put_types(types: &[TypeRow]) -> Vec<u8> {
     let mut out = Vec::new();
     for row in types {
-        out.put_u64(row.known);
+        out.put_u64(row.known.since);
+        out.put_u64(row.known.stamp);
         out.put_varint(u64::from(row.user));
         out.put_bytes(&Record::Types(vec![row.declared.clone()]).encode().bytes);
     }
@@ -282,7 +284,7 @@ pub fn read_types(bytes: &[u8]) -> Result<Vec<TypeRow>> {
     let mut cursor = Cursor::new(bytes);
     let mut types = Vec::new();
     while !cursor.is_empty() {
-        let known = cursor.u64()?;
+        let known = Known { since: cursor.u64()?, stamp: cursor.u64()? };
         let user = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a user exceeds 32 bits"))?;
         let declared: Vec<TypeDecl> = Record::decode_types(cursor.bytes()?)?;
         types.extend(declared.into_iter().map(|declared| TypeRow { known, user, declared }));
@@ -294,7 +296,7 @@ pub fn read_tombstones(bytes: &[u8], summary: &Summary) -> Result<Vec<Tombstone>
     let mut cursor = Cursor::new(bytes);
     let mut tombstones = Vec::new();
     while !cursor.is_empty() {
-        let place = Place(u128::from_be_bytes(cursor.array()?));
+        let place = VertexPlace(u128::from_be_bytes(cursor.array()?));
         let (stamp, user) = (cursor.u64()?, cursor.u32()?);
         let user = summary.users.get(user as usize).copied();
         let user = user.ok_or_else(|| cursor.fail("a tombstone names a user that is not there"))?;

@@ -20,8 +20,8 @@ fn version(dice: &mut Random) -> Version {
 /// No properties, one, or that it replaces.
 pub fn props(dice: &mut Random) -> Props {
     match dice.below(4) {
-        0 => Props::of([("n", &Value::Int(dice.below(3) as i64))]),
-        1 => Props::of([("replaces", &Value::Bool(dice.one_in(2)))]),
+        0 => Props::of([("n", &Value::Int(dice.below(3) as i64))]).unwrap(),
+        1 => Props::of([("replaces", &Value::Bool(dice.one_in(2)))]).unwrap(),
         _ => Props::default(),
     }
 }

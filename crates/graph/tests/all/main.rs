@@ -6,4 +6,5 @@
 
 mod common;
 mod segments;
+mod trace;
 mod view;

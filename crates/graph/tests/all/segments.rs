@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_format::graph::{Record, RelationRow, VertexName};
-use fieldstone_format::graph_segment::Place;
-use fieldstone_graph::segment::{MemorySink, Rows, Segment, Source, build, merge};
-use fieldstone_graph::state::State;
+use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_graph::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
+use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::dump;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
@@ -19,16 +19,19 @@ fn merged(segments: &[&Segment]) -> Segment {
 }
 
 /// Commits with their records.
-fn commits(dice: &mut Random) -> Vec<(Source, Vec<Record>)> {
+fn commits(dice: &mut Random) -> Vec<(CommitOrder, Vec<Record>)> {
     let n = 1 + dice.below(8);
     let commit = |dice: &mut Random| {
-        let source = Source { known: dice.below(5), user: 1 + dice.below(2) as u32 };
+        let source = CommitOrder {
+            known: Known { since: dice.below(4), stamp: dice.below(3) },
+            user: 1 + dice.below(2) as u32,
+        };
         (source, (0..1 + dice.below(3)).map(|_| common::record(dice)).collect())
     };
     (0..n).map(|_| commit(dice)).collect()
 }
 
-fn rows(commits: &[(Source, Vec<Record>)]) -> Rows {
+fn rows(commits: &[(CommitOrder, Vec<Record>)]) -> Rows {
     let mut rows = Rows::default();
     for (source, records) in commits {
         rows.begin(*source);
@@ -42,15 +45,15 @@ fn parts_in_any_order_merged_or_not_say_what_the_whole_says() {
     for seed in seeds(300) {
         let dice = &mut *seeded(seed);
         let mut commits = commits(dice);
-        let whole = dump(&State::of(vec![Arc::new(build(&rows(&commits)).unwrap())])).unwrap();
+        let whole = dump(&GraphState::of(vec![Arc::new(build(&rows(&commits)).unwrap())])).unwrap();
         for _ in 0..4 {
             commits = dice.shuffled(commits);
             let cut = dice.below(1 + commits.len() as u64) as usize;
             let (a, b) = commits.split_at(cut);
             let parts = [a, b].map(|part| Arc::new(build(&rows(part)).unwrap()));
-            assert_eq!(dump(&State::of(parts.to_vec())).unwrap(), whole);
+            assert_eq!(dump(&GraphState::of(parts.to_vec())).unwrap(), whole);
             let both = merged(&[&*parts[0], &*parts[1]]);
-            assert_eq!(dump(&State::of(vec![Arc::new(both)])).unwrap(), whole);
+            assert_eq!(dump(&GraphState::of(vec![Arc::new(both)])).unwrap(), whole);
         }
     }
 }
@@ -61,7 +64,7 @@ fn a_relation_stands_at_both_of_its_ends() {
     for seed in seeds(200) {
         let dice = &mut *seeded(seed);
         let commits = commits(dice);
-        let state = State::of(vec![Arc::new(build(&rows(&commits)).unwrap())]);
+        let state = GraphState::of(vec![Arc::new(build(&rows(&commits)).unwrap())]);
         let mut put: BTreeMap<(String, VertexName, VertexName), BTreeMap<(u64, u32), Vec<&RelationRow>>> =
             BTreeMap::new();
         for (source, records) in &commits {
@@ -78,7 +81,7 @@ fn a_relation_stands_at_both_of_its_ends() {
             }
         }
         for ((kind, source, target), versions) in put {
-            let ends = [Place::of(&source), Place::of(&target)];
+            let ends = [VertexPlace::of(&source), VertexPlace::of(&target)];
             for (end, far, reverse) in [(ends[0], ends[1], false), (ends[1], ends[0], true)] {
                 let edges = state.edges(end, &|known, back| known == kind && back == reverse).unwrap();
                 let edge = edges.iter().find(|edge| edge.far == far).unwrap();

@@ -111,8 +111,8 @@ impl DarshanRows {
         let digest: String = job.sha256.chars().take(DIGITS).collect();
         let id = format!("{}-{}-{digest}", job.number, job.start / SECOND);
         let vertex = VertexName::new("job", &id);
-        put_job(job, &vertex, &times, &mut rows);
-        self.put_processes(&vertex, &times, &mut rows);
+        put_job(job, &vertex, &times, &mut rows)?;
+        self.put_processes(&vertex, &times, &mut rows)?;
         let (mut opened, mut nameless) = (0u64, 0u64);
         for (&file, records) in &self.files {
             // 0 is a data set whose file the log does not have.
@@ -120,14 +120,14 @@ impl DarshanRows {
                 continue;
             }
             // Names may have been lost, or made anonymous; their hash is the same in every log.
-            let name = self.names.get(&file).cloned().unwrap_or_else(|| {
+            let name = self.names.get(&file).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| {
                 nameless += 1;
                 file.to_string()
             });
             let target = VertexName::new("file", &name);
             let before = rows.relations.len();
             for kind in ["read", "write"] {
-                put_accesses(kind, records, (&vertex, &target), &times, &mut rows);
+                put_accesses(kind, records, (&vertex, &target), &times, &mut rows)?;
             }
             opened += u64::from(rows.relations.len() == before);
         }
@@ -140,14 +140,15 @@ impl DarshanRows {
         Ok(rows)
     }
 
-    fn put_processes(&self, job: &VertexName, times: &Times, rows: &mut GraphRows) {
+    fn put_processes(&self, job: &VertexName, times: &Times, rows: &mut GraphRows) -> Result<()> {
         for &rank in &self.ranks {
             let process = process(job, rank);
             rows.relations.push(relation("contains", job, &process, times.job()));
             let rank = count(rank);
-            let fixed = Some(super::Props::of([("rank", &rank)]));
+            let fixed = Some(super::Props::of([("rank", &rank)])?);
             rows.vertices.push(VertexPut { fixed, time: Some(times.start), ..VertexPut::new(process) });
         }
+        Ok(())
     }
 
     fn is_stream(&self, file: u64) -> bool {
@@ -156,7 +157,7 @@ impl DarshanRows {
     }
 }
 
-fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut GraphRows) {
+fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut GraphRows) -> Result<()> {
     let words: Vec<&str> = job.exe.split_whitespace().collect();
     let mut props = PropList::default();
     props.set("argv", Value::List(words.iter().map(|word| Value::Text((*word).to_owned())).collect()));
@@ -164,7 +165,7 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
     props.set("number", Value::Int(job.number));
     props.set("log_version", Value::Text(job.version.clone()));
     let span = Span { begin: job.start, end: job.end };
-    put_execution(rows, vertex, span, props, &PropList::default());
+    put_execution(rows, vertex, span, props, &PropList::default())?;
     let user = VertexName::new("user", &job.uid.to_string());
     rows.relations.push(relation("run", &user, vertex, times.job()));
     if let Some(program) = words.first() {
@@ -179,6 +180,7 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
         let modules = job.partial.join(", ");
         rows.notes.push(format!("{vertex}: the log is partial: no room for all records of {modules}"));
     }
+    Ok(())
 }
 
 /// The relations of one kind between a file and the executions that read it, or wrote it.
@@ -188,7 +190,7 @@ fn put_accesses(
     (job, target): (&VertexName, &VertexName),
     times: &Times,
     rows: &mut GraphRows,
-) {
+) -> Result<()> {
     let is_moved = |(_, record): &&(usize, DarshanRecord)| {
         let access = access(record, kind);
         access.count.unwrap_or(0) > 0 || access.bytes.unwrap_or(0) > 0
@@ -211,9 +213,10 @@ fn put_accesses(
         props.set("bytes", count(sum.bytes));
         props.set("count", count(sum.count));
         props.set("modules", modules.clone());
-        put.props = props.props();
+        put.props = props.props()?;
         rows.relations.push(put);
     }
+    Ok(())
 }
 
 fn access(record: &DarshanRecord, kind: &str) -> DarshanAccess {

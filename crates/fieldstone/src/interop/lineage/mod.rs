@@ -130,7 +130,7 @@ fn is_darshan(head: &[u8]) -> bool {
 pub fn read(env: &Env, path: &Path, options: &LineageOptions) -> Result<GraphRows> {
     let mut reader = LineageReader::new(env, options);
     let mut rows = reader.read(path)?;
-    rows.extend(reader.finish());
+    rows.extend(reader.finish()?);
     Ok(rows)
 }
 
@@ -176,7 +176,7 @@ impl<'a> LineageReader<'a> {
     }
 
     /// The rows of all OpenLineage events that were read.
-    pub fn finish(self) -> GraphRows {
+    pub fn finish(self) -> Result<GraphRows> {
         self.events.rows()
     }
 

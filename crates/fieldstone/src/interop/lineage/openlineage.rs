@@ -24,6 +24,8 @@ use serde_json::{Map, Value as Json};
 use super::props::{PropList, Span, clip, count, put_execution, relation};
 use super::{GraphRows, VertexName};
 
+/// Longest name, of which an id has three and the graph takes 64 KiB.
+const NAME: usize = 16 << 10;
 /// Most properties that facets give a vertex or relation.
 const FACETS: usize = 64;
 /// Members of every facet that say nothing of the run.
@@ -135,7 +137,7 @@ impl OpenLineage {
     }
 
     /// The rows of all runs.
-    pub fn rows(&self) -> GraphRows {
+    pub fn rows(&self) -> Result<GraphRows> {
         let mut rows = GraphRows::default();
         for (id, run) in &self.runs {
             let Some(begin) = run.start.or(run.first) else { continue };
@@ -143,7 +145,7 @@ impl OpenLineage {
             let span = Span { begin, end: run.end.as_ref().map(|(end, _)| *end) };
             let (begun, mut ended) = (list(&run.begun), list(&run.all));
             ended.set_some("state", run.end.as_ref().map(|(_, state)| Value::Text(state.clone())));
-            put_execution(&mut rows, &vertex, span, begun, &ended);
+            put_execution(&mut rows, &vertex, span, begun, &ended)?;
             for ((written, data), facets) in &run.data {
                 let kind = if *written { "write" } else { "read" };
                 let mut put = relation(kind, &vertex, data, span);
@@ -153,14 +155,14 @@ impl OpenLineage {
                 {
                     props.set("bytes", bytes.clone());
                 }
-                put.props = props.props();
+                put.props = props.props()?;
                 rows.relations.push(put);
             }
         }
         if self.other > 0 {
             rows.notes.push(format!("{} OpenLineage events are of no run and are left out", self.other));
         }
-        rows
+        Ok(rows)
     }
 }
 
@@ -271,6 +273,7 @@ fn scalars(facets: Option<&Json>) -> Scalars {
 
 fn text(object: &Map<String, Json>, name: &str) -> std::result::Result<String, String> {
     match object.get(name).and_then(Json::as_str) {
+        Some(text) if text.len() > NAME => Err(format!("its {name} is longer than {NAME} bytes")),
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
         _ => Err(format!("it has no text {name}")),
     }

@@ -42,7 +42,7 @@ fn rows(texts: &[String]) -> GraphRows {
     for text in texts {
         events.add(text.as_bytes()).unwrap();
     }
-    events.rows()
+    events.rows().unwrap()
 }
 
 #[test]
@@ -123,7 +123,8 @@ fn a_run_begins_with_its_start_and_ends_with_its_last_end() {
 
 #[test]
 fn an_event_that_is_not_whole_is_named_by_its_line() {
-    let cases: [(&str, Json, &str); 8] = [
+    let cases: [(&str, Json, &str); 9] = [
+        ("/run/runId", json!("r".repeat(NAME + 1)), "runId"),
         ("/eventTime", json!("noon"), "'noon'"),
         ("/eventTime", Json::Null, "eventTime"),
         ("/run", json!([]), "run"),
@@ -139,7 +140,7 @@ fn an_event_that_is_not_whole_is_named_by_its_line() {
         let mut events = OpenLineage::default();
         let error = events.add(format!("{}\n\n{bad}\n", complete()).as_bytes()).unwrap_err();
         assert!(error.message().starts_with("line 3: ") && error.message().contains(named), "{error}");
-        assert!(events.rows().is_empty(), "nothing of the text is taken");
+        assert!(events.rows().unwrap().is_empty(), "nothing of the text is taken");
         let error = events.add(json!([start(), bad]).to_string().as_bytes()).unwrap_err();
         assert!(error.message().starts_with("line 1, event 2: "), "{error}");
     }

@@ -3,6 +3,7 @@
 //! An execution is put as it began, with what was known then, and as it ended, with all that is known: a listing
 //! taken while it runs and one taken afterwards say the same of its beginning, and the second adds its end.
 
+use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 
 use super::{GraphRows, Props, RelationPut, VertexName, VertexPut};
@@ -45,7 +46,7 @@ impl PropList {
     }
 
     /// As the graph takes them.
-    pub fn props(&self) -> Props {
+    pub fn props(&self) -> Result<Props> {
         Props::of(self.0.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
@@ -91,22 +92,24 @@ pub fn put_execution(
     span: Span,
     mut begun: PropList,
     ended: &PropList,
-) {
-    let mut put = |props: &PropList, time: u64| {
-        let (vertex, props) = (vertex.clone(), props.props());
+) -> Result<()> {
+    let mut put = |props: &PropList, time: u64| -> Result<()> {
+        let (vertex, props) = (vertex.clone(), props.props()?);
         rows.vertices.push(VertexPut { vertex, fixed: None, props, time: Some(time) });
+        Ok(())
     };
     begun.set_some("start", moment(span.begin));
     // Times of whole seconds: what ended in the second it began has one version, which says all.
     let end = span.end.map(|end| end.max(span.begin));
     if end != Some(span.begin) {
-        put(&begun, span.begin);
+        put(&begun, span.begin)?;
     }
     if let Some(end) = end {
         begun.set_some("end", moment(end));
         begun.merge(ended);
-        put(&begun, end);
+        put(&begun, end)?;
     }
+    Ok(())
 }
 
 /// A relation with its times.
@@ -136,7 +139,7 @@ mod tests {
         ended.set("exit", Value::Int(0));
         let versions = |span| {
             let mut rows = GraphRows::default();
-            put_execution(&mut rows, &job, span, begun.clone(), &ended);
+            put_execution(&mut rows, &job, span, begun.clone(), &ended).unwrap();
             let facts = |put: &VertexPut| (put.time, put.props.get("exit").unwrap());
             rows.vertices.iter().map(facts).collect::<Vec<_>>()
         };

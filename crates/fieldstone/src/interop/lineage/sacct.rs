@@ -170,7 +170,7 @@ impl Taken {
         let span = Span { begin, end };
         let vertex = VertexName::new("job", id);
         let (begun, ended) = props(row, options)?;
-        put_execution(&mut self.rows, &vertex, span, begun, &ended);
+        put_execution(&mut self.rows, &vertex, span, begun, &ended)?;
         if let Some(user) = row.get("UID").or_else(|| row.get("User")) {
             self.named |= row.get("UID").is_none();
             let user = VertexName::new("user", user);

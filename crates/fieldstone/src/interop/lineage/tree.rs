@@ -149,7 +149,7 @@ impl Walk<'_> {
             ("size", count(facts.len())),
             ("mtime", Value::DateTime(mtime)),
         ];
-        let fixed = Some(Props::of(values.iter().map(|(name, value)| (*name, value))));
+        let fixed = Some(Props::of(values.iter().map(|(name, value)| (*name, value)))?);
         if let Some(above) = above {
             self.rows.relations.push(relation("has", above, &vertex, Span { begin: time, end: None }));
         }

@@ -1,0 +1,21 @@
+//! The provenance graph of a store: where a result came from. The work is done in `fieldstone_graph`; here a store
+//! is given to it.
+//!
+//! ```
+//! use fieldstone::OpenOptions;
+//! use fieldstone::graph::{RelationPut, VertexName};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let [job, file] = [VertexName::new("job", "17"), VertexName::new("file", "/data/a.nc")];
+//! store.graph().put_relations(vec![RelationPut::new("write", job.clone(), file.clone())], None)?;
+//! let writers = store.graph().edges(&file, Some("wasWrittenBy"), Default::default(), None, None)?;
+//! assert_eq!(writers[0].far, job);
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+pub use fieldstone_format::graph::{EdgeType, Props, TypeDecl, VertexName, VertexType};
+pub use fieldstone_graph::live::Stats;
+pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
+pub use fieldstone_graph::read::{Relation, Versions, Vertex};
+pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
+pub use fieldstone_graph::{Graph, vocabulary};

@@ -1,0 +1,124 @@
+//! The graph of an open store: what is put into it, and what is read from it.
+//!
+//! ```text
+//! put_*, delete_*    rows of a session, each with its stamp             write
+//! flush              rows become side records of the next commit        inner, by the facade
+//! vertex, edges, …   the view follows the logs; own rows lie over it     read
+//! ```
+//!
+//! What a process puts it sees at once, all others at its flush; what is put within a transaction sees who names
+//! that, and all others at its commit.
+
+mod inner;
+mod write;
+
+use std::sync::{Arc, Weak};
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::graph::{TypeDecl, VertexName};
+use fieldstone_journal::Journal;
+use fieldstone_journal::participant::FlushParticipant;
+
+use crate::put::{Deletion, RelationPut, VertexPut};
+use crate::read::{self, Relation, Versions, Vertex};
+use crate::state::GraphState;
+use crate::trace::{Lineage, TraceOptions, trace};
+use inner::GraphInner;
+pub use inner::Stats;
+
+/// What the graph asks of the store that it belongs to.
+pub trait GraphPort: Send + Sync + std::fmt::Debug {
+    /// Lets a graph take part in every flush of this process, for as long as it lives.
+    fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
+}
+
+/// The graph of an open store. Clones share what they have.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    inner: Arc<GraphInner>,
+}
+
+impl Graph {
+    /// The graph over a journal. Nothing is read before it is needed.
+    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
+        Graph { inner: GraphInner::new(port, journal) }
+    }
+
+    // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
+
+    /// Declares types. What was declared otherwise before is Conflict; the same again is no error.
+    pub fn define(&self, types: Vec<TypeDecl>, transaction: Option<Id>) -> Result<()> {
+        self.inner.define(types, transaction)
+    }
+
+    /// Puts versions of vertices; gives the stamp of the last one, usable as a moment.
+    pub fn put_vertices(&self, vertices: Vec<VertexPut>, transaction: Option<Id>) -> Result<u64> {
+        self.inner.put_vertices(vertices, transaction)
+    }
+
+    /// Puts versions of relations, each in one piece with its reverse; gives the stamp of the last one.
+    pub fn put_relations(&self, relations: Vec<RelationPut>, transaction: Option<Id>) -> Result<u64> {
+        self.inner.put_relations(relations, transaction)
+    }
+
+    /// Deletes vertices, with the relations at them, and relations, now or at a stamp; gives the stamp of the last
+    /// deletion. NotFound for what is not there, Denied for what another user put last; then nothing is deleted.
+    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, transaction: Option<Id>) -> Result<u64> {
+        self.inner.delete(what, time, transaction)
+    }
+
+    // ---- reading: with what a transaction holds, where one is named
+
+    /// A vertex as it was at a moment, or is. NotFound where none was.
+    pub fn vertex(&self, vertex: &VertexName, at: Option<u64>, transaction: Option<Id>) -> Result<Vertex> {
+        read::vertex(&*self.inner.state(transaction)?, vertex, at)
+    }
+
+    /// All versions of a vertex, deletions among them, newest first; none where nothing was put.
+    pub fn versions(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Vec<Vertex>> {
+        read::versions(&*self.inner.state(transaction)?, vertex)
+    }
+
+    /// Relations at a vertex, of one type or of all, as either end calls it.
+    pub fn edges(
+        &self,
+        vertex: &VertexName,
+        kind: Option<&str>,
+        versions: Versions,
+        limit: Option<usize>,
+        transaction: Option<Id>,
+    ) -> Result<Vec<Relation>> {
+        read::edges(&*self.inner.state(transaction)?, vertex, kind, versions, limit)
+    }
+
+    /// Where a vertex came from, or what came from it. NotFound where nothing names it.
+    pub fn trace(
+        &self,
+        root: &VertexName,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        trace(&*self.inner.state(transaction)?, root, options)
+    }
+
+    /// All of it, as it is now: nothing that is put later shows.
+    pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
+        self.inner.state(transaction)
+    }
+
+    /// What there is.
+    pub fn stats(&self) -> Result<Stats> {
+        self.inner.stats()
+    }
+
+    /// The name of a user, as a version has its number.
+    pub fn user_name(&self, user: u32) -> String {
+        self.inner.user_name(user)
+    }
+
+    /// The stamp that a put of now would get.
+    pub fn now(&self) -> u64 {
+        self.inner.stamp()
+    }
+}

@@ -1,0 +1,248 @@
+//! Putting and deleting: what is refused, and what becomes a row.
+
+use std::sync::Arc;
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::graph::{Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow};
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::inner::GraphInner;
+use crate::put::{Deletion, RelationPut, VertexPut};
+use crate::read;
+use crate::state::{END, GraphState};
+use crate::vocabulary::Vocabulary;
+
+/// Longest id of a vertex, bytes: longer than every path.
+const ID_MAX: usize = 1 << 16;
+
+impl GraphInner {
+    pub fn define(&self, types: Vec<TypeDecl>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        let state = self.state(session)?;
+        let mut vocabulary = state.vocabulary().clone();
+        for declared in &types {
+            let (name, names) = names_of(declared);
+            if name.is_empty() || names.iter().any(|name| name.is_empty()) {
+                return Err(Error::invalid("a type or property without a name"));
+            }
+            vocabulary.declare(declared).map_err(|why| {
+                Code::TypeDiffers.error(why).with_hint("declare it as it is, or take another name")
+            })?;
+        }
+        self.hand_over_types(types, session)
+    }
+
+    fn hand_over_types(&self, types: Vec<TypeDecl>, session: Option<Id>) -> Result<()> {
+        if types.is_empty() {
+            return Ok(());
+        }
+        self.forget_types();
+        self.journal.take_side(vec![Record::Types(types).encode()], session)
+    }
+
+    /// The version of a row that is put at a stamp, or now.
+    fn version(&self, time: Option<u64>, deleted: bool) -> Result<Version> {
+        let Some(stamp) = time else {
+            return Ok(Version { stamp: self.stamp(), time: self.clock(), deleted });
+        };
+        if !self.is_believed(stamp) {
+            return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
+                .with_hint("times are seconds since 1970, or stamps"));
+        }
+        // What is put from here on is newer: it may follow from this.
+        self.note_stamp(stamp);
+        Ok(Version { stamp, time: stamp as i64, deleted })
+    }
+
+    pub fn put_vertices(&self, vertices: Vec<VertexPut>, session: Option<Id>) -> Result<u64> {
+        self.journal.check_writable()?;
+        let mut rows = Vec::with_capacity(vertices.len());
+        let declared = self.declared_static(&vertices, session)?;
+        for VertexPut { vertex, fixed, props, time } in vertices {
+            check_name(&vertex)?;
+            if let (Some(state), Some(fixed)) = (&declared, &fixed) {
+                check_static(state.vocabulary(), &vertex, fixed)?;
+            }
+            rows.push(VertexRow { vertex, version: self.version(time, false)?, fixed, props });
+        }
+        let last = rows.last().map_or_else(|| self.stamp(), |row| row.version.stamp);
+        self.buffer(session, rows, Vec::new());
+        Ok(last)
+    }
+
+    /// The types, where any of these vertices has static properties.
+    fn declared_static(
+        &self,
+        vertices: &[VertexPut],
+        session: Option<Id>,
+    ) -> Result<Option<Arc<GraphState>>> {
+        match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
+            true => self.types(session).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    pub fn put_relations(&self, relations: Vec<RelationPut>, session: Option<Id>) -> Result<u64> {
+        self.journal.check_writable()?;
+        let mut rows = Vec::with_capacity(relations.len());
+        let mut types = Types { inner: self, session, known: None };
+        for put in relations {
+            check_name(&put.source)?;
+            check_name(&put.target)?;
+            let (kind, source, target) = types.forward(put.kind, put.source, put.target)?;
+            let version = self.version(put.time, false)?;
+            if put.until.is_some_and(|until| until < version.stamp) {
+                return Err(Error::invalid(format!("the relation {kind} of {source} ends before it begins"))
+                    .with_hint("until is not before time"));
+            }
+            if put.until.is_some_and(|until| !self.is_believed(until)) {
+                return Err(Error::invalid("a relation ends a century ahead"));
+            }
+            rows.push(RelationRow { kind, source, target, version, until: put.until, props: put.props });
+        }
+        let last = rows.last().map_or_else(|| self.stamp(), |row| row.version.stamp);
+        self.buffer(session, Vec::new(), rows);
+        Ok(last)
+    }
+
+    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: Option<Id>) -> Result<u64> {
+        self.journal.check_writable()?;
+        let state = self.state(session)?;
+        let (mut vertices, mut relations) = (Vec::new(), Vec::new());
+        let mut last = None;
+        for deletion in what {
+            let version = self.version(time, true)?;
+            last = Some(version.stamp);
+            match deletion {
+                Deletion::Vertex(vertex) => {
+                    self.check_own(&vertex, read::vertex(&state, &vertex, None)?.user)?;
+                    let props = Props::default();
+                    vertices.push(VertexRow { vertex, version, fixed: None, props });
+                }
+                Deletion::Relation(kind, source, target) => {
+                    let mut types = Types { inner: self, session, known: Some(state.clone()) };
+                    let (kind, source, target) = types.forward(kind, source, target)?;
+                    let user = last_user(&state, &kind, &source, &target)?;
+                    self.check_own(format_args!("the relation {kind} of {source} and {target}"), user)?;
+                    let props = Props::default();
+                    relations.push(RelationRow { kind, source, target, version, until: None, props });
+                }
+            }
+        }
+        self.buffer(session, vertices, relations);
+        Ok(last.unwrap_or_else(|| self.stamp()))
+    }
+
+    fn check_own(&self, what: impl std::fmt::Display, user: u32) -> Result<()> {
+        if user == self.user() {
+            return Ok(());
+        }
+        Err(Code::RelationOwned
+            .error(format!("{what} was put by {}", self.user_name(user)))
+            .with_hint("who put a version deletes it; put one of your own instead"))
+    }
+}
+
+/// Who put the version of a relation that holds; NotFound where none does.
+fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &VertexName) -> Result<u32> {
+    let (from, to) = (VertexPlace::of(source), VertexPlace::of(target));
+    let edges = state.edges(from, &|known, reverse| known == kind && !reverse)?;
+    if let Some(edge) = edges.iter().find(|edge| edge.far == to)
+        && let Some(version) = state.current(from, edge, END)?
+    {
+        return Ok(version.user);
+    }
+    let message = format!("there is no relation {kind} from {source} to {target}");
+    Err(Code::RelationNotFound.error(message).with_hint("see those of one of them with edges"))
+}
+
+/// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.
+struct Types<'a> {
+    inner: &'a GraphInner,
+    session: Option<Id>,
+    known: Option<Arc<GraphState>>,
+}
+
+impl Types<'_> {
+    /// A relation as it is written: from its source.
+    fn forward(
+        &mut self,
+        kind: Arc<str>,
+        source: VertexName,
+        target: VertexName,
+    ) -> Result<(Arc<str>, VertexName, VertexName)> {
+        if kind.is_empty() || &*kind == "~" {
+            return Err(Error::invalid("a relation without a type"));
+        }
+        let builtin = Vocabulary::default();
+        let mut direction = builtin.direction(&kind);
+        if !direction.reverse && !Vocabulary::is_builtin(&kind) {
+            if self.known.is_none() {
+                self.known = Some(self.inner.types(self.session)?);
+            }
+            if let Some(state) = &self.known {
+                direction = state.vocabulary().direction(&kind);
+                let (from, to) = if direction.reverse { (&target, &source) } else { (&source, &target) };
+                check_ends(state.vocabulary(), &direction.kind, from, to)?;
+            }
+        }
+        Ok(match direction.reverse {
+            true => (direction.kind, target, source),
+            false => (kind, source, target),
+        })
+    }
+}
+
+fn check_ends(vocabulary: &Vocabulary, kind: &str, source: &VertexName, target: &VertexName) -> Result<()> {
+    let Some(edge) = vocabulary.edge(kind) else { return Ok(()) };
+    for (declared, end, which) in [(&edge.source, source, "from"), (&edge.target, target, "to")] {
+        if let Some(declared) = declared.as_ref().filter(|declared| **declared != *end.kind) {
+            return Err(Error::invalid(format!(
+                "a relation '{kind}' leads {which} a {declared}, not {which} {end}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_name(vertex: &VertexName) -> Result<()> {
+    if vertex.kind.is_empty() || vertex.id.is_empty() {
+        return Err(
+            Error::invalid("a vertex without a type or id").with_hint("a vertex is a pair (type, id)")
+        );
+    }
+    if vertex.kind.contains(':') || vertex.kind.len() > 255 || vertex.id.len() > ID_MAX {
+        return Err(Error::invalid(format!("'{vertex}' cannot name a vertex"))
+            .with_hint("a type has no ':' and at most 255 bytes, an id at most 65,536"));
+    }
+    Ok(())
+}
+
+fn check_static(vocabulary: &Vocabulary, vertex: &VertexName, fixed: &Props) -> Result<()> {
+    let Some(declared) = vocabulary.vertex(&vertex.kind) else { return Ok(()) };
+    for (name, value) in fixed.pairs()? {
+        let Some((_, kind)) = declared.fixed.iter().find(|(known, _)| *known == name) else {
+            let message = format!("a {} has no static property '{name}'", vertex.kind);
+            return Err(Error::invalid(message).with_hint("declare it, or give it among props"));
+        };
+        if value.kind() != *kind && *kind != fieldstone_core::value::ValueType::Json {
+            let message = format!("the static property '{name}' of {vertex} is no {}", kind.name());
+            return Err(Error::invalid(message));
+        }
+    }
+    Ok(())
+}
+
+fn names_of(declared: &TypeDecl) -> (&str, Vec<&str>) {
+    match declared {
+        TypeDecl::Vertex(vertex) => {
+            let fixed = vertex.fixed.iter().map(|(name, _)| name.as_str());
+            (&vertex.name, fixed.chain(vertex.index.iter().chain(&vertex.text).map(String::as_str)).collect())
+        }
+        TypeDecl::Edge(edge) => {
+            let ends = edge.source.iter().chain(&edge.target).chain(&edge.index).map(String::as_str);
+            (&edge.name, ends.chain([edge.reverse.as_str()]).collect())
+        }
+    }
+}

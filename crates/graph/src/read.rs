@@ -1,0 +1,189 @@
+//! What is read of one vertex: itself, its versions, the relations at it.
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
+
+/// A vertex as it was at some moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vertex {
+    /// Its name.
+    pub name: VertexName,
+    /// Static properties.
+    pub fixed: Vec<(String, Value)>,
+    /// The user's properties.
+    pub props: Vec<(String, Value)>,
+    /// Stamp of the version.
+    pub stamp: u64,
+    /// The clock of who put it, nanoseconds since 1970.
+    pub time: i64,
+    /// Who put it.
+    pub user: u32,
+    /// Whether the version is a deletion.
+    pub deleted: bool,
+}
+
+/// A version of a relation, as the vertex that was asked for has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// What it is called from there.
+    pub kind: String,
+    /// The vertex that was asked for.
+    pub near: VertexName,
+    /// The vertex at the far end.
+    pub far: VertexName,
+    /// Whether the far end is its source.
+    pub reverse: bool,
+    /// Its properties.
+    pub props: Vec<(String, Value)>,
+    /// Stamp of the version: when it began.
+    pub stamp: u64,
+    /// The clock of who put it, nanoseconds since 1970.
+    pub time: i64,
+    /// When it ended.
+    pub until: Option<u64>,
+    /// Who put it.
+    pub user: u32,
+    /// Whether the version is a deletion.
+    pub deleted: bool,
+}
+
+/// Which versions of relations are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// Those that hold at a moment.
+    At(u64),
+    /// All between two moments, both included, deletions among them.
+    Between(u64, u64),
+}
+
+impl Default for Versions {
+    fn default() -> Versions {
+        Versions::NOW
+    }
+}
+
+impl Versions {
+    /// Those that hold now.
+    pub const NOW: Versions = Versions::At(END);
+    /// All.
+    pub const ALL: Versions = Versions::Between(0, END);
+}
+
+fn filled(name: &VertexName, version: &VertexVersion, fixed: Vec<(String, Value)>) -> Result<Vertex> {
+    Ok(Vertex {
+        name: name.clone(),
+        fixed,
+        props: version.props.pairs()?,
+        stamp: version.stamp,
+        time: version.time,
+        user: version.user,
+        deleted: version.deleted,
+    })
+}
+
+/// A vertex as it was at a moment, or is; NotFound where none was.
+pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
+    let (place, at) = (VertexPlace::of(name), at.unwrap_or(END));
+    let versions = state.vertex_versions(place)?;
+    let standing = standing(&versions, at, VertexVersion::facts);
+    if let Some(version) = standing.first() {
+        let fixed = standing.iter().find_map(|version| version.fixed.as_ref());
+        let fixed = fixed.map(|props| props.pairs()).transpose()?.unwrap_or_default();
+        return filled(name, version, fixed);
+    }
+    // Nobody put it, but a relation that leads from or to it.
+    let mut first: Option<EdgeVersion> = None;
+    for edge in state.edges(place, &|_, _| true)? {
+        if let Some(version) = state.current(place, &edge, at)?
+            && first.is_none_or(|first| version.stamp < first.stamp)
+        {
+            first = Some(*version);
+        }
+    }
+    let Some(first) = first else {
+        return Err(Code::VertexNotFound
+            .error(format!("the graph has no vertex {name}"))
+            .with_hint("see what there is with find, or versions of what was"));
+    };
+    Ok(Vertex {
+        name: name.clone(),
+        fixed: Vec::new(),
+        props: Vec::new(),
+        stamp: first.stamp,
+        time: first.stamp as i64,
+        user: first.user,
+        deleted: false,
+    })
+}
+
+/// All versions of a vertex, newest first.
+pub fn versions(state: &GraphState, name: &VertexName) -> Result<Vec<Vertex>> {
+    let versions = state.vertex_versions(VertexPlace::of(name))?;
+    let filled = |version: &VertexVersion| {
+        let fixed = version.fixed.as_ref().map(|props| props.pairs()).transpose()?;
+        filled(name, version, fixed.unwrap_or_default())
+    };
+    versions.iter().map(filled).collect()
+}
+
+/// Relations at a vertex, of one type (as either end calls it) or all, at most so many versions.
+pub fn edges(
+    state: &GraphState,
+    name: &VertexName,
+    kind: Option<&str>,
+    versions: Versions,
+    limit: Option<usize>,
+) -> Result<Vec<Relation>> {
+    let place = VertexPlace::of(name);
+    let asked = kind.map(|kind| state.vocabulary().direction(kind));
+    let wanted = |known: &str, reverse: bool| {
+        asked.as_ref().is_none_or(|asked| *asked.kind == *known && asked.reverse == reverse)
+    };
+    let limit = limit.unwrap_or(usize::MAX);
+    let mut relations = Vec::new();
+    for edge in state.edges(place, &wanted)? {
+        let mut chosen: Vec<&EdgeVersion> = Vec::new();
+        match versions {
+            Versions::At(at) => {
+                chosen.extend(state.current(place, &edge, at)?);
+            }
+            Versions::Between(from, to) => {
+                chosen.extend(edge.versions.iter().filter(|version| (from..=to).contains(&version.stamp)));
+            }
+        }
+        for version in chosen {
+            if relations.len() >= limit {
+                return Ok(relations);
+            }
+            relations.push(relation(state, name, place, &edge, version)?);
+        }
+    }
+    Ok(relations)
+}
+
+/// A version of a relation, with its properties.
+pub fn relation(
+    state: &GraphState,
+    near: &VertexName,
+    place: VertexPlace,
+    edge: &Edge,
+    version: &EdgeVersion,
+) -> Result<Relation> {
+    let (time, props) = state.row(place, edge, version)?;
+    Ok(Relation {
+        kind: state.vocabulary().name(&edge.direction.kind, edge.direction.reverse),
+        near: near.clone(),
+        far: state.name(edge.far)?,
+        reverse: edge.direction.reverse,
+        props: props.pairs()?,
+        stamp: version.stamp,
+        time,
+        until: version.until,
+        user: version.user,
+        deleted: version.deleted,
+    })
+}

@@ -1,0 +1,339 @@
+//! Lineage: what a result came from, and what came from it.
+//!
+//! A walk by **cause** carries a time. Upstream it begins at a moment (or after everything); a hop takes relations
+//! that began at or before the time, and goes on from a relation's end, if that is earlier. Downstream is the mirror
+//! image. So who read a file before it was written is no descendant of its writer, and who wrote it after it was read
+//! is no ancestor of its reader. A write that replaces hides older writers upstream, and later readers downstream.
+//!
+//! | hop | takes | and goes on |
+//! |---|---|---|
+//! | up: data to who wrote it | writes that began by then, from the last that replaces on | from the earlier of the time and the write's end |
+//! | up: execution to what it read | reads that began by then | from the earlier of the time and the read's end |
+//! | up: execution to its program | as it was by then | at the same time |
+//! | down: data to who read it | reads that ended since, up to the next write that replaces | from the later of the time and the read's beginning |
+//! | down: execution to what it wrote | writes that ended since | from the later of the time and the write's beginning |
+//! | job to its processes, and back | always: ranks talk | at the same time and depth |
+//!
+//! A vertex that is reached at several times is gone on from at the one that allows most, once between any two writes
+//! that replace it: more time does not show what a later write hides.
+//!
+//! Every version of a relation counts: a file written three times has three writes. What was deleted itself does not
+//! count; what ended with a deleted vertex does, for times before that. A walk that is not by cause takes what holds at
+//! a moment, whatever the times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+
+use fieldstone_core::{Code, Result};
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::read::{Relation, relation};
+use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
+
+/// Which way a walk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To what it came from.
+    Up,
+    /// To what came from it.
+    Down,
+    /// Both.
+    Both,
+}
+
+/// How a lineage is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceOptions {
+    /// Which way.
+    pub way: Way,
+    /// Hops, at most.
+    pub depth: Option<u32>,
+    /// As it was at this stamp.
+    pub at: Option<u64>,
+    /// Downstream: from this stamp on.
+    pub since: Option<u64>,
+    /// Whether times count.
+    pub causal: bool,
+    /// Vertices, at most.
+    pub limit: usize,
+}
+
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions { way: Way::Up, depth: None, at: None, since: None, causal: true, limit: 10_000 }
+    }
+}
+
+/// A vertex of a lineage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The vertex.
+    pub name: VertexName,
+    /// Hops from the root.
+    pub depth: u32,
+}
+
+/// Where a vertex came from, or what came from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lineage {
+    /// What was asked for.
+    pub root: VertexName,
+    /// The root first, then by depth and name.
+    pub vertices: Vec<Step>,
+    /// Relations between them, each from its source; by stamp.
+    pub edges: Vec<Relation>,
+    /// Whether it was cut off at a limit.
+    pub truncated: bool,
+}
+
+/// The lineage of a vertex; NotFound where nothing names it.
+pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
+    let place = VertexPlace::of(root);
+    if !state.names(place)? {
+        return Err(Code::VertexNotFound
+            .error(format!("the graph has no vertex {root}"))
+            .with_hint("see what there is with find, or write the id out: a file's is its full path"));
+    }
+    let mut walk = Walk {
+        state,
+        options: *options,
+        up: true,
+        depths: HashMap::new(),
+        used: HashMap::new(),
+        joined: HashSet::new(),
+        truncated: false,
+    };
+    walk.depths.insert(place, 0);
+    if options.way != Way::Down {
+        walk.run(place, options.at.unwrap_or(END))?;
+    }
+    if options.way != Way::Up {
+        walk.up = false;
+        walk.run(place, options.since.unwrap_or(0))?;
+    }
+    walk.lineage(root, place)
+}
+
+/// A relation that was walked: from its source, type, to its target, one version.
+type Used = (VertexPlace, std::sync::Arc<str>, VertexPlace, u64, u32);
+
+struct Walk<'a> {
+    state: &'a GraphState,
+    options: TraceOptions,
+    up: bool,
+    /// Hops to each vertex that was reached.
+    depths: HashMap<VertexPlace, u32>,
+    /// What was walked, as the vertex has it from which it was walked.
+    used: HashMap<Used, (VertexPlace, Edge, EdgeVersion)>,
+    /// Executions reached as part of a job alone.
+    joined: HashSet<VertexPlace>,
+    truncated: bool,
+}
+
+/// A place to go on from: what allows more first. The time is turned round downstream.
+type Next = (u64, Reverse<u32>, VertexPlace);
+
+impl Walk<'_> {
+    fn key(&self, time: u64) -> u64 {
+        if self.up { time } else { !time }
+    }
+
+    fn run(&mut self, root: VertexPlace, time: u64) -> Result<()> {
+        let mut next: BinaryHeap<Next> = BinaryHeap::new();
+        // Of what was expanded with more time, between the same writes that replace, the least depth: only fewer
+        // hops show more.
+        let mut done: HashMap<(VertexPlace, Option<u64>), u32> = HashMap::new();
+        let mut replaces: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
+        next.push((self.key(time), Reverse(0), root));
+        while let Some((key, Reverse(depth), place)) = next.pop() {
+            let time = self.key(key);
+            if let Some(known) = replaces.get(&place)
+                && done.get(&(place, self.hiding(known, time))).is_some_and(|known| *known <= depth)
+            {
+                continue;
+            }
+            let edges = self.edges(place)?;
+            let stamps = if self.options.causal { self.replacing(place, &edges)? } else { Vec::new() };
+            let hiding = self.hiding(&stamps, time);
+            done.insert((place, hiding), depth);
+            replaces.insert(place, stamps);
+            for (far, time, hops) in self.hops(place, &edges, time, hiding, depth)? {
+                // Ranks of a job that have no part in it are left out in the end.
+                let counted = self.depths.len().saturating_sub(self.joined.len());
+                if !self.depths.contains_key(&far) && hops > 0 && counted >= self.options.limit {
+                    self.truncated = true;
+                    continue;
+                }
+                let known = self.depths.entry(far).or_insert(depth + hops);
+                *known = (*known).min(depth + hops);
+                next.push((self.key(time), Reverse(depth + hops), far));
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a vertex is looked at.
+    fn edges(&self, place: VertexPlace) -> Result<Vec<Edge>> {
+        let up = self.up;
+        self.state.edges(place, &|kind, reverse| match kind {
+            "contains" => true,
+            // From data writes lead to executions and reads to others; from executions the other way round. What
+            // hides is looked at from data, whichever way.
+            "write" => up == reverse || reverse,
+            "read" => up != reverse,
+            "exe" => up && !reverse,
+            _ => false,
+        })
+    }
+
+    /// Where a walk that is at a vertex at some time goes on: vertex, time, hops.
+    fn hops(
+        &mut self,
+        place: VertexPlace,
+        edges: &[Edge],
+        time: u64,
+        hiding: Option<u64>,
+        depth: u32,
+    ) -> Result<Vec<(VertexPlace, u64, u32)>> {
+        let up = self.up;
+        let last = self.options.depth.is_some_and(|most| depth >= most);
+        let mut found = Vec::new();
+        for edge in edges {
+            let part = &*edge.direction.kind == "contains";
+            let looked_at = !up && &*edge.direction.kind == "write" && edge.direction.reverse;
+            if looked_at || (last && !part) {
+                continue;
+            }
+            let hops = u32::from(!part);
+            // Each time may stand between other writes that replace the far end.
+            let mut times: Vec<u64> = Vec::new();
+            for (version, end) in self.versions(place, edge)? {
+                let Some(after) = self.goes_on(edge, &version, end, time, hiding) else { continue };
+                times.push(after);
+                self.note(place, edge, version);
+            }
+            if times.is_empty() {
+                continue;
+            }
+            if part && !self.depths.contains_key(&edge.far) {
+                self.joined.insert(edge.far);
+            } else if !part {
+                self.joined.remove(&edge.far);
+            }
+            times.sort_unstable();
+            times.dedup();
+            found.extend(times.into_iter().map(|after| (edge.far, after, hops)));
+        }
+        Ok(found)
+    }
+
+    /// Versions of a relation that count, each with its end.
+    fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, u64)>> {
+        let at = self.options.at.unwrap_or(END);
+        let ends = [place, edge.far];
+        if !self.options.causal {
+            let current = self.state.current(place, edge, at)?;
+            return Ok(current.map(|version| (*version, version.end())).into_iter().collect());
+        }
+        let mut counting = Vec::new();
+        for version in standing(&edge.versions, at, EdgeVersion::facts) {
+            let ended = self.state.ended(version, ends, at)?;
+            counting.push((*version, version.end().min(ended.unwrap_or(END))));
+        }
+        Ok(counting)
+    }
+
+    /// When a vertex was replaced, ascending.
+    fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
+        let mut stamps = Vec::new();
+        for edge in edges.iter().filter(|edge| &*edge.direction.kind == "write" && edge.direction.reverse) {
+            let versions = self.versions(place, edge)?;
+            stamps.extend(versions.iter().filter(|(version, _)| version.replaces).map(|(v, _)| v.stamp));
+        }
+        stamps.sort_unstable();
+        Ok(stamps)
+    }
+
+    /// The write that hides others at a time: upstream the last that began by then, downstream the next.
+    fn hiding(&self, replacing: &[u64], time: u64) -> Option<u64> {
+        let later = replacing.partition_point(|stamp| *stamp <= time);
+        if self.up { later.checked_sub(1).map(|last| replacing[last]) } else { replacing.get(later).copied() }
+    }
+
+    /// The time at which a walk goes on behind a version of a relation; `None` where it does not take it.
+    fn goes_on(
+        &self,
+        edge: &Edge,
+        version: &EdgeVersion,
+        end: u64,
+        time: u64,
+        hiding: Option<u64>,
+    ) -> Option<u64> {
+        if !self.options.causal || &*edge.direction.kind == "contains" {
+            return Some(time);
+        }
+        let of_data = edge.direction.reverse;
+        let taken = match self.up {
+            true => version.stamp <= time && !(of_data && hiding.is_some_and(|last| version.stamp < last)),
+            false => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
+        };
+        let moves = &*edge.direction.kind != "exe";
+        taken.then_some(match (moves, self.up) {
+            (false, _) => time,
+            (true, true) => time.min(end),
+            (true, false) => time.max(version.stamp),
+        })
+    }
+
+    fn note(&mut self, place: VertexPlace, edge: &Edge, version: EdgeVersion) {
+        let (source, target) = match edge.direction.reverse {
+            false => (place, edge.far),
+            true => (edge.far, place),
+        };
+        let key = (source, edge.direction.kind.clone(), target, version.stamp, version.user);
+        let bare = Edge { versions: Vec::new(), ..edge.clone() };
+        self.used.entry(key).or_insert((place, bare, version));
+    }
+
+    fn lineage(mut self, root: &VertexName, place: VertexPlace) -> Result<Lineage> {
+        // Ranks of a job that had no part in it would only be in the way.
+        let part = |key: &Used| &*key.1 == "contains";
+        let reached = |place: &VertexPlace| self.depths.contains_key(place);
+        self.used.retain(|key, _| reached(&key.0) && reached(&key.2));
+        let takes_part: HashSet<VertexPlace> =
+            self.used.keys().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]).chain([place]).collect();
+        let kept_by_parts: HashSet<VertexPlace> = self
+            .used
+            .keys()
+            .filter(|key| part(key) && takes_part.contains(&key.2))
+            .map(|key| key.0)
+            .collect();
+        let keeps = |place: &VertexPlace| {
+            !self.joined.contains(place) || takes_part.contains(place) || kept_by_parts.contains(place)
+        };
+        let mut names: HashMap<VertexPlace, VertexName> = HashMap::new();
+        let mut vertices = BTreeSet::new();
+        for (far, depth) in self.depths.iter().filter(|(far, _)| keeps(far)) {
+            let name = self.state.name(*far)?;
+            names.insert(*far, name.clone());
+            vertices.insert((*far != place, *depth, name));
+        }
+        let mut edges = Vec::with_capacity(self.used.len());
+        for ((source, _, target, ..), (seen_from, edge, version)) in &self.used {
+            let (Some(from), Some(to)) = (names.get(source), names.get(target)) else { continue };
+            let near = if edge.direction.reverse { to } else { from };
+            let seen = relation(self.state, near, *seen_from, edge, version)?;
+            edges.push(Relation {
+                kind: edge.direction.kind.to_string(),
+                near: from.clone(),
+                far: to.clone(),
+                reverse: false,
+                ..seen
+            });
+        }
+        edges.sort_by(|a, b| (a.stamp, &a.near, &a.kind, &a.far).cmp(&(b.stamp, &b.near, &b.kind, &b.far)));
+        let vertices = vertices.into_iter().map(|(_, depth, name)| Step { name, depth }).collect();
+        Ok(Lineage { root: root.clone(), vertices, edges, truncated: self.truncated })
+    }
+}

@@ -1,0 +1,347 @@
+"""The provenance graph of a store: users, executions and data, how they are related, and since when.
+
+``store.graph`` and ``tx.graph`` make a `Graph`; what it gives back are `Vertex`, `Edge` and `Lineage`::
+
+    with fieldstone.open("memory:") as store:
+        g = store.graph
+        g.put_edge("read", ("job", "17"), ("file", "/data/mesh.nc"))
+        g.put_edge("write", ("job", "17"), ("file", "/data/a.nc"), props={"bytes": 10})
+        assert ("file", "/data/mesh.nc") in g.trace(("file", "/data/a.nc")).vertices
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ._lineage import Lineage
+from ._values import datetime_ns
+from .errors import Invalid
+
+if TYPE_CHECKING:
+    from ._native import _Graph
+    from ._store import Store
+
+Name: TypeAlias = tuple[str, str]
+"""A vertex: its type and its id."""
+
+
+class Stamp(int):
+    """A moment in the order of all that is put: what a put returns, usable wherever a time is asked for.
+
+    Nanoseconds since 1970 where clocks are right; above every stamp that its process had read.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Stamp({int(self)})"
+
+
+def stamp_of(moment: Any, what: str = "time") -> int | None:
+    """The stamp of a moment: of seconds since 1970, a datetime, ISO text, or a Stamp."""
+    if moment is None or isinstance(moment, Stamp):
+        return moment
+    if isinstance(moment, bool):
+        raise Invalid(f"{what} is {moment}", "give seconds since 1970, a datetime or a stamp")
+    if isinstance(moment, int):
+        stamp = moment * 1_000_000_000
+    elif isinstance(moment, float):
+        if moment != moment or abs(moment) > 1e11:
+            raise Invalid(f"{what} is {moment}", "give seconds since 1970, a datetime or a stamp")
+        stamp = round(moment * 1_000_000_000)
+    else:
+        stamp = datetime_ns(moment)
+    if not 0 <= stamp < 2**63:
+        raise Invalid(f"{what} is {moment}, which is before 1970 or too far ahead")
+    return stamp
+
+
+def _shown(nanoseconds: int) -> datetime:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
+
+
+class Vertex:
+    """A vertex as it was at some moment. Equal to its pair of type and id."""
+
+    __slots__ = ("_graph", "_user", "deleted", "id", "props", "stamp", "static", "time", "type")
+
+    def __init__(self, graph: _Graph, row: tuple[Any, ...]) -> None:
+        (self.type, self.id), self.static, self.props, stamp, time, self._user, self.deleted = row
+        self.stamp = Stamp(stamp)
+        self.time = _shown(time)
+        self._graph = graph
+
+    @property
+    def pair(self) -> Name:
+        """Type and id."""
+        return (self.type, self.id)
+
+    @property
+    def user(self) -> str:
+        """Who put it."""
+        return self._graph.user_name(self._user)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Vertex):
+            return self.pair == other.pair
+        return isinstance(other, tuple) and self.pair == other
+
+    def __hash__(self) -> int:
+        return hash(self.pair)
+
+    def __repr__(self) -> str:
+        gone = " deleted" if self.deleted else ""
+        return f"<fieldstone.Vertex {self.type}:{self.id}{gone}>"
+
+
+class Edge:
+    """A version of a relation, as the vertex that was asked for has it.
+
+    `src` is that vertex and `dst` the far end, also of a reverse relation such as "wasWrittenBy". `stamp` says
+    when it began; `time` is the clock of who put it; `until` the stamp at which it ended, or None.
+    """
+
+    __slots__ = ("_graph", "_user", "deleted", "dst", "props", "src", "stamp", "time", "type", "until")
+
+    def __init__(self, graph: _Graph, row: tuple[Any, ...]) -> None:
+        self.type, self.src, self.dst, _, self.props, stamp, time, until, self._user, self.deleted = row
+        self.stamp = Stamp(stamp)
+        self.time = _shown(time)
+        self.until = None if until is None else Stamp(until)
+        self._graph = graph
+
+    @property
+    def user(self) -> str:
+        """Who put it."""
+        return self._graph.user_name(self._user)
+
+    def __repr__(self) -> str:
+        gone = " deleted" if self.deleted else ""
+        return f"<fieldstone.Edge {':'.join(self.src)} {self.type} {':'.join(self.dst)}{gone}>"
+
+
+class GraphStats:
+    """What there is in a graph: the segments of its view, and what stands in them."""
+
+    __slots__ = ("nbytes", "problems", "relations", "segments", "vertices")
+
+    def __init__(self, row: tuple[int, int, int, int, list[str]]) -> None:
+        self.segments, self.vertices, self.relations, self.nbytes, self.problems = row
+
+    def __repr__(self) -> str:
+        return (
+            f"<fieldstone.GraphStats {self.relations} versions of relations, {self.vertices} vertices, "
+            f"{self.segments} segments>"
+        )
+
+
+class Graph:
+    """The provenance graph of a store. Made by ``store.graph``, and by ``tx.graph`` within a transaction.
+
+    A vertex is a pair of texts (type, id). Relations have a direction; the reverse one is kept by the store:
+    "write" from a job to a file is "wasWrittenBy" from the file. What is put is seen by this process at once, by
+    all at flush. Every put and every deletion is a version; reads give what holds now, or ``at=`` a moment:
+    seconds since 1970, a datetime, or a stamp that a put returned.
+    """
+
+    def __init__(self, store: Store, txn: str | None = None) -> None:
+        self.store = store
+        self._native = store._graph(txn)
+
+    # -- types
+
+    def define_vertex(
+        self,
+        name: str,
+        *,
+        static: Mapping[str, str] | None = None,
+        index: Sequence[str] = (),
+        text: Sequence[str] = (),
+    ) -> None:
+        """Declares a type of vertices: `static` properties with the types of their values, properties that are
+        found by value (`index`) and by their words (`text`). Conflict where it is declared otherwise.
+        """
+        self._native.define_vertex(name, list((static or {}).items()), list(index), list(text))
+
+    def define_edge(
+        self,
+        name: str,
+        *,
+        reverse: str,
+        source: str | None = None,
+        target: str | None = None,
+        index: Sequence[str] = (),
+    ) -> None:
+        """Declares a type of relations and what it is called from its far end; `source` and `target` are the types
+        of its ends, any where absent. Conflict where it is declared otherwise, or a name is taken.
+        """
+        self._native.define_edge(name, reverse, source, target, list(index))
+
+    # -- writing
+
+    def put_vertex(
+        self,
+        type: str,
+        id: str,
+        *,
+        static: dict[str, Any] | None = None,
+        props: dict[str, Any] | None = None,
+        time: Any = None,
+    ) -> Stamp:
+        """Puts a version of a vertex: `props` replace those it had, `static` stays until given again. Returns its
+        stamp, which is `time` where that is given. Equal vertices of one time are one version.
+        """
+        return Stamp(self._native.put_vertex((type, id), static, props, stamp_of(time)))
+
+    def put_edge(
+        self,
+        type: str,
+        src: Name | Vertex,
+        dst: Name | Vertex,
+        *,
+        props: dict[str, Any] | None = None,
+        time: Any = None,
+        until: Any = None,
+    ) -> Stamp:
+        """Puts a version of a relation, with its reverse; vertices that are not there are there then. Returns its
+        stamp, which is `time` where that is given: when it began. `until` says when it ended.
+        """
+        return Stamp(self._native.put_edge(type, src, dst, props, stamp_of(time), stamp_of(until, "until")))
+
+    def put_many(
+        self,
+        *,
+        vertices: Iterable[tuple[Any, ...]] | Mapping[str, Any] | None = None,
+        edges: Iterable[tuple[Any, ...]] | Mapping[str, Any] | None = None,
+    ) -> Stamp:
+        """Puts many, vertices first, and returns the last stamp.
+
+        Rows are tuples: ``((type, id), static, props, time)`` of vertices and ``(type, src, dst, props, time,
+        until)`` of relations, cut short where the rest is absent. Columns are a mapping of names to arrays, lists or
+        one value for all: `type`, `id`, `static`, `props`, `time`; and `type`, `src_type`, `src_id`, `dst_type`,
+        `dst_id`, `props`, `time`, `until`; `static` and `props` are mappings of names to such columns.
+        """
+        return Stamp(self._native.put_many(_rows(vertices, 4, (3,)), _rows(edges, 6, (4, 5))))
+
+    def delete_vertex(self, vertex: Name | Vertex, *, time: Any = None) -> Stamp:
+        """Deletes a vertex and ends the relations at it, as a version. NotFound where it is not there, Denied where
+        another user put it last. What came from it is still traced.
+        """
+        return Stamp(self._native.delete([vertex], [], stamp_of(time)))
+
+    def delete_edge(
+        self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None
+    ) -> Stamp:
+        """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it last."""
+        return Stamp(self._native.delete([], [(type, src, dst)], stamp_of(time)))
+
+    def delete_many(
+        self,
+        *,
+        vertices: Iterable[Name | Vertex] = (),
+        edges: Iterable[tuple[str, Name | Vertex, Name | Vertex]] = (),
+        time: Any = None,
+    ) -> Stamp:
+        """Deletes many: all of them, or nothing where one cannot be deleted."""
+        return Stamp(self._native.delete(list(vertices), [tuple(edge) for edge in edges], stamp_of(time)))
+
+    def flush(self) -> None:
+        """As ``store.flush``."""
+        self.store.flush()
+
+    # -- reading
+
+    def vertex(self, vertex: Name | Vertex, *, at: Any = None) -> Vertex:
+        """A vertex as it is, or as it was `at` a moment. NotFound where there is none."""
+        return Vertex(self._native, self._native.vertex(vertex, stamp_of(at, "at")))
+
+    def versions(self, vertex: Name | Vertex) -> list[Vertex]:
+        """All versions of a vertex, newest first; a deletion is one, with ``.deleted``."""
+        return [Vertex(self._native, row) for row in self._native.versions(vertex)]
+
+    def edges(
+        self,
+        vertex: Name | Vertex,
+        type: str | None = None,
+        *,
+        at: Any = None,
+        versions: bool | tuple[Any, Any] | None = None,
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at` a
+        moment, or, with ``versions=True``, every version; with a pair those between two moments.
+        """
+        between = None
+        if versions is True:
+            between = (0, 2**64 - 1)
+        elif versions:
+            since, until = versions
+            first, last = stamp_of(since, "versions"), stamp_of(until, "versions")
+            between = (0 if first is None else first, 2**64 - 1 if last is None else last)
+        rows = self._native.edges(vertex, type, stamp_of(at, "at"), between, limit)
+        return [Edge(self._native, row) for row in rows]
+
+    def trace(
+        self,
+        x: Name | Vertex,
+        *,
+        direction: Literal["up", "down", "both"] = "up",
+        depth: int | None = None,
+        at: Any = None,
+        since: Any = None,
+        causal: bool = True,
+        limit: int = 10_000,
+    ) -> Lineage:
+        """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
+
+        By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the last
+        that replaced the file; downstream the mirror image. A job and its processes count as one. `depth` bounds the
+        hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds the vertices
+        (``.truncated``). NotFound where nothing names `x`.
+        """
+        row = self._native.trace(
+            x, direction, depth, stamp_of(at, "at"), stamp_of(since, "since"), causal, limit
+        )
+        return Lineage(self._native, row, direction)
+
+    def stats(self) -> GraphStats:
+        """What there is: segments of the view, vertices and versions of relations in them, bytes, problems."""
+        return GraphStats(self._native.stats())
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.Graph of {self.store.url}>"
+
+
+def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:
+    """Rows filled up with None, or columns; moments as stamps."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {key: _moments(column, key) if key in ("time", "until") else column for key, column in given.items()}
+
+    def row(one: tuple[Any, ...]) -> tuple[Any, ...]:
+        full = [*one, *[None] * (length - len(one))]
+        for place in times:
+            full[place] = stamp_of(full[place])
+        return tuple(full)
+
+    return map(row, given)
+
+
+def _moments(column: Any, what: str) -> Any:
+    """A column of moments as stamps; arrays of datetimes as they are."""
+    import numpy as np
+
+    if column is None or isinstance(column, (str, int, float, date)):
+        return stamp_of(column, what)
+    array = np.asarray(column)
+    if array.dtype.kind == "M":
+        return array.astype("M8[ns]").astype("i8")
+    if array.dtype.kind == "f":
+        return np.round(array * 1e9).astype("i8")
+    if array.dtype.kind in "iu" and not any(isinstance(one, Stamp) for one in column):
+        return array.astype("i8") * 1_000_000_000
+    return [stamp_of(one, what) for one in column]

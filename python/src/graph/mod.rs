@@ -1,0 +1,69 @@
+//! The provenance graph for Python: the class `_Graph`, which `Graph` in Python is a thin layer over.
+//!
+//! `write` puts and deletes, `columns` takes many at once, `read` gives back vertices, relations and lineages as
+//! tuples, of which Python makes its classes.
+
+mod columns;
+mod read;
+mod write;
+
+use fieldstone::graph::{Graph, Props, VertexName};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::catalog::values;
+use crate::errors::{Raise, invalid};
+use crate::request::type_name;
+use crate::store::{Store, transaction};
+
+/// The graph of a store, as a transaction sees it where one is named.
+#[pyclass(frozen, name = "_Graph", module = "fieldstone")]
+pub struct PyGraph {
+    graph: Graph,
+    transaction: Option<fieldstone::Id>,
+    store: Py<Store>,
+}
+
+#[pymethods]
+impl Store {
+    /// The graph, within a transaction where its id is given.
+    #[pyo3(signature = (txn=None))]
+    fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
+        let handle = slf.get().handle()?;
+        let transaction = transaction(txn)?;
+        Ok(PyGraph { graph: handle.graph().clone(), transaction, store: slf.clone().unbind() })
+    }
+}
+
+impl PyGraph {
+    /// Invalid where the store is closed.
+    fn open(&self) -> PyResult<&Graph> {
+        self.store.get().handle()?;
+        Ok(&self.graph)
+    }
+}
+
+/// A vertex: a pair of texts, or what has one as `pair`.
+fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
+    if let Ok(pair) = object.cast::<PyTuple>()
+        && pair.len() == 2
+        && let (Ok(kind), Ok(id)) =
+            (pair.get_item(0)?.cast::<PyString>(), pair.get_item(1)?.cast::<PyString>())
+    {
+        return Ok(VertexName::new(kind.to_str()?, id.to_str()?));
+    }
+    if let Ok(pair) = object.getattr("pair") {
+        return name(&pair);
+    }
+    Err(invalid(
+        format!("{} names no vertex", type_name(object)),
+        "a vertex is a pair of texts: (\"file\", \"/data/a.nc\")",
+    ))
+}
+
+/// Properties of a dict; None is a value.
+fn props(map: Option<&Bound<'_, PyDict>>, what: &str) -> PyResult<Props> {
+    let Some(map) = map else { return Ok(Props::default()) };
+    let pairs = values::with_none(map, what)?;
+    Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value))).or_raise()
+}

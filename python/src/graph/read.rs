@@ -1,0 +1,134 @@
+//! What is read from the graph, as tuples.
+
+use fieldstone::catalog::value::Value;
+use fieldstone::graph::{Lineage, Relation, TraceOptions, Versions, Vertex, VertexName, Way};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{PyGraph, name};
+use crate::catalog::object;
+use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
+
+/// Type and id.
+type Pair = (String, String);
+/// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion.
+type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool);
+/// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted.
+type EdgeRow<'py> = (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
+/// Root, vertices with depths, relations, whether it was cut off.
+type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool);
+
+fn pair(name: &VertexName) -> Pair {
+    (name.kind.to_string(), name.id.to_string())
+}
+
+fn dict<'py>(py: Python<'py>, pairs: &[(String, Value)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in pairs {
+        dict.set_item(name, object(py, value)?)?;
+    }
+    Ok(dict)
+}
+
+fn vertex_row<'py>(py: Python<'py>, vertex: &Vertex) -> PyResult<VertexRow<'py>> {
+    let (fixed, props) = (dict(py, &vertex.fixed)?, dict(py, &vertex.props)?);
+    Ok((pair(&vertex.name), fixed, props, vertex.stamp, vertex.time, vertex.user, vertex.deleted))
+}
+
+fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRow<'py>> {
+    Ok((
+        edge.kind.clone(),
+        pair(&edge.near),
+        pair(&edge.far),
+        edge.reverse,
+        dict(py, &edge.props)?,
+        edge.stamp,
+        edge.time,
+        edge.until,
+        edge.user,
+        edge.deleted,
+    ))
+}
+
+#[pymethods]
+impl PyGraph {
+    fn vertex<'py>(
+        &self,
+        py: Python<'py>,
+        vertex: &Bound<'py, PyAny>,
+        at: Option<u64>,
+    ) -> PyResult<VertexRow<'py>> {
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let found = py.waiting(|| graph.vertex(&vertex, at, self.transaction)).or_raise()?;
+        vertex_row(py, &found)
+    }
+
+    fn versions<'py>(&self, py: Python<'py>, vertex: &Bound<'py, PyAny>) -> PyResult<Vec<VertexRow<'py>>> {
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let found = py.waiting(|| graph.versions(&vertex, self.transaction)).or_raise()?;
+        found.iter().map(|vertex| vertex_row(py, vertex)).collect()
+    }
+
+    /// `versions`: None for those that hold at `at`, or the stamps between which all are.
+    fn edges<'py>(
+        &self,
+        py: Python<'py>,
+        vertex: &Bound<'py, PyAny>,
+        kind: Option<&str>,
+        at: Option<u64>,
+        versions: Option<(u64, u64)>,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<EdgeRow<'py>>> {
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let versions = match (versions, at) {
+            (Some((from, to)), _) => Versions::Between(from, to),
+            (None, Some(at)) => Versions::At(at),
+            (None, None) => Versions::NOW,
+        };
+        let found =
+            py.waiting(|| graph.edges(&vertex, kind, versions, limit, self.transaction)).or_raise()?;
+        found.iter().map(|edge| edge_row(py, edge)).collect()
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn trace<'py>(
+        &self,
+        py: Python<'py>,
+        vertex: &Bound<'py, PyAny>,
+        direction: &str,
+        depth: Option<u32>,
+        at: Option<u64>,
+        since: Option<u64>,
+        causal: bool,
+        limit: usize,
+    ) -> PyResult<LineageRow<'py>> {
+        let way = match direction {
+            "up" => Way::Up,
+            "down" => Way::Down,
+            "both" => Way::Both,
+            _ => {
+                return Err(invalid(format!("direction={direction:?}"), "give \"up\", \"down\" or \"both\""));
+            }
+        };
+        let options = TraceOptions { way, depth, at, since, causal, limit };
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
+        let Lineage { root, vertices, edges, truncated } = found;
+        let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
+        let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
+        Ok((pair(&root), vertices, edges, truncated))
+    }
+
+    /// The name of a user, or its number.
+    fn user_name(&self, user: u32) -> String {
+        self.graph.user_name(user)
+    }
+
+    /// Segments, vertices, relations, bytes, problems.
+    fn stats(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, Vec<String>)> {
+        let graph = self.open()?;
+        let stats = py.waiting(|| graph.stats()).or_raise()?;
+        Ok((stats.segments, stats.vertices, stats.relations, stats.bytes, stats.problems))
+    }
+}

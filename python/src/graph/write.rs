@@ -1,0 +1,157 @@
+//! Putting into the graph, and deleting.
+
+use fieldstone::catalog::value::ValueType;
+use fieldstone::graph::{Deletion, EdgeType, RelationPut, TypeDecl, VertexPut, VertexType};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::{PyGraph, columns, name, props};
+use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
+use crate::sequence::each;
+
+/// Type, source, target, properties, time and until, as a put has them.
+type EdgeArguments<'py> =
+    (String, Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyDict>>, Option<u64>, Option<u64>);
+
+/// Vertex, static properties, properties and time.
+type VertexArguments<'py> =
+    (Bound<'py, PyAny>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<u64>);
+
+fn vertex((vertex, fixed, own, time): VertexArguments<'_>) -> PyResult<VertexPut> {
+    let fixed = fixed.map(|fixed| props(Some(&fixed), "static")).transpose()?;
+    Ok(VertexPut { vertex: name(&vertex)?, fixed, props: props(own.as_ref(), "props")?, time })
+}
+
+fn edge((kind, source, target, own, time, until): EdgeArguments<'_>) -> PyResult<RelationPut> {
+    Ok(RelationPut {
+        kind: kind.into(),
+        source: name(&source)?,
+        target: name(&target)?,
+        props: props(own.as_ref(), "props")?,
+        time,
+        until,
+    })
+}
+
+fn kind_of(text: &str) -> PyResult<ValueType> {
+    text.parse().or_raise()
+}
+
+#[pymethods]
+impl PyGraph {
+    fn put_vertex(
+        &self,
+        py: Python<'_>,
+        vertex_name: Bound<'_, PyAny>,
+        fixed: Option<Bound<'_, PyDict>>,
+        own: Option<Bound<'_, PyDict>>,
+        time: Option<u64>,
+    ) -> PyResult<u64> {
+        let (graph, put) = (self.open()?, vertex((vertex_name, fixed, own, time))?);
+        py.waiting(|| graph.put_vertices(vec![put], self.transaction)).or_raise()
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a relation is made of")]
+    fn put_edge(
+        &self,
+        py: Python<'_>,
+        kind: String,
+        source: Bound<'_, PyAny>,
+        target: Bound<'_, PyAny>,
+        own: Option<Bound<'_, PyDict>>,
+        time: Option<u64>,
+        until: Option<u64>,
+    ) -> PyResult<u64> {
+        let (graph, put) = (self.open()?, edge((kind, source, target, own, time, until))?);
+        py.waiting(|| graph.put_relations(vec![put], self.transaction)).or_raise()
+    }
+
+    /// Vertices first, then relations: an iterable of arguments each, or a dict of columns.
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        vertices: Option<&Bound<'_, PyAny>>,
+        edges: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let graph = self.open()?;
+        let vertices = match vertices {
+            None => Vec::new(),
+            Some(given) => match given.cast::<PyDict>() {
+                Ok(columns) => columns::vertices(columns)?,
+                Err(_) => each(given, |row| vertex(arguments(&row)?))?,
+            },
+        };
+        let edges = match edges {
+            None => Vec::new(),
+            Some(given) => match given.cast::<PyDict>() {
+                Ok(columns) => columns::edges(columns)?,
+                Err(_) => each(given, |row| edge(arguments(&row)?))?,
+            },
+        };
+        let put = py.waiting(|| {
+            let last = graph.put_vertices(vertices, self.transaction)?;
+            if edges.is_empty() { Ok(last) } else { graph.put_relations(edges, self.transaction) }
+        });
+        put.or_raise()
+    }
+
+    /// Vertices by name, relations by (type, source, target).
+    fn delete(
+        &self,
+        py: Python<'_>,
+        vertices: Vec<Bound<'_, PyAny>>,
+        edges: Vec<(String, Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        time: Option<u64>,
+    ) -> PyResult<u64> {
+        let graph = self.open()?;
+        let mut what = Vec::with_capacity(vertices.len() + edges.len());
+        for (kind, source, target) in &edges {
+            what.push(Deletion::Relation(kind.as_str().into(), name(source)?, name(target)?));
+        }
+        for vertex in &vertices {
+            what.push(Deletion::Vertex(name(vertex)?));
+        }
+        py.waiting(|| graph.delete(what, time, self.transaction)).or_raise()
+    }
+
+    fn define_vertex(
+        &self,
+        py: Python<'_>,
+        name: String,
+        fixed: Vec<(String, String)>,
+        index: Vec<String>,
+        text: Vec<String>,
+    ) -> PyResult<()> {
+        let fixed = fixed.into_iter().map(|(name, kind)| Ok((name, kind_of(&kind)?)));
+        let fixed = fixed.collect::<PyResult<_>>()?;
+        let declared = TypeDecl::Vertex(VertexType { name, fixed, index, text });
+        let graph = self.open()?;
+        py.waiting(|| graph.define(vec![declared], self.transaction)).or_raise()
+    }
+
+    fn define_edge(
+        &self,
+        py: Python<'_>,
+        name: String,
+        reverse: String,
+        source: Option<String>,
+        target: Option<String>,
+        index: Vec<String>,
+    ) -> PyResult<()> {
+        let declared = TypeDecl::Edge(EdgeType { name, reverse, source, target, index });
+        let graph = self.open()?;
+        py.waiting(|| graph.define(vec![declared], self.transaction)).or_raise()
+    }
+}
+
+/// The arguments that stand in a row of `put_many`, filled up with None.
+fn arguments<'py, T>(row: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: pyo3::conversion::FromPyObjectOwned<'py, Error = PyErr>,
+{
+    let tuple = row.cast::<PyTuple>().map_err(|_| {
+        invalid("a row of put_many is no tuple", "give the arguments of put_vertex or put_edge, or columns")
+    })?;
+    tuple.as_any().extract()
+}
