@@ -46,7 +46,7 @@ pub use interop::ingest::{
     FdbSource, IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, fdb_schema, ingest,
     ingest_fdb, suggest_schema,
 };
-pub use interop::{export, helper, outside};
+pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, open, open_in};
 pub use run::{Array, NewRun, NewVariable, Run, TagRef, Target, WriteOptions};
 pub use store::Store;

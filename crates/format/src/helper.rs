@@ -29,6 +29,8 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
+use crate::darshan::DarshanPart;
+
 /// Version of the protocol. Every request carries it; a helper of another version refuses.
 pub const PROTOCOL: u32 = 1;
 /// Longest header of a frame.
@@ -78,6 +80,11 @@ pub enum Request<'a> {
     Rows {
         /// Its path.
         path: &'a str,
+    },
+    /// The records of a Darshan log.
+    Darshan {
+        /// Its path, as the system has it.
+        path: &'a [u8],
     },
 }
 
@@ -138,6 +145,8 @@ pub enum Reply {
         /// Rows in all.
         of: u64,
     },
+    /// A part of a Darshan log.
+    Darshan(DarshanPart),
     /// The request is finished.
     Done,
     /// The request failed.
@@ -275,6 +284,13 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
             json!({"op": "fdb", "config": config, "request": request})
         }
         Request::Fdb { config, request: None } => json!({"op": "fdb", "config": config, "schema": true}),
+        Request::Darshan { path } => match std::str::from_utf8(path) {
+            Ok(path) => json!({"op": "darshan", "path": path}),
+            Err(_) => {
+                named = path;
+                json!({"op": "darshan"})
+            }
+        },
         Request::Rows { path } => json!({"op": "rows", "path": path}),
         Request::Plot(what) | Request::Export(what) => {
             let mut header = (*what).clone();
@@ -404,7 +420,10 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
                 hint: header.get("hint").and_then(Value::as_str).map(str::to_owned),
             }
         }
-        other => return Err(broken(format!("a frame of unknown kind '{other}'"))),
+        other => match DarshanPart::parse(other, header)? {
+            Some(part) => Reply::Darshan(part),
+            None => return Err(broken(format!("a frame of unknown kind '{other}'"))),
+        },
     })
 }
 

@@ -22,6 +22,7 @@
 //! | [`side`] | bodies of side records, compressed where that is shorter |
 //! | [`value`], `columns` | one value; columns of numbers and texts |
 //! | [`helper`] | frames on the pipe to the helper process |
+//! | [`darshan`] | what those frames say of a Darshan log |
 //!
 //! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
@@ -32,6 +33,7 @@ pub mod bytes;
 pub mod catalog;
 pub mod claim;
 mod columns;
+pub mod darshan;
 pub mod data;
 pub mod entry;
 pub mod graph;

@@ -58,8 +58,10 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 module("export", "netCDF4", "netcdf").export_request(channel, header)
             case "rows":
                 module("rows", "pyarrow", "parquet").rows_request(channel, header)
+            case "darshan":
+                module("darshan", "darshan", "darshan").darshan_request(channel, header, payload)
             case op:
-                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows"
+                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows, darshan"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

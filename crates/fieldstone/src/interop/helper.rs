@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::{Code, Error, Result};
+pub use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
 pub use fieldstone_format::helper::{Content, Coordinate, Decoded, FieldFrame, Name, Reply, Texts};
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};
@@ -242,6 +243,18 @@ impl Helper {
                 && let Err(error) = take(&columns, done, of, &payload)
             {
                 failed = Some(error);
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The records of a Darshan log, in parts: `take` gets the job first.
+    pub fn darshan(&mut self, path: &Path, mut take: impl FnMut(DarshanPart) -> Result<()>) -> Result<()> {
+        self.send(&Request::Darshan { path: path.as_os_str().as_encoded_bytes() }, &[])?;
+        let mut failed = None;
+        self.until_done(|reply, _| {
+            if let (Reply::Darshan(part), None) = (reply, &failed) {
+                failed = take(part).err();
             }
         })?;
         failed.map_or(Ok(()), Err)

@@ -1,8 +1,9 @@
-//! What comes from other formats and goes to them: netCDF, GRIB, FDB, files outside a store.
+//! What comes from other formats and goes to them: netCDF, GRIB, FDB, files outside a store, provenance.
 //!
 //! `ingest` finds out what a file is and archives its fields; [`export`] writes fields as
 //! files; `grib` archives messages by their MARS keys; [`outside`] names the files that a run's data stay in; [`helper`]
-//! is the Python process that does what needs a library of the field.
+//! is the Python process that does what needs a library of the field; [`lineage`] turns provenance that others recorded
+//! into rows of the graph.
 //!
 //! Invariants:
 //! * no library of another format is linked: what we cannot read ourselves goes through the helper;
@@ -23,4 +24,5 @@ pub mod export;
 pub(crate) mod grib;
 pub mod helper;
 pub(crate) mod ingest;
+pub mod lineage;
 pub mod outside;

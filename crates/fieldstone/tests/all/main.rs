@@ -24,6 +24,7 @@ mod fleet;
 mod handles;
 mod ingest;
 mod kill;
+mod lineage;
 mod outside;
 mod processes;
 mod shared;

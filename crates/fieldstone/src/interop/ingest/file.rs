@@ -173,6 +173,7 @@ impl<'a> State<'a> {
                 | Reply::Schema(_)
                 | Reply::Image
                 | Reply::Exported(_)
+                | Reply::Darshan(_)
                 | Reply::Rows { .. }
                 | Reply::LeftOut { .. } => {
                     return Ok(End::Refused(Error::internal("the helper answered another question")));

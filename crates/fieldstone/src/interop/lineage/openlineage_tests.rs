@@ -1,0 +1,163 @@
+use serde_json::json;
+
+use super::*;
+
+const NOON: u64 = 1_795_262_400_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+fn run_event(kind: &str, time: &str, inputs: Json, outputs: Json) -> Json {
+    json!({
+        "eventType": kind, "eventTime": time, "producer": "x", "unknown": [1],
+        "run": {"runId": "r1", "facets": {
+            "parent": {"run": {"runId": "r0"}, "job": {"namespace": "ns", "name": "all"}},
+            "engine": {"_producer": "x", "name": "spark", "cores": 8, "ratio": 0.5, "old": false, "list": [1]}}},
+        "job": {"namespace": "ns", "name": "regrid", "facets": {"jobType": {"integration": kind}}},
+        "inputs": inputs, "outputs": outputs,
+    })
+}
+
+fn start() -> Json {
+    run_event(
+        "START",
+        "2026-11-21T12:00:00Z",
+        json!([{"namespace": "file", "name": "/data/a.nc"}]),
+        json!([]),
+    )
+}
+
+fn complete() -> Json {
+    let statistics = json!({"outputStatistics": {"rowCount": 5, "size": 1234}});
+    let outputs = json!([
+        {"namespace": "postgres://db:5432", "name": "x.y", "outputFacets": statistics,
+            "facets": {"schema": {"fields": []}, "version": {"datasetVersion": "7"}}},
+        {"namespace": "file://other", "name": "/c"},
+        {"namespace": "file", "name": "b.nc"},
+    ]);
+    let inputs = json!([{"namespace": "file", "name": "file:///data/a.nc"}]);
+    run_event("complete", "2026-11-21T13:00:10.5+01:00", inputs, outputs)
+}
+
+fn rows(texts: &[String]) -> GraphRows {
+    let mut events = OpenLineage::default();
+    for text in texts {
+        events.add(text.as_bytes()).unwrap();
+    }
+    events.rows().unwrap()
+}
+
+#[test]
+fn the_events_of_a_run_count_as_one() {
+    let whole = rows(&[format!("{}\n{}\n", start(), complete())]);
+    let relations: Vec<String> =
+        whole.relations.iter().map(|r| format!("{} {} {}", r.source, r.kind, r.target)).collect();
+    let job = "job:openlineage:ns/regrid/r1";
+    let expected = [
+        format!("{job} read file:/data/a.nc"),
+        format!("{job} write dataset:file://other//c"),
+        format!("{job} write dataset:postgres://db:5432/x.y"),
+        format!("{job} write file:/b.nc"),
+    ];
+    assert_eq!(relations, expected);
+    let end = NOON + SECOND / 2 * 21;
+    assert!(whole.relations.iter().all(|r| (r.time, r.until) == (Some(NOON), Some(end))));
+    let table = &whole.relations[2].props;
+    let get = |name: &str| table.get(name).unwrap();
+    assert_eq!(get("bytes"), Some(Value::Int(1234)));
+    assert_eq!(get("outputStatistics.rowCount"), Some(Value::Int(5)));
+    assert_eq!(get("version.datasetVersion"), Some(Value::Text("7".into())));
+    let [begun, ended] = &whole.vertices[..] else { panic!("two versions") };
+    assert_eq!((begun.time, ended.time), (Some(NOON), Some(end)));
+    let text = |put: &super::super::VertexPut, name: &str| {
+        put.props.get(name).unwrap().map(|v| v.to_string().replace('"', ""))
+    };
+    assert_eq!(text(begun, "jobType.integration").as_deref(), Some("START"));
+    assert_eq!(text(ended, "jobType.integration").as_deref(), Some("complete"));
+    assert_eq!((text(begun, "state"), text(ended, "state").as_deref()), (None, Some("COMPLETE")));
+    assert_eq!(text(ended, "parent").as_deref(), Some("openlineage:ns/all/r0"));
+    assert_eq!(text(begun, "engine.cores").as_deref(), Some("8"));
+    assert_eq!((text(begun, "engine.list"), text(begun, "engine._producer")), (None, None));
+}
+
+#[test]
+fn neither_form_nor_order_nor_files_change_the_rows() {
+    let whole = rows(&[format!("{}\n{}\n", start(), complete())]);
+    let pretty = |event: &Json| serde_json::to_string_pretty(event).unwrap();
+    for texts in [
+        vec![json!([start(), complete()]).to_string()],
+        vec![complete().to_string(), pretty(&start())],
+        vec![format!("\u{feff}{} {}{}", pretty(&complete()), start(), start())],
+    ] {
+        assert_eq!(rows(&texts), whole);
+    }
+}
+
+#[test]
+fn a_run_that_was_not_seen_to_begin_or_end() {
+    let running = rows(&[start().to_string()]);
+    assert!(running.relations.iter().all(|r| (r.time, r.until) == (Some(NOON), None)));
+    assert_eq!(running.vertices.len(), 1);
+    // Its beginning is the same version when the end is known.
+    assert_eq!(running.vertices[0], rows(&[json!([start(), complete()]).to_string()]).vertices[0]);
+    let ended = rows(&[complete().to_string()]);
+    let end = Some(NOON + SECOND / 2 * 21);
+    assert!(ended.relations.iter().all(|r| (r.time, r.until) == (end, end)));
+}
+
+#[test]
+fn a_run_begins_with_its_start_and_ends_with_its_last_end() {
+    let at = |kind: &str, second: u64| {
+        let inputs = json!([{"namespace": "file", "name": "/a"}]);
+        run_event(kind, &format!("2026-11-21T12:00:0{second}Z"), inputs, json!([])).to_string()
+    };
+    let span = |mut texts: Vec<String>| {
+        let put = rows(&texts).relations[0].clone();
+        texts.reverse();
+        assert_eq!(rows(&texts).relations[0], put, "whatever their order");
+        let since = |time: u64| (time - NOON) / SECOND;
+        (since(put.time.unwrap()), put.until.map(since))
+    };
+    assert_eq!(span(vec![at("RUNNING", 1), at("START", 2), at("OTHER", 5)]), (2, None));
+    assert_eq!(span(vec![at("RUNNING", 3), at("OTHER", 1)]), (1, None));
+    assert_eq!(span(vec![at("START", 1), at("FAIL", 3), at("COMPLETE", 6)]), (1, Some(6)));
+}
+
+#[test]
+fn an_event_that_is_not_whole_is_named_by_its_line() {
+    let cases: [(&str, Json, &str); 9] = [
+        ("/run/runId", json!("r".repeat(NAME + 1)), "runId"),
+        ("/eventTime", json!("noon"), "'noon'"),
+        ("/eventTime", Json::Null, "eventTime"),
+        ("/run", json!([]), "run"),
+        ("/run/runId", json!(""), "runId"),
+        ("/job/name", json!(7), "name"),
+        ("/inputs", json!({}), "inputs"),
+        ("/inputs/0", json!("a"), "inputs, number 1"),
+        ("/inputs/0/namespace", Json::Null, "namespace"),
+    ];
+    for (pointer, value, named) in cases {
+        let mut bad = start();
+        *bad.pointer_mut(pointer).unwrap() = value;
+        let mut events = OpenLineage::default();
+        let error = events.add(format!("{}\n\n{bad}\n", complete()).as_bytes()).unwrap_err();
+        assert!(error.message().starts_with("line 3: ") && error.message().contains(named), "{error}");
+        assert!(events.rows().unwrap().is_empty(), "nothing of the text is taken");
+        let error = events.add(json!([start(), bad]).to_string().as_bytes()).unwrap_err();
+        assert!(error.message().starts_with("line 1, event 2: "), "{error}");
+    }
+    let error = OpenLineage::default().add(format!("{}\n{{\"a\": \n", start()).as_bytes()).unwrap_err();
+    assert!(error.message().contains("line 3") || error.message().contains("line 2"), "{error}");
+    assert!(OpenLineage::default().add(b"[7]").is_err());
+}
+
+#[test]
+fn events_of_no_run_are_noted_and_properties_bounded() {
+    let of_job = json!({"eventTime": "2026-11-21T12:00:00Z", "job": {"namespace": "a", "name": "b"}});
+    let found = rows(&[of_job.to_string()]);
+    assert!(found.is_empty() && found.notes[0].starts_with("1 OpenLineage"), "{found:?}");
+    let mut many = start();
+    let facet: Map<String, Json> = (0..500).map(|i| (format!("m{i}"), json!("é".repeat(9000)))).collect();
+    many["run"]["facets"]["many"] = Json::Object(facet);
+    let props = rows(&[many.to_string()]).vertices[0].props.clone();
+    assert!(props.bytes().len() < 66 * 4200, "{}", props.bytes().len());
+    assert_eq!(props.get("name").unwrap(), Some(Value::Text("regrid".into())));
+}

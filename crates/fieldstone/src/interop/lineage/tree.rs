@@ -1,0 +1,272 @@
+//! A directory tree: which directory has which files and directories, and what the file system says of them.
+//!
+//! `directory --has--> file|directory`, and of each the static properties mode, uid, gid, size, mtime. Both are stamped
+//! with the time at which the entry was last changed, so that a tree taken again adds versions for what changed and
+//! for nothing else. The price: a change of mode or owner alone, which leaves that time, is no new
+//! version; and what was removed since is still there, as no tree says what it had. An entry that says it was changed more
+//! than a day from now has the stamp 1, and is noted: a stamp of the future would push all later ones there.
+//!
+//! Links are not followed and, like pipes and devices, are no files here; they are counted. What cannot be looked at is
+//! noted, and the walk goes on. Memory holds one batch of rows and the names of the directories on the way down.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, Result};
+
+use super::props::{Span, count, relation};
+use super::{GraphRows, Props, VertexName, VertexPut};
+
+/// Rows of a batch; two for an entry.
+const BATCH: usize = 4096;
+/// How far from now a time may be and is believed, nanoseconds.
+const AHEAD: i64 = 86_400_000_000_000;
+/// Most notes that are kept; the rest are counted.
+const NOTES: usize = 100;
+
+/// What a walk came across.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeReport {
+    /// Directories, the first included.
+    pub directories: u64,
+    /// Files.
+    pub files: u64,
+    /// Links, pipes, devices: left out.
+    pub others: u64,
+    /// What could not be looked at, or is odd, a line each, at most a hundred.
+    pub notes: Vec<String>,
+    /// How many could not be looked at.
+    pub unreadable: u64,
+}
+
+/// Walks a directory; `take` gets the rows in batches of some thousand, and ends the walk by an error.
+///
+/// What `path` names is the full path below which ids are; if it is a link, the directory it leads to.
+pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Result<TreeReport> {
+    let failed = |e| Error::io("read", path, e).with_hint("check the path and its permissions");
+    let root = std::fs::canonicalize(path).map_err(failed)?;
+    let facts = std::fs::symlink_metadata(&root).map_err(failed)?;
+    if !facts.is_dir() {
+        return Err(Code::FileKind.error(format!("{} is no directory", path.display())));
+    }
+    let id =
+        root.to_str().ok_or_else(|| Code::Name.error(format!("the path {} is not UTF-8", root.display())))?;
+    let latest = env.clock.now().saturating_add(AHEAD);
+    let mut walk = Walk { rows: GraphRows::default(), report: TreeReport::default(), latest, take };
+    walk.put(None, VertexName::new("directory", id), &facts)?;
+    walk.report.directories += 1;
+    let mut pending = vec![root];
+    while let Some(directory) = pending.pop() {
+        match walk.entries(&directory, &mut pending) {
+            Ok(()) => {}
+            Err(Problem::Unreadable(e)) => walk.note(&directory, &e),
+            Err(Problem::Ended(error)) => return Err(error),
+        }
+    }
+    walk.hand_over(0)?;
+    Ok(walk.report)
+}
+
+struct Walk<'a> {
+    rows: GraphRows,
+    report: TreeReport,
+    /// The last time that is believed.
+    latest: i64,
+    take: &'a mut dyn FnMut(GraphRows) -> Result<()>,
+}
+
+/// Why a directory was not walked to its end.
+enum Problem {
+    Unreadable(io::Error),
+    Ended(Error),
+}
+
+impl Walk<'_> {
+    /// Takes the entries of a directory, by name; directories among them are walked later.
+    fn entries(&mut self, directory: &Path, pending: &mut Vec<PathBuf>) -> std::result::Result<(), Problem> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(Problem::Unreadable)? {
+            names.push(entry.map_err(Problem::Unreadable)?.file_name());
+        }
+        names.sort_unstable();
+        // Every path below was made from one that is text.
+        let above = directory.to_str().map(|path| VertexName::new("directory", path));
+        let mut below = Vec::new();
+        for name in names {
+            let path = directory.join(&name);
+            let facts = match std::fs::symlink_metadata(&path) {
+                Ok(facts) => facts,
+                // Removed since the directory was read.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => {
+                    self.note(&path, &e);
+                    continue;
+                }
+            };
+            let kind = match facts.file_type() {
+                kind if kind.is_dir() => "directory",
+                kind if kind.is_file() => "file",
+                _ => {
+                    self.report.others += 1;
+                    continue;
+                }
+            };
+            let Some(id) = path.to_str() else {
+                self.note(&path, &io::Error::other("its name is not UTF-8"));
+                continue;
+            };
+            self.put(above.as_ref(), VertexName::new(kind, id), &facts).map_err(Problem::Ended)?;
+            if kind == "directory" {
+                self.report.directories += 1;
+                below.push(path);
+            } else {
+                self.report.files += 1;
+            }
+        }
+        pending.extend(below.into_iter().rev());
+        Ok(())
+    }
+
+    fn put(&mut self, above: Option<&VertexName>, vertex: VertexName, facts: &Metadata) -> Result<()> {
+        let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
+        // A time before 1970 is no stamp; 1 is the first that is one.
+        let time = match u64::try_from(mtime) {
+            Ok(time) if mtime <= self.latest => time.max(1),
+            Err(_) => 1,
+            Ok(_) => {
+                self.say(format!("{vertex}: it says that it was changed in the future"));
+                1
+            }
+        };
+        let values = [
+            ("mode", Value::Int(i64::from(facts.permissions().mode() & 0o7777))),
+            ("uid", Value::Int(i64::from(facts.uid()))),
+            ("gid", Value::Int(i64::from(facts.gid()))),
+            ("size", count(facts.len())),
+            ("mtime", Value::DateTime(mtime)),
+        ];
+        let fixed = Some(Props::of(values.iter().map(|(name, value)| (*name, value)))?);
+        if let Some(above) = above {
+            self.rows.relations.push(relation("has", above, &vertex, Span { begin: time, end: None }));
+        }
+        self.rows.vertices.push(VertexPut { fixed, time: Some(time), ..VertexPut::new(vertex) });
+        self.hand_over(BATCH)
+    }
+
+    /// Gives the rows away where there are at least so many.
+    fn hand_over(&mut self, least: usize) -> Result<()> {
+        if self.rows.len() >= least.max(1) {
+            return (self.take)(std::mem::take(&mut self.rows));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, path: &Path, why: &io::Error) {
+        self.report.unreadable += 1;
+        self.say(format!("{}: {why}", path.display()));
+    }
+
+    fn say(&mut self, note: String) {
+        if self.report.notes.len() < NOTES {
+            self.report.notes.push(note);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn walk(path: &Path) -> (GraphRows, TreeReport, usize) {
+        let (mut rows, mut batches) = (GraphRows::default(), 0);
+        let report = tree(&Env::real(), path, &mut |batch| {
+            assert!(batch.len() <= BATCH + 1);
+            batches += 1;
+            rows.extend(batch);
+            Ok(())
+        });
+        (rows, report.unwrap(), batches)
+    }
+
+    #[test]
+    fn a_tree_has_what_is_in_it_and_nothing_beyond() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/f"), "12345").unwrap();
+        std::fs::write(at("a/g"), "").unwrap();
+        symlink(folder.path(), at("a/loop")).unwrap();
+        std::fs::write(at("a").join(std::ffi::OsStr::from_bytes(b"\xff")), "").unwrap();
+        std::fs::set_permissions(at("a/b/f"), PermissionsExt::from_mode(0o640)).unwrap();
+        let link = at("link");
+        symlink(at("a"), &link).unwrap();
+        let (rows, report, _) = walk(&link);
+        let root = std::fs::canonicalize(at("a")).unwrap();
+        let name = |name: &VertexName| name.to_string().replace(root.to_str().unwrap(), "");
+        let related: Vec<String> = rows
+            .relations
+            .iter()
+            .map(|r| format!("{} {} {}", name(&r.source), r.kind, name(&r.target)))
+            .collect();
+        let expected =
+            ["directory: has directory:/b", "directory: has file:/g", "directory:/b has file:/b/f"];
+        assert_eq!(related, expected);
+        assert_eq!((report.directories, report.files, report.others, report.unreadable), (2, 2, 1, 1));
+        assert!(report.notes[0].contains("UTF-8"), "{report:?}");
+        let file = rows.vertices.iter().find(|put| name(&put.vertex) == "file:/b/f").unwrap();
+        let facts = std::fs::metadata(at("a/b/f")).unwrap();
+        let get = |name: &str| file.fixed.as_ref().unwrap().get(name).unwrap();
+        assert_eq!((get("size"), get("mode")), (Some(Value::Int(5)), Some(Value::Int(0o640))));
+        assert_eq!(get("uid"), Some(Value::Int(facts.uid().into())));
+        assert_eq!(get("gid"), Some(Value::Int(facts.gid().into())));
+        let mtime = facts.mtime() * 1_000_000_000 + facts.mtime_nsec();
+        assert_eq!(get("mtime"), Some(Value::DateTime(mtime)));
+        assert_eq!(file.time, Some(mtime as u64));
+        assert_eq!(walk(&link).0, rows, "taken twice it is the same");
+    }
+
+    #[test]
+    fn a_large_directory_comes_in_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..=BATCH {
+            std::fs::write(folder.path().join(i.to_string()), "").unwrap();
+        }
+        let (rows, report, batches) = walk(folder.path());
+        assert_eq!((report.files, rows.len(), batches), (BATCH as u64 + 1, 2 * BATCH + 3, 3));
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_no_stamps() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, time) in [("early", "@-1"), ("late", "2090-01-01"), ("now", "@5")] {
+            let path = folder.path().join(name);
+            let done = std::process::Command::new("touch").args(["-d", time]).arg(path).status();
+            assert!(done.unwrap().success());
+        }
+        let (rows, report, _) = walk(folder.path());
+        let stamps: Vec<Option<u64>> = rows.relations.iter().map(|put| put.time).collect();
+        assert_eq!(stamps, [Some(1), Some(1), Some(5_000_000_000)]);
+        assert!(report.notes.len() == 1 && report.notes[0].contains("late"), "{report:?}");
+    }
+
+    #[test]
+    fn what_is_no_directory_is_refused_and_an_error_ends_the_walk() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let env = Env::real();
+        let mut none = |_| Ok(());
+        assert_eq!(tree(&env, &file, &mut none).unwrap_err().code(), Code::FileKind);
+        let absent = folder.path().join("absent");
+        assert_eq!(tree(&env, &absent, &mut none).unwrap_err().code(), Code::FileNotFound);
+        let mut full = |_| Err(Error::unavailable("full"));
+        assert_eq!(tree(&env, folder.path(), &mut full).unwrap_err().message(), "full");
+    }
+}
