@@ -74,6 +74,20 @@ pub fn read_value(cursor: &mut Cursor<'_>) -> Result<Value> {
     read_rest(cursor, kind, 0)
 }
 
+/// Reads over a value, with the checks of [`read_value`].
+pub(crate) fn skip_value(cursor: &mut Cursor<'_>) -> Result<()> {
+    let mut ahead = cursor.clone();
+    match ahead.u8()? {
+        2..=3 | 7 => drop(ahead.varint()?),
+        4 => drop(ahead.u64()?),
+        5 => drop(ahead.text()?),
+        6 => drop(ahead.bytes()?),
+        _ => return read_value(cursor).map(drop),
+    }
+    *cursor = ahead;
+    Ok(())
+}
+
 fn read_rest(cursor: &mut Cursor<'_>, kind: u8, depth: usize) -> Result<Value> {
     if depth > DEPTH {
         return Err(cursor.fail("a value is nested too deeply"));

@@ -29,6 +29,8 @@ use crate::folder::SegmentFolder;
 use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use crate::state::GraphState;
 
+/// Bytes to which segments in memory are merged.
+const YOUNG: u64 = 8 << 20;
 /// Bytes in memory after which segments are written to disk before more is applied.
 const SPILL: u64 = 128 << 20;
 /// Most notes on damage that are kept.
@@ -280,10 +282,12 @@ fn add(rows: &mut Rows, commit: &Commit, known: Known, damaged: &mut Vec<String>
     }
 }
 
-/// Merges young segments in memory, so that each is more than twice as large as the next.
+/// Merges young segments in memory, so that each is more than twice as large as the next, or as large as one grows
+/// before it is written to disk.
 pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
     while let [.., older, younger] = segments.as_slice() {
-        if !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
+        let small = older.bytes + younger.bytes <= YOUNG;
+        if !small || !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
             return Ok(());
         }
         let mut sink = MemorySink::default();

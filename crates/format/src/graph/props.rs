@@ -8,7 +8,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 
 use crate::bytes::{Cursor, Put};
-use crate::value::{put_value, read_value};
+use crate::value::{put_value, read_value, skip_value};
 
 /// Longest properties of one version, bytes.
 const PROPS_MAX: usize = 16 << 20;
@@ -66,13 +66,16 @@ impl Props {
             return Ok(Props::default());
         }
         let props = Props(bytes.into());
-        let pairs = props.pairs()?;
-        let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|two| two[0] == two[1]) {
-            Some(two) => Err(Error::corrupt(format!("the property '{}' is there twice", two[0]))),
-            None => Ok(props),
-        }
+        let mut names: Vec<Box<str>> = Vec::new();
+        props.each(|name, cursor| {
+            skip_value(cursor)?;
+            if names.iter().any(|known| **known == *name) {
+                return Err(Error::corrupt(format!("the property '{name}' is there twice")));
+            }
+            names.push(name.into());
+            Ok(true)
+        })?;
+        Ok(props)
     }
 
     /// The bytes.

@@ -9,9 +9,12 @@
 //! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::types::{put_types, read_types};
 use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
@@ -197,15 +200,34 @@ fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
     }
 }
 
+/// Hashes texts that are mostly short, and come from no attacker who gains by a slow table: a record has at most
+/// [`ROWS_MAX`] rows.
+#[derive(Default)]
+struct ShortHasher(u64);
+
+impl Hasher for ShortHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_usize(&mut self, _: usize) {
+        // The length of a text: its bytes say it, too.
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// A column of texts, of which equal ones are one.
 struct Texts<'a> {
     strings: std::vec::IntoIter<&'a [u8]>,
-    known: HashMap<&'a [u8], Arc<str>>,
+    known: HashMap<&'a [u8], Arc<str>, BuildHasherDefault<ShortHasher>>,
 }
 
 impl<'a> Texts<'a> {
     fn read(cursor: &mut Cursor<'a>, n: usize) -> Result<Texts<'a>> {
-        Ok(Texts { strings: read_strings(cursor, n)?.into_iter(), known: HashMap::new() })
+        Ok(Texts { strings: read_strings(cursor, n)?.into_iter(), known: HashMap::default() })
     }
 
     /// The next one; names are not empty.

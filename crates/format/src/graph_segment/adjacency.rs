@@ -90,7 +90,7 @@ pub fn put_adjacency(out: &mut Vec<u8>, base: u64, groups: &[Group]) {
             end.versions.iter().for_each(|version| put_version(&mut versions, base, version));
         }
         out.put_varint(u64::from(group.code));
-        out.push(u8::from(single) * SINGLE | u8::from(live) * LIVE);
+        out.push((u8::from(single) * SINGLE) | (u8::from(live) * LIVE));
         out.put_varint(group.far_ends.len() as u64);
         out.put_varint(numbers.len() as u64);
         out.put_varint(versions.len() as u64);
@@ -125,7 +125,7 @@ fn put_version(out: &mut Vec<u8>, base: u64, version: &EdgeVersion) {
 
 fn read_version(cursor: &mut Cursor<'_>, base: u64) -> Result<EdgeVersion> {
     let head = cursor.u8()?;
-    if head > (DELETED | UNTIL | REPLACES | USER | ROW) {
+    if head & !(DELETED | UNTIL | REPLACES | USER | ROW) != 0 {
         return Err(cursor.fail("a version has unknown flags"));
     }
     let stamp = base.wrapping_add(read_zigzag(cursor)? as u64);

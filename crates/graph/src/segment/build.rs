@@ -150,24 +150,29 @@ struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     fn of(rows: &'a Rows) -> Result<Tables<'a>> {
-        let mut by_name: HashMap<&VertexName, VertexPlace> = HashMap::with_capacity(rows.relations.len());
-        let mut place = |name: &'a VertexName| *by_name.entry(name).or_insert_with(|| VertexPlace::of(name));
-        let own: Vec<VertexPlace> = rows.vertices.iter().map(|(row, ..)| place(&row.vertex)).collect();
-        let ends: Vec<(VertexPlace, VertexPlace)> =
-            rows.relations.iter().map(|(row, ..)| (place(&row.source), place(&row.target))).collect();
-        let mut named: Vec<(VertexPlace, &VertexName)> =
-            by_name.into_iter().map(|(name, place)| (place, name)).collect();
-        named.sort_unstable();
-        if let Some(two) = named.windows(2).find(|two| two[0].0 == two[1].0) {
-            return Err(Error::internal(format!("{} and {} have one place", two[0].1, two[1].1)));
+        let own = rows.vertices.iter().map(|(row, _)| &row.vertex);
+        let ends = rows.relations.iter().flat_map(|(row, _)| [&row.source, &row.target]);
+        // Each mention of a vertex with where it stands: equal ones come together, and get one number.
+        let mut named: Vec<(VertexPlace, usize, &VertexName)> =
+            own.chain(ends).enumerate().map(|(i, name)| (VertexPlace::of(name), i, name)).collect();
+        if u32::try_from(named.len()).is_err() {
+            return Err(Error::internal("a segment of more than 2^32 rows"));
         }
-        if u32::try_from(named.len()).is_err() || u32::try_from(rows.relations.len()).is_err() {
-            return Err(Error::internal("a segment of more than 2^32 vertices or rows"));
+        named.sort_unstable_by_key(|(place, i, _)| (*place, *i));
+        let (mut places, mut vertices) = (Vec::new(), Vec::new());
+        let mut numbers = vec![0; named.len()];
+        for (place, i, name) in named {
+            if places.last() != Some(&place) {
+                places.push(place);
+                vertices.push(name);
+            } else if vertices.last() != Some(&name) {
+                return Err(Error::internal(format!("{name} and another vertex have one place")));
+            }
+            numbers[i] = places.len() as u32 - 1;
         }
-        let (places, vertices): (Vec<VertexPlace>, Vec<&VertexName>) = named.into_iter().unzip();
-        let ends = ends.iter().map(|(source, target)| (number(&places, source), number(&places, target)));
-        let ends = ends.collect();
-        let of_rows = own.iter().map(|place| number(&places, place)).collect();
+        let ends = numbers.split_off(rows.vertices.len());
+        let ends = ends.chunks_exact(2).map(|two| (two[0], two[1])).collect();
+        let of_rows = numbers;
         let kinds = vertices.iter().map(|name| &*name.kind);
         let names = numbered(kinds.chain(rows.relations.iter().map(|(row, ..)| &*row.kind)));
         let known = numbered(rows.commits.iter().map(|commit| commit.known));
