@@ -25,9 +25,10 @@ def ingest(
     *,
     request: Any = None,
     copy: bool = True,
+    tree: bool = False,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
-    """Takes netCDF and GRIB files, or fields of an FDB, into a store.
+    """Takes netCDF and GRIB files, fields of an FDB, or recorded provenance into a store.
 
     A netCDF file becomes a field per variable and value of its leading coordinate, under ``run`` (the
     file's name), ``variable`` and ``step``; a GRIB file a field per message, byte for byte, under its MARS
@@ -46,6 +47,10 @@ def ingest(
     through pyfdb; `request` selects fields of it, all where absent. Keys are those that FDB lists, and a
     new store gets the FDB's own schema. Each dataset of it is one transaction; what goes wrong with the
     FDB raises, datasets taken before it stay, and the same call again goes on.
+
+    Darshan logs, the text of ``sacct -P`` with its header (times in UTC), OpenLineage events (JSON) and, with
+    ``tree=True``, directories go into the provenance graph, ``store.graph``. Events of one run may stand in
+    several files of one call; what they come to is counted at the last. History that is taken twice is there once.
 
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
@@ -71,9 +76,9 @@ def ingest(
             "files are taken whole, without a request", hint="a request selects fields of fdb:CONFIG"
         )
     if isinstance(store, Store):
-        return _ingest(store, files, key, python, shown, copy)
+        return _ingest(store, files, key, python, shown, copy, tree)
     with _open(store, lambda: _suggest_schema(files)) as opened:
-        return _ingest(opened, files, key, python, shown, copy)
+        return _ingest(opened, files, key, python, shown, copy, tree)
 
 
 def _open(url: _Path, fitting: Callable[[], str]) -> Store:

@@ -54,7 +54,13 @@ def _finish(*, discard: bool) -> None: ...
 def _items(given: Iterable[_T]) -> list[_T]: ...
 def _grib_keys(source: bytes) -> list[dict[str, str] | str]: ...
 def _ingest(
-    store: _Store, paths: Sequence[Path], key: Any, python: str | None, progress: Any, copy: bool
+    store: _Store,
+    paths: Sequence[Path],
+    key: Any,
+    python: str | None,
+    progress: Any,
+    copy: bool,
+    tree: bool,
 ) -> IngestReport: ...
 def _transfer(
     source: _Store, request: Any, target: _Store, moving: bool, strict: bool, progress: Any

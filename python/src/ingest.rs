@@ -25,6 +25,7 @@ pub fn ingest<'py>(
     python: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
     copy: bool,
+    tree: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let paths = paths.0;
     let key = key.map(KeyText::new).transpose()?;
@@ -49,8 +50,8 @@ pub fn ingest<'py>(
             })
         };
         let helper = HelperOptions { python, ..HelperOptions::default() };
-        let options = IngestOptions { key, external: !copy, helper, progress: Some(&tell) };
-        let outcome = fieldstone::ingest(&*handle, &paths, &options);
+        let options = IngestOptions { key, external: !copy, tree, ahead: 0, helper, progress: Some(&tell) };
+        let outcome = fieldstone::ingest(&handle, &paths, &options);
         outcome.map_err(|error| (error, raised.take()))
     });
     match outcome {

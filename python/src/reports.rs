@@ -113,6 +113,7 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
             fields: taken.fields,
             bytes: taken.bytes,
             unchanged: taken.unchanged,
+            relations: taken.relations,
         })
     });
     let taken = PyTuple::new(py, taken.collect::<PyResult<Vec<_>>>()?)?;

@@ -1,4 +1,4 @@
-//! `fieldstone ingest`: netCDF and GRIB files, and fields of an FDB, into a store.
+//! `fieldstone ingest`: netCDF and GRIB files, fields of an FDB, and recorded provenance, into a store.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
@@ -22,6 +22,7 @@ Examples:
   fieldstone ingest store ocean.nc atmosphere.nc
   fieldstone ingest forecasts *.grib2
   fieldstone ingest store result.nc --key run=experiment-7
+  fieldstone ingest store *.darshan jobs.txt events.json
   fieldstone ingest store fdb:config.yaml class=rd,expver=xxxx,step=0/to/24/by/6
 
 netCDF: a field per variable and value of its leading coordinate, under run (the file's name), variable
@@ -33,10 +34,13 @@ left out of the others is reported and is no error.
 fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
 the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.
 
-The files are read by a Python that has the package fieldstone with netCDF4, eccodes and
-pyfdb (FIELDSTONE_PYTHON names another one).";
+Darshan logs, text of sacct -P with its header (times in UTC), OpenLineage events and, with --tree, directories go into
+the provenance graph: see `fieldstone trace`.
 
-/// Take netCDF and GRIB files into a store
+The files are read by a Python that has the package fieldstone with netCDF4, eccodes,
+darshan and pyfdb (FIELDSTONE_PYTHON names another one).";
+
+/// Take netCDF and GRIB files, and recorded provenance, into a store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -48,6 +52,9 @@ pub struct Arguments {
     /// Further keywords for every field, such as run=experiment-7
     #[arg(long)]
     key: Option<String>,
+    /// Take directories, too: what stands in them, as vertices of the graph
+    #[arg(long)]
+    tree: bool,
     /// Leave the values in their files (netCDF classic only); the store keeps places and checksums
     #[arg(long)]
     no_copy: bool,
@@ -69,12 +76,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let options = IngestOptions {
         key,
         external: arguments.no_copy,
+        tree: arguments.tree,
         progress: Some(&progress),
         ..IngestOptions::default()
     };
     let outcome = match &source {
         Some(source) => fieldstone::ingest_fdb(&*store, source, &options),
-        None => fieldstone::ingest(&*store, &arguments.files, &options),
+        None => fieldstone::ingest(&store, &arguments.files, &options),
     };
     bar.clear(out);
     let report = outcome?;
@@ -91,6 +99,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
                 count(taken.fields, "field"),
                 taken.bytes
             )?;
+            if taken.relations > 0 {
+                write!(out, ", {} of the graph", count(taken.relations, "row"))?;
+            }
             if taken.unchanged > 0 {
                 write!(out, ", {} there already", taken.unchanged)?;
             }
@@ -125,7 +136,7 @@ impl Arguments {
     }
 
     /// Opens the store; a new one gets the schema that fits the files.
-    fn open(&self, source: Option<&FdbSource>) -> Done<std::sync::Arc<dyn fieldstone::FieldStore>> {
+    fn open(&self, source: Option<&FdbSource>) -> Done<fieldstone::Store> {
         let url = &self.store.store;
         let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
         let is_new = self.store.schema.is_none()
@@ -138,7 +149,7 @@ impl Arguments {
             false => self.store.schema.clone(),
         };
         let compression = self.store.compression.clone();
-        Ok(Writing { store: url.clone(), schema, compression }.open()?.fields())
+        Ok(Writing { store: url.clone(), schema, compression }.open()?)
     }
 }
 

@@ -146,7 +146,7 @@ fn further_keywords_stand_in_every_key() {
     let path = files.add("a.nc", netcdf("a", '1'));
     let with = |key: &[(&str, &str)]| {
         let key = key.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        ingest(&*store, &[&path], &IngestOptions { key, helper: stand_in(), ..Default::default() }).unwrap()
+        ingest(&store, &[&path], &IngestOptions { key, helper: stand_in(), ..Default::default() }).unwrap()
     };
     assert_eq!(with(&[("project", "p"), ("run", "b"), ("member", "3")]).taken[0].fields, 3);
     assert!(keys(&*store).iter().all(|key| key.starts_with("{project=p,run=b}") && key.contains("member=3")));
@@ -283,7 +283,7 @@ fn a_key_that_contradicts_a_message_skips_it() {
     let frames = [0, 6].map(|step| message(grib_key(&step.to_string()), json!([]), "m")).to_vec();
     let key = vec![("step".to_owned(), "6".to_owned())];
     let options = IngestOptions { key, helper: stand_in(), ..Default::default() };
-    let report = ingest(&*store, &[files.add("a", done(frames))], &options).unwrap();
+    let report = ingest(&store, &[files.add("a", done(frames))], &options).unwrap();
     assert_eq!((report.taken[0].fields, report.skipped.len()), (1, 1));
     assert!(report.skipped[0].why.contains("its step is 0, not 6"), "{report:?}");
 }
@@ -353,7 +353,7 @@ fn a_reader_that_says_nothing_is_ended() {
     options.helper.patience = Duration::from_secs(1);
     let slow = files.add("slow", json!([[{"sleep": 60}, ""]]));
     let good = files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]));
-    let report = ingest(&*store, &[slow, good], &options).unwrap();
+    let report = ingest(&store, &[slow, good], &options).unwrap();
     assert!(report.skipped[0].why.contains("said nothing for 1 s"), "{report:?}");
     assert_eq!(report.taken.len(), 1);
 }
@@ -376,7 +376,7 @@ fn a_helper_that_cannot_start_is_an_error_with_a_next_step() {
         }
         let helper = HelperOptions { python: Some(script.clone()), ..Default::default() };
         let options = IngestOptions { helper, ..Default::default() };
-        let error = ingest(&*store, &[&path], &options).unwrap_err();
+        let error = ingest(&store, &[&path], &options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains(why), "{error}");
         assert!(error.hint().unwrap().contains("pip install 'fieldstone"), "{error}");
@@ -418,7 +418,7 @@ fn progress_is_told_in_bytes_and_can_end_the_ingest() {
         Ok(())
     };
     let options = IngestOptions { helper: stand_in(), progress: Some(&note), ..Default::default() };
-    ingest(&*store, &[&one, &two], &options).unwrap();
+    ingest(&store, &[&one, &two], &options).unwrap();
     let expected = [(0, sizes[0] / 2), (0, sizes[0]), (1, sizes[0] + sizes[1] / 2), (1, sizes[0] + sizes[1])];
     assert_eq!(seen.into_inner(), expected);
 
@@ -428,7 +428,7 @@ fn progress_is_told_in_bytes_and_can_end_the_ingest() {
         _ => Ok(()),
     };
     let options = IngestOptions { helper: stand_in(), progress: Some(&stop), ..Default::default() };
-    let error = ingest(&*store, &[&one, &two], &options).unwrap_err();
+    let error = ingest(&store, &[&one, &two], &options).unwrap_err();
     assert!(error.message().ends_with("stopped") && error.message().contains("two"), "{error}");
     assert!(keys(&*store).is_empty() && store.unflushed() == 0);
 }
@@ -489,7 +489,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     paths.retain(|path| path.is_file());
     // All in one store: equal keys of different files are told apart.
     let store = memory("mars");
-    let report = ingest(&*store, &paths, &options).unwrap();
+    let report = ingest(&store, &paths, &options).unwrap();
     let found: BTreeSet<Vec<u8>> = contents(&*store).into_values().collect();
     let mut all = BTreeSet::new();
     for path in &paths {
@@ -508,7 +508,7 @@ fn real_grib_files_come_back_byte_for_byte() {
     assert_eq!(found.len(), all.len());
     assert!(paths.len() > 40 && all.len() > 400, "{} files, {} messages", paths.len(), all.len());
     let version = store.version().unwrap();
-    let again = ingest(&*store, &paths, &options).unwrap();
+    let again = ingest(&store, &paths, &options).unwrap();
     assert!(again.taken.iter().all(|taken| taken.fields == 0), "{again:?}");
     assert_eq!((store.version().unwrap(), again.skipped), (version, report.skipped));
 }

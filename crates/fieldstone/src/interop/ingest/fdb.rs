@@ -96,7 +96,7 @@ pub fn ingest_fdb(
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
     let name = source.name();
-    let taken = Taken { path: name.clone(), fields: 0, bytes: 0, unchanged: 0 };
+    let taken = Taken::nothing(&name);
     let datasets = ListOptions { depth: 1, ..ListOptions::default() };
     let fresh = store.list(&Selection::new(), &datasets)?.next().is_none();
     let mut take = Take { store, options, taken, skipped: Vec::new(), more: 0, fresh, seen: HashSet::new() };

@@ -62,7 +62,7 @@ impl<'a> State<'a> {
         skipped: &mut Vec<Skipped>,
     ) -> Result<Option<Taken>> {
         let transaction = self.store.begin()?;
-        let taken = Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0 };
+        let taken = Taken::nothing(path);
         let skips = Skips { path, into: skipped, counted: 0, last_why: String::new(), same: 0 };
         let mut harvest =
             Harvest { transaction, taken, last: Texts::new(), base: Texts::new(), outside: None, skips };

@@ -1,4 +1,5 @@
-//! Taking files into a store: netCDF, read by the helper process, and GRIB, read here.
+//! Taking files into a store: netCDF, read by the helper process, GRIB, read here, and provenance that others
+//! recorded, which goes into the graph.
 //!
 //! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that
 //! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
@@ -19,7 +20,7 @@
 //! let files = ["era5.nc", "ocean.nc"];
 //! let schema = Some(fieldstone::suggest_schema(&files).to_owned());
 //! let store = fieldstone::open("store", &OpenOptions { schema, ..Default::default() })?;
-//! let report = fieldstone::ingest(&*store, &files, &IngestOptions::default())?;
+//! let report = fieldstone::ingest(&store, &files, &IngestOptions::default())?;
 //! for skipped in &report.skipped {
 //!     eprintln!("{skipped}");
 //! }
@@ -31,15 +32,17 @@ mod fdb;
 mod file;
 mod grib;
 mod netcdf;
+mod provenance;
 
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::Result;
-use fieldstone_store::api::FieldStore;
-
+use self::provenance::Provenance;
+use crate::Store;
 use crate::interop::helper::{HelperOptions, Texts};
+use crate::interop::lineage::LineageOptions;
+use fieldstone_core::Result;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 
@@ -71,6 +74,10 @@ pub struct IngestOptions<'a> {
     /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
     /// checksums. Possible for netCDF classic files alone; others are skipped by name.
     pub external: bool,
+    /// Whether directories are taken: what stands in them, as vertices of the graph.
+    pub tree: bool,
+    /// Seconds by which local times in SLURM's accounting are ahead of UTC.
+    pub ahead: i32,
     /// How the helper is started.
     pub helper: HelperOptions,
     /// What is reported about progress.
@@ -82,6 +89,8 @@ impl fmt::Debug for IngestOptions<'_> {
         f.debug_struct("IngestOptions")
             .field("key", &self.key)
             .field("external", &self.external)
+            .field("tree", &self.tree)
+            .field("ahead", &self.ahead)
             .field("helper", &self.helper)
             .field("progress", &self.progress.is_some())
             .finish()
@@ -97,8 +106,16 @@ pub struct Taken {
     pub fields: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Fields that the store had already, equal in every byte.
+    /// Fields that the store had already, equal in every byte, and what of provenance the graph had.
     pub unchanged: u64,
+    /// Vertices and relations of the graph that are there now and were not before.
+    pub relations: u64,
+}
+
+impl Taken {
+    fn nothing(path: &Path) -> Taken {
+        Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0, relations: 0 }
+    }
 }
 
 /// Something that was not taken.
@@ -135,7 +152,7 @@ const WHOLE_FILE: &str = "the file";
 /// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, a schema of your
 /// own what it has the keywords for; see [`suggest_schema`] for a store that is yet to be made.
 pub fn ingest<P: AsRef<Path>>(
-    store: &dyn FieldStore,
+    store: &Store,
     paths: &[P],
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
@@ -143,7 +160,9 @@ pub fn ingest<P: AsRef<Path>>(
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
     let mut report = IngestReport::default();
-    let mut state = file::State::new(store, options)?;
+    let mut state = file::State::new(&**store, options)?;
+    let lineage = LineageOptions { ahead: options.ahead, helper: options.helper.clone() };
+    let mut provenance = Provenance::new(store, &lineage);
     let mut before = 0u64;
     for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
         let path = path.as_ref();
@@ -155,7 +174,10 @@ pub fn ingest<P: AsRef<Path>>(
             }
             None => Ok(()),
         };
-        let outcome = state.take(path, &report_progress, &mut report.skipped);
+        let outcome = match provenance::look(path) {
+            Some(what) => provenance.take(path, what, options, report.taken.len(), &mut report.skipped),
+            None => state.take(path, &report_progress, &mut report.skipped),
+        };
         let outcome = outcome.and_then(|taken| report_progress(1.0).map(|()| taken));
         let taken = outcome.map_err(|e| match report.taken.len() {
             0 => e.context(path.display()),
@@ -164,6 +186,7 @@ pub fn ingest<P: AsRef<Path>>(
         report.taken.extend(taken);
         before = before.saturating_add(*size);
     }
+    provenance.finish(&mut report.taken, &mut report.skipped)?;
     Ok(report)
 }
 

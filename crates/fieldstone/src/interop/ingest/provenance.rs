@@ -1,0 +1,180 @@
+//! Provenance that others recorded, into the graph: logs, listings, events, directory trees.
+//!
+//! A file's rows are a transaction, as its fields are; those that the graph has already are not written again. Events
+//! of one run may stand in several files, so OpenLineage's rows come after the last file.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+
+use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
+use crate::Store;
+use crate::graph::{RelationPut, Versions, VertexName, VertexPut};
+use crate::interop::lineage::{
+    GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, recognise, tree,
+};
+
+/// What an ingest of provenance keeps from file to file.
+pub struct Provenance<'a> {
+    store: &'a Store,
+    reader: LineageReader<'a>,
+    /// The last file of events, and where it stands among what was taken.
+    events: Option<usize>,
+}
+
+/// What is to be done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recognised {
+    /// A file of provenance.
+    File(LineageSource),
+    /// A directory.
+    Tree,
+}
+
+/// Whether a path holds provenance.
+pub fn look(path: &Path) -> Option<Recognised> {
+    if path.is_dir() {
+        return Some(Recognised::Tree);
+    }
+    let mut head = super::read_head(path).ok()?;
+    head.truncate(HEAD);
+    recognise(path, &head).map(Recognised::File)
+}
+
+impl<'a> Provenance<'a> {
+    pub fn new(store: &'a Store, options: &'a LineageOptions) -> Provenance<'a> {
+        let reader = LineageReader::new(store.composed().journal().env(), options);
+        Provenance { store, reader, events: None }
+    }
+
+    /// Takes a file or tree; `None` where nothing of it was taken. What is wrong with it goes to `skipped`. `at`: how
+    /// many were taken before.
+    pub fn take(
+        &mut self,
+        path: &Path,
+        what: Recognised,
+        options: &IngestOptions<'_>,
+        at: usize,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<Option<Taken>> {
+        let mut taken = Taken::nothing(path);
+        let outcome = match what {
+            Recognised::Tree if !options.tree => {
+                let why = "a directory is taken where that is asked for (tree=True, --tree)".to_owned();
+                skipped.push(Skipped { path: path.to_owned(), what: WHOLE_FILE.to_owned(), why });
+                return Ok(None);
+            }
+            Recognised::Tree => self.tree(path, &mut taken, skipped),
+            Recognised::File(source) => match self.reader.read(path) {
+                Ok(rows) if source == LineageSource::OpenLineage => {
+                    self.events = Some(at);
+                    self.put(rows, path, &mut taken, skipped)
+                }
+                Ok(rows) => self.put(rows, path, &mut taken, skipped),
+                Err(error) => Err(error),
+            },
+        };
+        match outcome {
+            Ok(()) => Ok(Some(taken)),
+            // What is wrong with the store, or with the Python that reads, ends the ingest.
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Denied) => Err(error),
+            Err(error) => {
+                let why = error.to_string();
+                skipped.push(Skipped { path: path.to_owned(), what: WHOLE_FILE.to_owned(), why });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts what the events of all files come to; its counts stand at the last of them.
+    pub fn finish(self, taken: &mut [Taken], skipped: &mut Vec<Skipped>) -> Result<()> {
+        let Provenance { store, reader, events } = self;
+        let Some(last) = events.and_then(|at| taken.get_mut(at)) else { return Ok(()) };
+        let rows = reader.finish()?;
+        let path = last.path.clone();
+        put(store, rows, &path, last, skipped)
+    }
+
+    fn put(&self, rows: GraphRows, path: &Path, taken: &mut Taken, skipped: &mut Vec<Skipped>) -> Result<()> {
+        put(self.store, rows, path, taken, skipped)
+    }
+
+    fn tree(&self, path: &Path, taken: &mut Taken, skipped: &mut Vec<Skipped>) -> Result<()> {
+        let transaction = self.store.transaction()?;
+        let id = transaction.writing()?;
+        let report = tree(self.store.composed().journal().env(), path, &mut |rows| {
+            put_within(self.store, rows, id, taken)
+        })?;
+        transaction.commit()?;
+        let note = |why: String| Skipped { path: path.to_owned(), what: "an entry".to_owned(), why };
+        skipped.extend(report.notes.into_iter().map(note));
+        Ok(())
+    }
+}
+
+fn put(
+    store: &Store,
+    rows: GraphRows,
+    path: &Path,
+    taken: &mut Taken,
+    skipped: &mut Vec<Skipped>,
+) -> Result<()> {
+    let note = |why: &String| Skipped { path: path.to_owned(), what: "a part".to_owned(), why: why.clone() };
+    skipped.extend(rows.notes.iter().map(note));
+    let transaction = store.transaction()?;
+    let id = transaction.writing()?;
+    put_within(store, rows, id, taken)?;
+    if taken.relations > 0 { transaction.commit() } else { transaction.abort() }
+}
+
+fn put_within(store: &Store, rows: GraphRows, transaction: Id, taken: &mut Taken) -> Result<()> {
+    let all = rows.len() as u64;
+    let GraphRows { vertices, relations, .. } = rows;
+    let (vertices, relations) =
+        (new_vertices(store, vertices, transaction)?, new_relations(store, relations, transaction)?);
+    let new = (vertices.len() + relations.len()) as u64;
+    store.graph().put_vertices(vertices, Some(transaction))?;
+    store.graph().put_relations(relations, Some(transaction))?;
+    taken.relations += new;
+    taken.unchanged += all - new;
+    Ok(())
+}
+
+/// Those that the graph does not have at their times.
+fn new_vertices(store: &Store, vertices: Vec<VertexPut>, transaction: Id) -> Result<Vec<VertexPut>> {
+    let mut new = Vec::with_capacity(vertices.len());
+    for put in vertices {
+        let versions = store.graph().versions(&put.vertex, Some(transaction))?;
+        let same =
+            put.time.is_some_and(|time| versions.iter().any(|known| known.stamp == time && !known.deleted));
+        if !same {
+            new.push(put);
+        }
+    }
+    Ok(new)
+}
+
+fn new_relations(store: &Store, relations: Vec<RelationPut>, transaction: Id) -> Result<Vec<RelationPut>> {
+    type Known = HashSet<(VertexName, u64)>;
+    let mut known: HashMap<(VertexName, String), Known> = HashMap::new();
+    let mut new = Vec::with_capacity(relations.len());
+    for put in relations {
+        let (source, kind) = (put.source.clone(), put.kind.to_string());
+        let at = match known.entry((source, kind)) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                let graph = store.graph();
+                let there =
+                    graph.edges(&put.source, Some(&put.kind), Versions::ALL, None, Some(transaction))?;
+                entry.insert(there.into_iter().map(|edge| (edge.far, edge.stamp)).collect())
+            }
+        };
+        let time = put.time.ok_or_else(|| Error::internal("recorded history without a time"))?;
+        if at.insert((put.target.clone(), time)) {
+            new.push(put);
+        }
+    }
+    Ok(new)
+}
