@@ -28,7 +28,9 @@ impl Autoflush {
     pub fn new(seconds: f64) -> Result<Autoflush> {
         let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
         let every = every.ok_or_else(|| {
-            Code::Option.error(format!("autoflush={seconds}")).with_hint("give seconds, more than 0")
+            Code::Option
+                .error(format!("autoflush={seconds}"))
+                .with_hint("give seconds; 0 makes each change durable before its call returns")
         })?;
         Ok(Autoflush { every, running: Mutex::new(None) })
     }

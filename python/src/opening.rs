@@ -77,6 +77,7 @@ impl Opening {
             at: self.at.clone(),
             compression: self.compression.as_deref().map(Compression::parse).transpose().or_raise()?,
             catalog: self.catalog.clone(),
+            durable: self.autoflush == Some(0.0),
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
@@ -115,8 +116,9 @@ impl Opening {
 /// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
 /// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
 /// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.
-/// `autoflush`, in seconds, flushes by itself while the store is open, fields and catalog alike; an error
-/// of that is raised by the next call.
+/// `autoflush`, in seconds, flushes by itself while the store is open, fields, catalog and graph alike; an error
+/// of that is raised by the next call. With 0 every change outside of transactions is durable and visible to all
+/// before its call returns; threads that change something at once share a sync.
 ///
 /// Nothing is created before the first flush.
 #[pyfunction]

@@ -53,7 +53,11 @@ impl Store {
     pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
         let handle = opening.connect(py)?;
         warn_of_passed_over(py, &handle)?;
-        let autoflush = opening.autoflush.filter(|_| opening.writes()).map(Autoflush::new).transpose();
+        let autoflush = opening
+            .autoflush
+            .filter(|every| *every != 0.0 && opening.writes())
+            .map(Autoflush::new)
+            .transpose();
         let mut store = Store::new(handle, Arc::new(opening));
         store.autoflush = autoflush.or_raise()?;
         store.into_object(py)

@@ -53,6 +53,9 @@ pub struct OpenOptions {
     pub compression: Option<Compression>,
     /// Where the catalog's engine is: `postgresql://…`; the embedded one where absent.
     pub catalog: Option<String>,
+    /// Whether every change outside of transactions is durable before its call returns; threads that change
+    /// something at once share a commit.
+    pub durable: bool,
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
@@ -119,6 +122,7 @@ fn open_local(
     options: &OpenOptions,
 ) -> Result<Store> {
     let schema = options.schema.as_deref().map(|text| find_schema(&env, text)).transpose()?;
+    let durable = options.durable && options.mode != Mode::Read && options.at.is_none();
     let settings = CatalogSettings { engine: options.catalog.clone() };
     let options = LocalOptions {
         url: url.to_owned(),
@@ -131,7 +135,11 @@ fn open_local(
         outside,
         native,
     };
-    Ok(Store::of(LocalStore::open(env, path, options)?, settings))
+    let store = Store::of(LocalStore::open(env, path, options)?, settings);
+    if durable {
+        store.composed().make_durable();
+    }
+    Ok(store)
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

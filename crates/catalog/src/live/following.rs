@@ -128,6 +128,10 @@ mod tests {
             Err(Error::internal("nothing is decided"))
         }
 
+        fn changed(&self, _: Option<Id>) -> Result<()> {
+            Ok(())
+        }
+
         fn join(&self, _: Weak<dyn FlushParticipant>) {}
     }
 

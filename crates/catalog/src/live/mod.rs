@@ -173,7 +173,8 @@ impl Catalog {
 
     /// Declares a run, which is the caller's from then on. Denied where its fields are another's; Conflict where the run is there, unless `exist_ok`: then it must not contradict.
     pub fn create_run(&self, run: RunDecl, exist_ok: bool, transaction: Option<Id>) -> Result<()> {
-        self.inner.create_run(run, exist_ok, transaction)
+        self.inner.create_run(run, exist_ok, transaction)?;
+        self.inner.fields.changed(transaction)
     }
 
     /// Declares variables of a run; Denied where it is another's. Declared again with other content: Conflict.
@@ -183,18 +184,22 @@ impl Catalog {
         variables: Vec<VariableDecl>,
         transaction: Option<Id>,
     ) -> Result<()> {
-        self.inner.create_variables(run, variables, transaction)
+        self.inner.create_variables(run, variables, transaction)?;
+        self.inner.fields.changed(transaction)
     }
 
     /// Declares steps of a run; Denied where it is another's. Declared again with another time: Conflict.
     pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, transaction: Option<Id>) -> Result<()> {
-        self.inner.create_steps(run, steps, transaction)
+        self.inner.create_steps(run, steps, transaction)?;
+        self.inner.fields.changed(transaction)
     }
 
     /// Declares tags; gives them as they are shown: one of another type or unit under a number that is
     /// taken gets its own.
     pub fn create_tags(&self, tags: Vec<TagDecl>, transaction: Option<Id>) -> Result<Vec<TagInfo>> {
-        self.inner.create_tags(tags, transaction)
+        let made = self.inner.create_tags(tags, transaction)?;
+        self.inner.fields.changed(transaction)?;
+        Ok(made)
     }
 
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
@@ -218,7 +223,8 @@ impl Catalog {
     /// variable's shape. They replace what this user said at the same place before. Denied where the run is
     /// another's who lets nobody else annotate it.
     pub fn annotate(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
-        self.inner.annotate(batch, transaction)
+        self.inner.annotate(batch, transaction)?;
+        self.inner.fields.changed(transaction)
     }
 
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
@@ -235,7 +241,11 @@ impl Catalog {
         doit: bool,
         transaction: Option<Id>,
     ) -> Result<DeleteReport> {
-        self.inner.delete(what, fields, doit, transaction)
+        let report = self.inner.delete(what, fields, doit, transaction)?;
+        if doit {
+            self.inner.fields.changed(transaction)?;
+        }
+        Ok(report)
     }
 
     /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,

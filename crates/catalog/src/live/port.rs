@@ -28,6 +28,9 @@ pub trait FieldPort: Send + Sync + std::fmt::Debug {
     /// Flushes a transaction where kinds are switched on, and makes what it holds of them visible or hides it.
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
 
+    /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
+    fn changed(&self, transaction: Option<Id>) -> Result<()>;
+
     /// Lets a catalog take part in every flush of this process, for as long as it lives.
     fn join(&self, catalog: Weak<dyn FlushParticipant>);
 }

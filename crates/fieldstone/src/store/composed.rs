@@ -11,6 +11,7 @@
 //! * after a fork the child has no catalog until it uses one.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use fieldstone_core::Result;
@@ -33,6 +34,8 @@ pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
 pub struct Composed {
     pub(super) fields: LocalStore,
     pub(super) journal: Arc<Journal>,
+    /// Whether every change outside of transactions is durable before its call returns.
+    pub(super) durable: AtomicBool,
     /// Who keeps records for flushes of this process.
     pub(super) participants: Participants,
 }
@@ -42,12 +45,26 @@ impl Composed {
     pub fn new(fields: LocalStore) -> Arc<Composed> {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
-        Arc::new(Composed { fields, journal, participants })
+        Arc::new(Composed { fields, journal, durable: AtomicBool::new(false), participants })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).
     pub fn create(&self) -> Result<()> {
         self.fields.create()
+    }
+
+    /// Makes every change outside of transactions durable before its call returns; threads that change something at
+    /// once share a commit.
+    pub fn make_durable(&self) {
+        self.durable.store(true, Ordering::Relaxed);
+    }
+
+    /// Flushes a change that was just taken, where that is asked for.
+    pub(super) fn note_change(&self, transaction: Option<Id>) -> Result<()> {
+        match transaction.is_none() && self.durable.load(Ordering::Relaxed) {
+            true => self.flush(None),
+            false => Ok(()),
+        }
     }
 
     /// The journal.

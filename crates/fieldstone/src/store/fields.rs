@@ -29,15 +29,18 @@ impl FieldAccess for Composed {
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
-        self.fields.archive(key, value, options)
+        self.fields.archive(key, value, options)?;
+        self.note_change(options.transaction)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
-        self.fields.archive_many(items, options)
+        self.fields.archive_many(items, options)?;
+        self.note_change(options.transaction)
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
-        self.fields.create_field(key, spec, options)
+        self.fields.create_field(key, spec, options)?;
+        self.note_change(options.transaction)
     }
 
     fn archive_external(
@@ -46,15 +49,19 @@ impl FieldAccess for Composed {
         spec: &ExternalSpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
-        self.fields.archive_external(key, spec, options)
+        self.fields.archive_external(key, spec, options)?;
+        self.note_change(options.transaction)
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
-        self.fields.remove(request, options)
+        let removed = self.fields.remove(request, options)?;
+        self.note_change(options.transaction)?;
+        Ok(removed)
     }
 
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
-        self.fields.remove_fields(fields, options)
+        self.fields.remove_fields(fields, options)?;
+        self.note_change(options.transaction)
     }
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {

@@ -24,6 +24,10 @@ impl Composed {
 }
 
 impl GraphPort for Composed {
+    fn changed(&self, transaction: Option<Id>) -> Result<()> {
+        self.note_change(transaction)
+    }
+
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>) {
         self.take_part(graph);
     }
@@ -47,6 +51,10 @@ impl FieldPort for Composed {
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
         Transactions::decide_kinds(self, transaction, on, off)
+    }
+
+    fn changed(&self, transaction: Option<Id>) -> Result<()> {
+        self.note_change(transaction)
     }
 
     fn join(&self, catalog: Weak<dyn FlushParticipant>) {

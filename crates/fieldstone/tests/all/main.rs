@@ -21,6 +21,7 @@ mod cubes;
 mod engine_faults;
 mod finders;
 mod fleet;
+mod graph;
 mod handles;
 mod ingest;
 mod kill;

@@ -196,6 +196,11 @@ impl GraphInner {
         Some(self.folder.get_or_init(|| folder).clone())
     }
 
+    /// Something was put.
+    pub fn changed(&self, session: Option<Id>) -> Result<()> {
+        self.port.changed(session)
+    }
+
     /// Who puts things here.
     pub fn user(&self) -> u32 {
         self.env.identity.uid()

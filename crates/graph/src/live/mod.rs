@@ -30,6 +30,9 @@ pub use inner::{Check, Stats};
 
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
+    /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
+    fn changed(&self, transaction: Option<Id>) -> Result<()>;
+
     /// Lets a graph take part in every flush of this process, for as long as it lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
 }
@@ -55,23 +58,30 @@ impl Graph {
 
     /// Declares types. What was declared otherwise before is Conflict; the same again is no error.
     pub fn define(&self, types: Vec<TypeDecl>, transaction: Option<Id>) -> Result<()> {
-        self.inner.define(types, transaction)
+        self.inner.define(types, transaction)?;
+        self.inner.changed(transaction)
     }
 
     /// Puts versions of vertices; gives the stamp of the last one, usable as a moment.
     pub fn put_vertices(&self, vertices: Vec<VertexPut>, transaction: Option<Id>) -> Result<u64> {
-        self.inner.put_vertices(vertices, transaction)
+        let stamp = self.inner.put_vertices(vertices, transaction)?;
+        self.inner.changed(transaction)?;
+        Ok(stamp)
     }
 
     /// Puts versions of relations, each in one piece with its reverse; gives the stamp of the last one.
     pub fn put_relations(&self, relations: Vec<RelationPut>, transaction: Option<Id>) -> Result<u64> {
-        self.inner.put_relations(relations, transaction)
+        let stamp = self.inner.put_relations(relations, transaction)?;
+        self.inner.changed(transaction)?;
+        Ok(stamp)
     }
 
     /// Deletes vertices, with the relations at them, and relations, now or at a stamp; gives the stamp of the last
     /// deletion. NotFound for what is not there, Denied for what another user put last; then nothing is deleted.
     pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, transaction: Option<Id>) -> Result<u64> {
-        self.inner.delete(what, time, transaction)
+        let stamp = self.inner.delete(what, time, transaction)?;
+        self.inner.changed(transaction)?;
+        Ok(stamp)
     }
 
     // ---- reading: with what a transaction holds, where one is named
