@@ -232,9 +232,7 @@ class Graph:
         """
         return Stamp(self._native.delete([vertex], [], stamp_of(time)))
 
-    def delete_edge(
-        self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None
-    ) -> Stamp:
+    def delete_edge(self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None) -> Stamp:
         """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it last."""
         return Stamp(self._native.delete([], [(type, src, dst)], stamp_of(time)))
 
@@ -320,7 +318,10 @@ def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:
     if given is None:
         return None
     if isinstance(given, Mapping):
-        return {key: _moments(column, key) if key in ("time", "until") else column for key, column in given.items()}
+        return {
+            key: _moments(column, key) if key in ("time", "until") else column
+            for key, column in given.items()
+        }
 
     def row(one: tuple[Any, ...]) -> tuple[Any, ...]:
         full = [*one, *[None] * (length - len(one))]

@@ -17,6 +17,7 @@ use crate::store::Store;
 /// Takes files; `progress(path, index, files, done, of)` is called as it goes on.
 #[pyfunction]
 #[pyo3(name = "_ingest")]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub fn ingest<'py>(
     py: Python<'py>,
     store: &Bound<'py, Store>,

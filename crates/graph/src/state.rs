@@ -15,7 +15,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::adjacency::groups;
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex, relations_at};
-use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use crate::segment::Segment;
 use crate::vocabulary::{Direction, Vocabulary};
@@ -41,7 +41,7 @@ pub struct VertexVersion {
     /// The clock of who put it, nanoseconds since 1970.
     pub time: i64,
     /// When it became known.
-    pub known: Known,
+    pub known: CommitKnown,
     /// Who put it.
     pub user: u32,
     /// Whether it is a deletion.
@@ -60,7 +60,7 @@ pub struct EdgeVersion {
     /// When it ended, where that is said.
     pub until: Option<u64>,
     /// When it became known.
-    pub known: Known,
+    pub known: CommitKnown,
     /// Who put it.
     pub user: u32,
     /// Whether it is a deletion.

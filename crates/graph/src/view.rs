@@ -20,7 +20,7 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Record, is_graph};
 use fieldstone_format::graph_segment::manifest::Manifest;
-use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
@@ -119,9 +119,9 @@ pub struct GraphView {
 /// What becomes of a commit.
 enum Fate {
     /// Its rows are visible for good.
-    Holds(Known),
+    Holds(CommitKnown),
     /// It may change; visible for now, or not.
-    Open(Option<Known>),
+    Open(Option<CommitKnown>),
     /// It is never seen.
     Gone,
 }
@@ -259,12 +259,12 @@ impl GraphView {
 }
 
 /// When a commit became known that is visible since a stamp. What is not decided yet is newer than all others.
-fn own(commit: &Commit, since: u64) -> Known {
-    Known { since, stamp: commit.stamp }
+fn own(commit: &Commit, since: u64) -> CommitKnown {
+    CommitKnown { since, stamp: commit.stamp }
 }
 
 /// Adds what a commit says; a record that cannot be read is noted, and the others are added.
-fn add(rows: &mut Rows, commit: &Commit, known: Known, damaged: &mut Vec<String>) {
+fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<String>) {
     let source = CommitOrder { known, user: commit.owner };
     rows.begin(source);
     for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_graph(side)) {

@@ -168,11 +168,11 @@ fn encoded(declared: &TypeDecl) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fieldstone_format::graph_segment::Known;
+    use fieldstone_format::graph_segment::CommitKnown;
 
     fn edge(name: &str, reverse: &str, known: u64) -> TypeRow {
         let edge = EdgeType { name: name.into(), reverse: reverse.into(), ..EdgeType::default() };
-        TypeRow { known: Known { since: known, stamp: known }, user: 1, declared: TypeDecl::Edge(edge) }
+        TypeRow { known: CommitKnown { since: known, stamp: known }, user: 1, declared: TypeDecl::Edge(edge) }
     }
 
     #[test]

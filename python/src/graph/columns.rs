@@ -13,51 +13,51 @@ use crate::catalog::values;
 use crate::errors::{Raise, invalid};
 
 /// One value for all rows, or one a row.
-enum Column {
+enum GraphColumn {
     One(Value),
     Each(Vec<Value>),
 }
 
-impl Column {
-    fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column> {
+impl GraphColumn {
+    fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<GraphColumn> {
         match cells(object, what)? {
-            Some(cells) => Ok(Column::Each(cells.singly())),
-            None if object.is_none() => Ok(Column::One(Value::Null)),
-            None => values::infer(object, what).map(Column::One),
+            Some(cells) => Ok(GraphColumn::Each(cells.singly())),
+            None if object.is_none() => Ok(GraphColumn::One(Value::Null)),
+            None => values::infer(object, what).map(GraphColumn::One),
         }
     }
 
     fn len(&self) -> Option<usize> {
         match self {
-            Column::One(_) => None,
-            Column::Each(values) => Some(values.len()),
+            GraphColumn::One(_) => None,
+            GraphColumn::Each(values) => Some(values.len()),
         }
     }
 
     fn get(&self, row: usize) -> &Value {
         match self {
-            Column::One(value) => value,
-            Column::Each(values) => &values[row],
+            GraphColumn::One(value) => value,
+            GraphColumn::Each(values) => &values[row],
         }
     }
 }
 
-/// Columns by name, and how many rows there are.
-struct Columns {
-    columns: HashMap<String, Column>,
+/// GraphColumns by name, and how many rows there are.
+struct GraphColumns {
+    columns: HashMap<String, GraphColumn>,
     /// By the column that they stand in, then by name.
-    nested: HashMap<&'static str, Vec<(String, Column)>>,
+    nested: HashMap<&'static str, Vec<(String, GraphColumn)>>,
     rows: usize,
     /// Texts that were seen: types are few.
     known: HashMap<String, Arc<str>>,
 }
 
-impl Columns {
-    fn read(given: &Bound<'_, PyDict>, plain: &[&str], nested: &[&'static str]) -> PyResult<Columns> {
+impl GraphColumns {
+    fn read(given: &Bound<'_, PyDict>, plain: &[&str], nested: &[&'static str]) -> PyResult<GraphColumns> {
         let mut all =
-            Columns { columns: HashMap::new(), nested: HashMap::new(), rows: 0, known: HashMap::new() };
+            GraphColumns { columns: HashMap::new(), nested: HashMap::new(), rows: 0, known: HashMap::new() };
         let mut rows: Option<(usize, String)> = None;
-        let mut note = |column: &Column, what: &str| match (column.len(), &rows) {
+        let mut note = |column: &GraphColumn, what: &str| match (column.len(), &rows) {
             (Some(n), Some((known, other))) if n != *known => Err(invalid(
                 format!("the column {what} has {n} rows, {other} has {known}"),
                 "columns are equally long, or one value for all rows",
@@ -78,13 +78,13 @@ impl Columns {
                 for (name, object) in object.cast::<PyDict>()?.iter() {
                     let name = name.cast::<PyString>()?.to_str()?.to_owned();
                     let what = format!("{key}[{name:?}]");
-                    let column = Column::read(&object, &what)?;
+                    let column = GraphColumn::read(&object, &what)?;
                     note(&column, &what)?;
                     columns.push((name, column));
                 }
                 all.nested.insert(*name, columns);
             } else if plain.contains(&key.as_str()) {
-                let column = Column::read(&object, &key)?;
+                let column = GraphColumn::read(&object, &key)?;
                 note(&column, &key)?;
                 all.columns.insert(key, column);
             } else {
@@ -138,7 +138,7 @@ impl Columns {
 
 /// Vertices of columns `type`, `id`, `static`, `props`, `time`.
 pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
-    let mut columns = Columns::read(given, &["type", "id", "time"], &["static", "props"])?;
+    let mut columns = GraphColumns::read(given, &["type", "id", "time"], &["static", "props"])?;
     let mut all = Vec::with_capacity(columns.rows);
     for row in 0..columns.rows {
         let vertex = VertexName { kind: columns.kind("type", row)?, id: columns.text("id", row)?.into() };
@@ -152,7 +152,7 @@ pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
 /// Relations of columns `type`, `src_type`, `src_id`, `dst_type`, `dst_id`, `props`, `time`, `until`.
 pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<Vec<RelationPut>> {
     let plain = ["type", "src_type", "src_id", "dst_type", "dst_id", "time", "until"];
-    let mut columns = Columns::read(given, &plain, &["props"])?;
+    let mut columns = GraphColumns::read(given, &plain, &["props"])?;
     let mut all = Vec::with_capacity(columns.rows);
     for row in 0..columns.rows {
         let source =

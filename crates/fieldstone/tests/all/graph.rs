@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fieldstone::env::sim::SimWorld;
-use fieldstone::graph::{Deletion, RelationPut, TraceOptions, VertexName, VertexPut, Versions};
+use fieldstone::graph::{Deletion, RelationPut, TraceOptions, Versions, VertexName, VertexPut};
 use fieldstone::{ErrorKind, Mode, OpenOptions, Store};
 
 fn file(id: &str) -> VertexName {
@@ -36,7 +36,8 @@ fn on_disk(folder: &Path, mode: Mode) -> Store {
 #[test]
 fn the_own_process_sees_a_put_at_once_and_others_at_the_flush() {
     let world = SimWorld::new(1);
-    let (a, b) = (simulated(&world, "a", &OpenOptions::default()), simulated(&world, "b", &OpenOptions::default()));
+    let (a, b) =
+        (simulated(&world, "a", &OpenOptions::default()), simulated(&world, "b", &OpenOptions::default()));
     write(&a, "1", "x");
     assert_eq!(writers(&a, "x"), ["1"]);
     assert!(writers(&b, "x").is_empty());
@@ -51,8 +52,10 @@ fn the_own_process_sees_a_put_at_once_and_others_at_the_flush() {
 fn a_transaction_shows_to_who_names_it_and_to_all_when_it_is_committed() {
     for commit in [true, false] {
         let world = SimWorld::new(2);
-        let (a, b) =
-            (simulated(&world, "a", &OpenOptions::default()), simulated(&world, "b", &OpenOptions::default()));
+        let (a, b) = (
+            simulated(&world, "a", &OpenOptions::default()),
+            simulated(&world, "b", &OpenOptions::default()),
+        );
         let transaction = a.transaction().unwrap();
         let id = transaction.id();
         let put = RelationPut::new("write", job("1"), file("x"));
@@ -120,8 +123,10 @@ fn nobody_deletes_what_another_put() {
 fn stamps_follow_what_was_read_whatever_the_clocks_say() {
     let world = SimWorld::new(5);
     world.set_clock_offset("late", -3_600_000_000_000);
-    let (early, late) =
-        (simulated(&world, "early", &OpenOptions::default()), simulated(&world, "late", &OpenOptions::default()));
+    let (early, late) = (
+        simulated(&world, "early", &OpenOptions::default()),
+        simulated(&world, "late", &OpenOptions::default()),
+    );
     let first = write(&early, "1", "x");
     early.flush(None).unwrap();
     assert_eq!(writers(&late, "x"), ["1"]);
@@ -145,7 +150,9 @@ fn where_changes_are_durable_each_is_there_when_its_call_returns() {
     let other = simulated(&world, "b", &OpenOptions::default());
     assert_eq!(writers(&other, "x"), ["1"]);
     store.create_run("r").create().unwrap();
-    store.archive(&[("run", "r"), ("variable", "t")], fieldstone::Value::Bytes(b"x"), &Default::default()).unwrap();
+    store
+        .archive(&[("run", "r"), ("variable", "t")], fieldstone::Value::Bytes(b"x"), &Default::default())
+        .unwrap();
     assert_eq!(store.unflushed(), 0);
     other.refresh().unwrap();
     assert!(other.run("r").is_ok());

@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-fn take(store: &dyn FieldStore, paths: &[PathBuf]) -> IngestReport {
+fn take(store: &fieldstone::Store, paths: &[PathBuf]) -> IngestReport {
     let options = IngestOptions { helper: stand_in(), ..Default::default() };
     ingest(store, paths, &options).unwrap()
 }
@@ -93,7 +93,7 @@ fn done(frames: Vec<serde_json::Value>) -> serde_json::Value {
 fn a_netcdf_file_is_taken_once() {
     let (files, store) = (Files::new(), memory("simulation"));
     let path = files.add("a.nc", netcdf("a", '1'));
-    let report = take(&*store, std::slice::from_ref(&path));
+    let report = take(&store, std::slice::from_ref(&path));
     let taken = &report.taken[0];
     assert_eq!((taken.fields, taken.unchanged, report.skipped.len()), (3, 0, 0));
     assert_eq!(
@@ -102,7 +102,7 @@ fn a_netcdf_file_is_taken_once() {
     );
     let version = store.version().unwrap();
     for paths in [vec![path.clone()], vec![path.clone(), path]] {
-        let report = take(&*store, &paths);
+        let report = take(&store, &paths);
         assert!(report.taken.iter().all(|t| (t.fields, t.bytes, t.unchanged) == (0, 0, 3)), "{report:?}");
     }
     assert_eq!(store.version().unwrap(), version, "nothing was written");
@@ -113,7 +113,7 @@ fn another_file_of_the_same_name_is_kept_apart() {
     let (files, store) = (Files::new(), memory("simulation"));
     let (one, two) = (files.add("one", netcdf("a", '1')), files.add("two", netcdf("a", '2')));
     for _ in 0..2 {
-        take(&*store, &[one.clone(), two.clone()]);
+        take(&store, &[one.clone(), two.clone()]);
     }
     let source = ",source=222222222222";
     assert_eq!(
@@ -135,7 +135,7 @@ fn fields_of_a_simulation_are_not_replaced_by_a_file() {
     let key = [("run", "a"), ("variable", "t"), ("step", "0")];
     store.archive(&key, Value::Bytes(b"mine"), &Default::default()).unwrap();
     store.flush(None).unwrap();
-    take(&*store, &[files.add("a.nc", netcdf("a", '1'))]);
+    take(&store, &[files.add("a.nc", netcdf("a", '1'))]);
     assert_eq!(store.get(&key, &ReadOptions::default()).unwrap().read().unwrap(), b"mine");
     assert_eq!(keys(&*store).len(), 4);
 }
@@ -171,7 +171,7 @@ fn a_schema_without_a_place_is_told() {
         [("mars", nc, "no place for netCDF (hint: "), ("simulation", grib, "no place for GRIB (hint: ")]
     {
         let store = memory(schema);
-        let report = take(&*store, &[path]);
+        let report = take(&store, &[path]);
         assert!(report.taken.is_empty() && report.skipped[0].why.contains(why), "{report:?}");
         assert!(keys(&*store).is_empty());
     }
@@ -193,7 +193,7 @@ fn messages_of_one_key_are_told_apart() {
             message(key(), json!([["level", "2"], ["grid", "x"]]), "still nothing"),
         ]),
     );
-    let report = take(&*store, std::slice::from_ref(&path));
+    let report = take(&store, std::slice::from_ref(&path));
     assert_eq!((report.taken[0].fields, report.taken[0].unchanged), (6, 1));
     let found = contents(&*store);
     let base = "{class=od,expver=0001,stream=oper,date=20240101,time=0000,domain=g}{type=fc,levtype=sfc}{step=0,param=167";
@@ -211,9 +211,9 @@ fn messages_of_one_key_are_told_apart() {
         assert_eq!(found.get(&key).map(Vec::as_slice), Some(bytes.as_bytes()), "{key}: {:?}", found.keys());
     }
     let version = store.version().unwrap();
-    let report = take(&*store, std::slice::from_ref(&path));
+    let report = take(&store, std::slice::from_ref(&path));
     assert_eq!((report.taken[0].fields, report.taken[0].unchanged), (0, 7));
-    let report = take(&*store, &[path.clone(), path]);
+    let report = take(&store, &[path.clone(), path]);
     assert!(report.taken.iter().all(|taken| (taken.fields, taken.unchanged) == (0, 7)));
     assert_eq!(store.version().unwrap(), version);
 }
@@ -227,7 +227,7 @@ fn axes_hold_messages_with_and_without_mars_keys() {
     let other = json!({"centre": "kwbc", "date": "20240102", "time": "0600", "levtype": "sfc", "step": "0",
         "param": "167", "type": "fc"});
     for (name, key) in [("one", key), ("two", other)] {
-        take(&*store, &[files.add(name, done(vec![message(key, json!([]), name)]))]);
+        take(&store, &[files.add(name, done(vec![message(key, json!([]), name)]))]);
     }
     for request in ["", "step=0"] {
         let axes = store.axes(&Request::parse(request).unwrap(), &ReadOptions::default()).unwrap();
@@ -246,7 +246,7 @@ fn messages_of_two_files_are_told_apart_too() {
     let file = |name: &str, level: &str| {
         files.add(name, done(vec![message(grib_key("0"), json!([["level", level]]), name)]))
     };
-    let report = take(&*store, &[file("one", "2"), file("two", "10")]);
+    let report = take(&store, &[file("one", "2"), file("two", "10")]);
     assert_eq!(report.taken.iter().map(|taken| taken.fields).sum::<u64>(), 2);
     assert_eq!(contents(&*store).into_values().collect::<Vec<_>>(), [b"two", b"one"]);
 }
@@ -254,9 +254,9 @@ fn messages_of_two_files_are_told_apart_too() {
 #[test]
 fn a_message_that_changed_is_a_new_version() {
     let (files, store) = (Files::new(), memory("mars"));
-    take(&*store, &[files.add("a", done(vec![message(grib_key("0"), json!([]), "old")]))]);
+    take(&store, &[files.add("a", done(vec![message(grib_key("0"), json!([]), "old")]))]);
     let before = store.version().unwrap();
-    let report = take(&*store, &[files.add("a", done(vec![message(grib_key("0"), json!([]), "new")]))]);
+    let report = take(&store, &[files.add("a", done(vec![message(grib_key("0"), json!([]), "new")]))]);
     assert_eq!(report.taken[0].fields, 1);
     assert_eq!(contents(&*store).into_values().collect::<Vec<_>>(), [b"new"]);
     let all = store.list(&Request::new(), &ListOptions { masked: true, ..Default::default() }).unwrap();
@@ -270,7 +270,7 @@ fn a_message_that_does_not_fit_is_skipped_and_equal_reasons_are_told_once() {
     key.as_object_mut().unwrap().remove("expver");
     let bad = || message(key.clone(), json!([]), "bad");
     let frames = vec![bad(), bad(), message(grib_key("0"), json!([]), "good"), bad()];
-    let report = take(&*store, &[files.add("a", done(frames))]);
+    let report = take(&store, &[files.add("a", done(frames))]);
     assert_eq!(report.taken[0].fields, 1);
     assert_eq!(report.skipped.len(), 1, "{report:?}");
     assert_eq!(report.skipped[0].what, "message at byte 0 and 2 more");
@@ -292,7 +292,7 @@ fn a_key_that_contradicts_a_message_skips_it() {
 fn many_reasons_are_counted() {
     let (files, store) = (Files::new(), memory("mars"));
     let skips = (0..250).map(|i| json!([{"kind": "skipped", "what": "x", "why": format!("{i}")}, ""]));
-    let report = take(&*store, &[files.add("a", done(skips.collect()))]);
+    let report = take(&store, &[files.add("a", done(skips.collect()))]);
     assert_eq!((report.taken.len(), report.skipped.len()), (0, 101));
     assert_eq!(report.skipped[100].what, "150 more parts");
 }
@@ -320,7 +320,7 @@ fn a_reader_that_fails_takes_its_file_with_it_and_nothing_else() {
         paths.push(files.add(name, frames));
     }
     paths.push(good(&files, "last"));
-    let report = take(&*store, &paths);
+    let report = take(&store, &paths);
     assert_eq!(report.taken.len(), 2, "{report:?}");
     for (skipped, (name, _, why)) in report.skipped.iter().zip(&deeds) {
         assert!(skipped.path.ends_with(name) && skipped.what == "the file", "{skipped}");
@@ -339,7 +339,7 @@ fn what_a_dropped_file_brought_does_not_count_as_taken() {
     let (files, store) = (Files::new(), memory("mars"));
     let bad = json!([message(grib_key("0"), json!([]), "m"), [{"signal": 11}, ""]]);
     let report = take(
-        &*store,
+        &store,
         &[files.add("bad", bad), files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]))],
     );
     assert_eq!((report.skipped.len(), report.taken[0].fields), (1, 1));
@@ -390,7 +390,7 @@ fn pieces_make_one_field_and_an_ill_fitting_file_is_dropped() {
         json!([{"kind": "field", "key": {"run": "a", "variable": "t"}, "dtype": "|u1", "shape": [4],
             "start": [start], "count": [2]}, payload])
     };
-    let report = take(&*store, &[files.add("a", done(vec![piece(0, "ab"), piece(2, "cd")]))]);
+    let report = take(&store, &[files.add("a", done(vec![piece(0, "ab"), piece(2, "cd")]))]);
     assert_eq!((report.taken[0].fields, report.taken[0].bytes), (1, 4));
     assert_eq!(
         store.get_box(&[("run", "a"), ("variable", "t")], None, &Default::default()).unwrap(),
@@ -399,7 +399,7 @@ fn pieces_make_one_field_and_an_ill_fitting_file_is_dropped() {
 
     let mut frames = netcdf("b", '1');
     frames[2][0]["key"]["member"] = json!("no number");
-    let report = take(&*store, &[files.add("b", frames)]);
+    let report = take(&store, &[files.add("b", frames)]);
     assert!(report.taken.is_empty() && report.skipped[0].why.contains("member"), "{report:?}");
     assert_eq!(keys(&*store).len(), 1);
 }
@@ -440,7 +440,7 @@ fn what_was_archived_before_and_not_flushed_is_left_alone() {
     store.archive(&key, Value::Bytes(b"mine"), &Default::default()).unwrap();
     let mut bad = netcdf("b", '1');
     bad[3] = json!([{"signal": 11}, ""]);
-    take(&*store, &[files.add("a", netcdf("a", '1')), files.add("b", bad)]);
+    take(&store, &[files.add("a", netcdf("a", '1')), files.add("b", bad)]);
     assert_eq!(store.unflushed(), 1);
     assert_eq!(keys(&*store).len(), 3);
     store.flush(None).unwrap();

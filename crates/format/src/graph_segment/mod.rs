@@ -40,7 +40,7 @@ impl VertexPlace {
 /// When a commit became known: the stamp that made it visible, which is its own or that of the decision on its
 /// transaction, and its own. What became known later counts of two versions that are otherwise the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Known {
+pub struct CommitKnown {
     /// Stamp of what made it visible.
     pub since: u64,
     /// Its own stamp.

@@ -45,7 +45,7 @@ const SAVE: u64 = 8 << 20;
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
 const CACHE: usize = 128 << 20;
-/// Most differences that are told.
+/// Most differences that are reported.
 const NOTES: usize = 100;
 /// Name of the folder in the store's.
 const FOLDER: &str = "graph";

@@ -129,7 +129,7 @@ impl Graph {
     }
 
     /// Compares the view with a replay of the logs in memory, line by line: it takes memory of some times the bytes of
-    /// the view. A line that the one has and the other has not is told with what it is; at most 100.
+    /// the view. A line that the one has and the other has not is given with what it is; at most 100.
     pub fn verify(&self) -> Result<Check> {
         self.inner.verify()
     }

@@ -11,7 +11,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Record, RelationRow, VertexName, VertexRow};
 use fieldstone_format::graph_segment::adjacency::EdgeVersion;
 use fieldstone_format::graph_segment::rows::VertexVersion;
-use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use super::write::{MemorySink, NewGroup, NewRow, NewVersion, Writer};
 use super::{Segment, TypeRow};
@@ -23,7 +23,7 @@ const REPLACES: &[u8] = b"replaces";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitOrder {
     /// When it became known.
-    pub known: Known,
+    pub known: CommitKnown,
     /// Whose log it is of.
     pub user: u32,
 }
@@ -101,7 +101,7 @@ struct Half {
 }
 
 /// Newest first, by user, what was known last first, and of one commit the later row first.
-type Order = (Reverse<u64>, u32, Reverse<Known>, u32, Reverse<u32>);
+type Order = (Reverse<u64>, u32, Reverse<CommitKnown>, u32, Reverse<u32>);
 
 impl Half {
     fn order(&self) -> (u32, u32, u32, Order) {
@@ -119,7 +119,7 @@ impl Half {
 /// else what `content` says, which is the same for everybody.
 fn leave_one<T, V: PartialEq, C: Ord>(
     sorted: &mut Vec<T>,
-    version: impl Fn(&T) -> (V, Known, u32),
+    version: impl Fn(&T) -> (V, CommitKnown, u32),
     content: impl Fn(&T) -> C,
 ) {
     sorted.dedup_by(|later, kept| version(later) == version(kept));
@@ -141,7 +141,7 @@ struct Tables<'a> {
     vertices: Vec<&'a VertexName>,
     names: Vec<&'a str>,
     users: Vec<u32>,
-    known: Vec<Known>,
+    known: Vec<CommitKnown>,
     /// Numbers of source and target of each relation.
     ends: Vec<(u32, u32)>,
     /// Numbers of the vertices of rows of vertices.

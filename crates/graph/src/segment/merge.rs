@@ -12,7 +12,7 @@ use fieldstone_format::graph::Props;
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, groups};
 use fieldstone_format::graph_segment::directory::Summary;
 use fieldstone_format::graph_segment::rows::{VertexVersion, read_row, read_vertex, relations_at};
-use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use super::write::{NewGroup, NewRow, NewVersion, Sink, Writer};
 use super::{SectionBytes, Segment, TypeRow, outside};
@@ -30,7 +30,7 @@ struct Renumbered<'a> {
 struct Numbering {
     names: Vec<String>,
     users: Vec<u32>,
-    known: Vec<Known>,
+    known: Vec<CommitKnown>,
 }
 
 fn position<T: Ord>(all: &[T], item: &T) -> Result<u32> {
@@ -44,7 +44,7 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-fn known_of(segment: &Segment) -> Result<Vec<Known>> {
+fn known_of(segment: &Segment) -> Result<Vec<CommitKnown>> {
     (0..segment.known_len()).map(|i| segment.known(i)).collect()
 }
 
@@ -54,7 +54,8 @@ pub fn merge<S: Sink>(
     sink: &mut S,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Summary>> {
-    let known: Vec<Vec<Known>> = segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
+    let known: Vec<Vec<CommitKnown>> =
+        segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
     let numbering = Numbering {
         names: sorted(segments.iter().flat_map(|segment| segment.summary.names.iter().cloned())),
         users: sorted(segments.iter().flat_map(|segment| segment.summary.users.iter().copied())),

@@ -20,7 +20,9 @@ use std::sync::Arc;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
-use fieldstone_format::graph_segment::{KNOWN_BYTES, Known, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows};
+use fieldstone_format::graph_segment::{
+    CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows,
+};
 
 pub use build::{CommitOrder, Rows, build};
 pub use merge::merge;
@@ -31,7 +33,7 @@ pub use write::{FileSink, MemorySink, Sink};
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeRow {
     /// When it became known.
-    pub known: Known,
+    pub known: CommitKnown,
     /// Who declared it.
     pub user: u32,
     /// What is declared.
@@ -193,10 +195,10 @@ impl Segment {
     }
 
     /// When a commit became known, by its index.
-    pub fn known(&self, index: u32) -> Result<Known> {
+    pub fn known(&self, index: u32) -> Result<CommitKnown> {
         let entry = self.storage.read(Section::Known, index as usize * KNOWN_BYTES, KNOWN_BYTES)?;
         let stamp = |at: usize| entry[at..at + 8].try_into().map(u64::from_le_bytes).map_err(|_| outside());
-        Ok(Known { since: stamp(0)?, stamp: stamp(8)? })
+        Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
     }
 }
 

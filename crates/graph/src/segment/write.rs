@@ -11,7 +11,7 @@ use fieldstone_format::graph::{Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
-use fieldstone_format::graph_segment::{Known, PAGE, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, PAGE, VertexPlace};
 use fieldstone_format::{Id, block, crc};
 
 use super::{Storage, Tombstone, TypeRow};
@@ -252,7 +252,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         vertices: u64,
         names: Vec<String>,
         users: Vec<u32>,
-        known: &[Known],
+        known: &[CommitKnown],
         types: &[TypeRow],
     ) -> Result<Summary> {
         if vertices > 0 {
@@ -284,7 +284,7 @@ pub fn read_types(bytes: &[u8]) -> Result<Vec<TypeRow>> {
     let mut cursor = Cursor::new(bytes);
     let mut types = Vec::new();
     while !cursor.is_empty() {
-        let known = Known { since: cursor.u64()?, stamp: cursor.u64()? };
+        let known = CommitKnown { since: cursor.u64()?, stamp: cursor.u64()? };
         let user = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a user exceeds 32 bits"))?;
         let declared: Vec<TypeDecl> = Record::decode_types(cursor.bytes()?)?;
         types.extend(declared.into_iter().map(|declared| TypeRow { known, user, declared }));

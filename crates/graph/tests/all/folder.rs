@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::Id;
-use fieldstone_format::graph_segment::Known;
+use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_graph::folder::SegmentFolder;
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
@@ -26,7 +26,7 @@ fn folder(env: &Env) -> SegmentFolder {
 fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
     let mut all = Rows::default();
     for commit in 0..rows {
-        let known = Known { since: commit, stamp: commit };
+        let known = CommitKnown { since: commit, stamp: commit };
         all.add(CommitOrder { known, user: 1 }, common::record(dice));
     }
     Arc::new(build(&all).unwrap())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_format::graph::{Record, RelationRow, VertexName};
-use fieldstone_format::graph_segment::{Known, VertexPlace};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_graph::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::dump;
@@ -23,7 +23,7 @@ fn commits(dice: &mut Random) -> Vec<(CommitOrder, Vec<Record>)> {
     let n = 1 + dice.below(8);
     let commit = |dice: &mut Random| {
         let source = CommitOrder {
-            known: Known { since: dice.below(4), stamp: dice.below(3) },
+            known: CommitKnown { since: dice.below(4), stamp: dice.below(3) },
             user: 1 + dice.below(2) as u32,
         };
         (source, (0..1 + dice.below(3)).map(|_| common::record(dice)).collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
-use fieldstone_format::graph_segment::Known;
+use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_graph::segment::{CommitOrder, Rows, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
@@ -62,14 +62,14 @@ impl History {
         for (row, user) in &self.relations {
             let part = &mut parts[dice.index(2)];
             part.add(
-                CommitOrder { known: Known { since: 1, stamp: 1 }, user: *user },
+                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
                 Record::Relations(vec![row.clone()]),
             );
         }
         for (row, user) in &self.vertices {
             let part = &mut parts[dice.index(2)];
             part.add(
-                CommitOrder { known: Known { since: 1, stamp: 1 }, user: *user },
+                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
                 Record::Vertices(vec![row.clone()]),
             );
         }

@@ -157,8 +157,8 @@ fn new_vertices(store: &Store, vertices: Vec<VertexPut>, transaction: Id) -> Res
 }
 
 fn new_relations(store: &Store, relations: Vec<RelationPut>, transaction: Id) -> Result<Vec<RelationPut>> {
-    type Known = HashSet<(VertexName, u64)>;
-    let mut known: HashMap<(VertexName, String), Known> = HashMap::new();
+    type FarEnds = HashSet<(VertexName, u64)>;
+    let mut known: HashMap<(VertexName, String), FarEnds> = HashMap::new();
     let mut new = Vec::with_capacity(relations.len());
     for put in relations {
         let (source, kind) = (put.source.clone(), put.kind.to_string());
