@@ -1,11 +1,9 @@
-"""Who sees what of the graph: processes, transactions, older versions of a store, threads, forks, memory."""
+"""Who sees what of the graph, and when: flushes, transactions, older versions of a store, memory."""
 
 from __future__ import annotations
 
 import pickle
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import fieldstone as fst
 import pytest
@@ -257,64 +255,7 @@ def test_a_transaction_counts_when_it_is_put_and_not_when_it_is_decided(store):
     assert [v.props["by"] for v in store.graph.versions(OUT)] == ["store", "tx"]
 
 
-# -- threads, forks, memory, pickling
-
-
-def test_threads_put_and_read_at_once(url):
-    store = fst.open(url)
-    graph = store.graph
-    barrier = threading.Barrier(4)
-
-    def work(thread):
-        barrier.wait()
-        for n in range(50):
-            stamp = graph.put_edge("write", ("job", str(thread)), ("file", f"{thread}-{n}"), props={"n": n})
-            assert len(graph.edges(("job", str(thread)), limit=n + 2)) == n + 1
-            (edge,) = graph.edges(("file", f"{thread}-{n}"))
-            assert edge.props == {"n": n} and edge.stamp == stamp
-            if n % 20 == thread:
-                store.flush()
-        return [e.stamp for e in graph.edges(("job", str(thread)))]
-
-    with ThreadPoolExecutor(4) as pool:
-        stamps = [stamp for part in pool.map(work, range(4)) for stamp in part]
-    assert len(set(stamps)) == 200, "no stamp is given twice"
-    store.close()
-    reader = fst.open(url, mode="r").graph
-    assert [len(reader.edges(("job", str(n)))) for n in range(4)] == [50] * 4
-
-
-@pytest.mark.parametrize("end", ["store.flush()", "store.close()", "pass"])
-def test_a_forked_child_flushes_only_its_own(url, end):
-    code = f"""{HEAD}
-    put("parent")
-    child = os.fork()
-    if child == 0:
-        assert files() == [], files()
-        put("child")
-        assert files() == ["child"]
-        {end}
-        sys.exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert files(fst.open(sys.argv[1]).graph) == ["child"]
-    assert files() == ["child", "parent"]
-    put("more")
-    """
-    run_python(code, url)
-    assert files(fst.open(url, mode="r").graph) == ["child", "more", "parent"]
-
-
-def test_processes_put_at_once(url):
-    code = f"""{HEAD}
-    for n in range(30):
-        put(sys.argv[2] + str(n))
-        if n % 7 == 0: store.flush()
-    """
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda name: run_python(code, url, name), "abc"))
-    graph = fst.open(url, mode="r").graph
-    assert files(graph) == sorted(f"{name}{n}" for name in "abc" for n in range(30))
-    assert len({e.stamp for e in graph.edges(JOB, versions=True)}) == 90 or len(files(graph)) == 90
+# -- memory, pickling
 
 
 def test_a_store_in_memory_has_a_graph_of_its_own(tmp_path):
