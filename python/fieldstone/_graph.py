@@ -100,8 +100,8 @@ class Vertex:
 class Edge:
     """A version of a relation, as the vertex that was asked for has it.
 
-    `src` is that vertex and `dst` the far end, also of a reverse relation such as "wasWrittenBy". `stamp` says
-    when it began; `time` is the clock of who put it; `until` the stamp at which it ended, or None.
+    `src` is that vertex and `dst` the far end, also of a reverse relation such as "wasWrittenBy". `stamp`
+    says when it began; `time` is the clock of who put it; `until` the stamp at which it ended, or None.
     """
 
     __slots__ = ("_graph", "_user", "deleted", "dst", "props", "src", "stamp", "time", "type", "until")
@@ -142,9 +142,9 @@ class Graph:
     """The provenance graph of a store. Made by ``store.graph``, and by ``tx.graph`` within a transaction.
 
     A vertex is a pair of texts (type, id). Relations have a direction; the reverse one is kept by the store:
-    "write" from a job to a file is "wasWrittenBy" from the file. What is put is seen by this process at once, by
-    all at flush. Every put and every deletion is a version; reads give what holds now, or ``at=`` a moment:
-    seconds since 1970, a datetime, or a stamp that a put returned.
+    "write" from a job to a file is "wasWrittenBy" from the file. What is put is seen by this process at once,
+    by all at flush. Every put and every deletion is a version; reads give what holds now, or ``at=`` a
+    moment: seconds since 1970, a datetime, or a stamp that a put returned.
     """
 
     def __init__(self, store: Store, txn: str | None = None) -> None:
@@ -161,8 +161,8 @@ class Graph:
         index: Sequence[str] = (),
         text: Sequence[str] = (),
     ) -> None:
-        """Declares a type of vertices: `static` properties with the types of their values, properties that are
-        found by value (`index`) and by their words (`text`). Conflict where it is declared otherwise.
+        """Declares a type of vertices: `static` properties with the types of their values, properties that
+        are found by value (`index`) and by their words (`text`). Conflict where it is declared otherwise.
         """
         self._native.define_vertex(name, list((static or {}).items()), list(index), list(text))
 
@@ -175,8 +175,8 @@ class Graph:
         target: str | None = None,
         index: Sequence[str] = (),
     ) -> None:
-        """Declares a type of relations and what it is called from its far end; `source` and `target` are the types
-        of its ends, any where absent. Conflict where it is declared otherwise, or a name is taken.
+        """Declares a type of relations and what it is called from its far end; `source` and `target` are the
+        types of its ends, any where absent. Conflict where it is declared otherwise, or a name is taken.
         """
         self._native.define_edge(name, reverse, source, target, list(index))
 
@@ -191,8 +191,8 @@ class Graph:
         props: dict[str, Any] | None = None,
         time: Any = None,
     ) -> Stamp:
-        """Puts a version of a vertex: `props` replace those it had, `static` stays until given again. Returns its
-        stamp, which is `time` where that is given. Equal vertices of one time are one version.
+        """Puts a version of a vertex: `props` replace those it had, `static` stays until given again. Returns
+        its stamp, which is `time` where that is given. Equal vertices of one time are one version.
         """
         return Stamp(self._native.put_vertex((type, id), static, props, stamp_of(time)))
 
@@ -206,8 +206,8 @@ class Graph:
         time: Any = None,
         until: Any = None,
     ) -> Stamp:
-        """Puts a version of a relation, with its reverse; vertices that are not there are there then. Returns its
-        stamp, which is `time` where that is given: when it began. `until` says when it ended.
+        """Puts a version of a relation, with its reverse; vertices that are not there are there then. Returns
+        its stamp, which is `time` where that is given: when it began. `until` says when it ended.
         """
         return Stamp(self._native.put_edge(type, src, dst, props, stamp_of(time), stamp_of(until, "until")))
 
@@ -220,20 +220,22 @@ class Graph:
         """Puts many, vertices first, and returns the last stamp.
 
         Rows are tuples: ``((type, id), static, props, time)`` of vertices and ``(type, src, dst, props, time,
-        until)`` of relations, cut short where the rest is absent. Columns are a mapping of names to arrays, lists or
-        one value for all: `type`, `id`, `static`, `props`, `time`; and `type`, `src_type`, `src_id`, `dst_type`,
-        `dst_id`, `props`, `time`, `until`; `static` and `props` are mappings of names to such columns.
+        until)`` of relations, cut short where the rest is absent. Columns are a mapping of names to arrays,
+        lists or one value for all: `type`, `id`, `static`, `props`, `time`; and `type`, `src_type`, `src_id`,
+        `dst_type`, `dst_id`, `props`, `time`, `until`; `static` and `props` are mappings of names to such
+        columns.
         """
         return Stamp(self._native.put_many(_rows(vertices, 4, (3,)), _rows(edges, 6, (4, 5))))
 
     def delete_vertex(self, vertex: Name | Vertex, *, time: Any = None) -> Stamp:
-        """Deletes a vertex and ends the relations at it, as a version. NotFound where it is not there, Denied where
-        another user put it last. What came from it is still traced.
+        """Deletes a vertex and ends the relations at it, as a version. NotFound where it is not there, Denied
+        where another user put it last. What came from it is still traced.
         """
         return Stamp(self._native.delete([vertex], [], stamp_of(time)))
 
     def delete_edge(self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None) -> Stamp:
-        """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it last."""
+        """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it
+        last."""
         return Stamp(self._native.delete([], [(type, src, dst)], stamp_of(time)))
 
     def delete_many(
@@ -269,8 +271,8 @@ class Graph:
         versions: bool | tuple[Any, Any] | None = None,
         limit: int | None = None,
     ) -> list[Edge]:
-        """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at` a
-        moment, or, with ``versions=True``, every version; with a pair those between two moments.
+        """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at`
+        a moment, or, with ``versions=True``, every version; with a pair those between two moments.
         """
         between = None
         if versions is True:
@@ -295,10 +297,10 @@ class Graph:
     ) -> Lineage:
         """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
 
-        By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the last
-        that replaced the file; downstream the mirror image. A job and its processes count as one. `depth` bounds the
-        hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds the vertices
-        (``.truncated``). NotFound where nothing names `x`.
+        By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the
+        last that replaced the file; downstream the mirror image. A job and its processes count as one.
+        `depth` bounds the hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds
+        the vertices (``.truncated``). NotFound where nothing names `x`.
         """
         row = self._native.trace(
             x, direction, depth, stamp_of(at, "at"), stamp_of(since, "since"), causal, limit
@@ -306,7 +308,8 @@ class Graph:
         return Lineage(self._native, row, direction)
 
     def stats(self) -> GraphStats:
-        """What there is: segments of the view, vertices and versions of relations in them, bytes, problems."""
+        """What there is: segments of the view, vertices and versions of relations in them, bytes,
+        problems."""
         return GraphStats(self._native.stats())
 
     def __repr__(self) -> str:

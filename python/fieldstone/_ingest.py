@@ -50,7 +50,8 @@ def ingest(
 
     Darshan logs, the text of ``sacct -P`` with its header (times in UTC), OpenLineage events (JSON) and, with
     ``tree=True``, directories go into the provenance graph, ``store.graph``. Events of one run may stand in
-    several files of one call; what they come to is counted at the last. History that is taken twice is there once.
+    several files of one call; what they come to is counted at the last. History that is taken twice is there
+    once.
 
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where

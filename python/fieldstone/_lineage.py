@@ -18,9 +18,9 @@ _EXECUTIONS = ("job", "process")
 class Lineage:
     """Vertices and the relations between them, from a root on. Made by ``g.trace``.
 
-    `root` is what was asked for, `vertices` the pairs of type and id (the root first, then by hops), `edges` the
-    relations, each from its source, by stamp; `executions` the jobs and processes among the vertices; `truncated`
-    says whether a limit cut it off. ``print`` shows a tree.
+    `root` is what was asked for, `vertices` the pairs of type and id (the root first, then by hops), `edges`
+    the relations, each from its source, by stamp; `executions` the jobs and processes among the vertices;
+    `truncated` says whether a limit cut it off. ``print`` shows a tree.
     """
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
@@ -47,15 +47,17 @@ class Lineage:
         return getattr(vertex, "pair", vertex) in self.depths
 
     def __repr__(self) -> str:
-        kind, name = self.root
         more = ", cut off" if self.truncated else ""
-        return f"<fieldstone.Lineage of {kind}:{name}: {len(self.vertices)} vertices, {len(self.edges)} relations{more}>"
+        counts = f"{len(self.vertices)} vertices, {len(self.edges)} relations"
+        return f"<fieldstone.Lineage of {':'.join(self.root)}: {counts}{more}>"
 
     def __str__(self) -> str:
         return self._tree
 
     def to_arrow(self) -> pa.Table:
-        """The relations as an Arrow table: type, src_type, src_id, dst_type, dst_id, stamp, time, until, user."""
+        """The relations as an Arrow table: type, src_type, src_id, dst_type, dst_id, stamp, time, until and
+        user.
+        """
         import pyarrow as pa
 
         edges = self.edges
@@ -74,7 +76,8 @@ class Lineage:
         )
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """A networkx MultiDiGraph: vertices are pairs, relations have `type`, `stamp` and their properties."""
+        """A networkx MultiDiGraph: vertices are pairs, relations have `type`, `stamp` and their
+        properties."""
         import networkx as nx
 
         graph = nx.MultiDiGraph()

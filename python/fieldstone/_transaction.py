@@ -161,8 +161,8 @@ class Transaction:
     def activate(self, *kinds: str) -> None:
         """Flushes, and makes what was flushed into the transaction visible to all, of these kinds alone.
 
-        Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute, relation. The
-        transaction stays open.
+        Kinds: fields, run, step, variable, tag, run_attribute, step_attribute, variable_attribute, relation.
+        The transaction stays open.
         """
         self._native.activate(kinds, True)
 

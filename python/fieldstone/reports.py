@@ -130,8 +130,8 @@ class Status:
 
 @dataclass(frozen=True)
 class Taken:
-    """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how many it
-    had already, equal in every byte, and how many vertices and relations of the graph are new."""
+    """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how
+    many it had already, equal in every byte, and how many vertices and relations of the graph are new."""
 
     path: Path
     fields: int

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_declaration_that_was_known_first_holds() {
         let mut rows =
-            vec![edge("derives", "later", 9), edge("derives", "wasDerivedFrom", 5), edge("x", "derives", 6)];
+            [edge("derives", "later", 9), edge("derives", "wasDerivedFrom", 5), edge("x", "derives", 6)];
         for _ in 0..rows.len() {
             rows.rotate_left(1);
             let vocabulary = Vocabulary::of(rows.iter());

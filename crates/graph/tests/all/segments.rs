@@ -58,6 +58,9 @@ fn parts_in_any_order_merged_or_not_say_what_the_whole_says() {
     }
 }
 
+/// Rows by stamp and user.
+type Versions<'a> = BTreeMap<(u64, u32), Vec<&'a RelationRow>>;
+
 /// Both ends of a relation have the same versions, and those that were put.
 #[test]
 fn a_relation_stands_at_both_of_its_ends() {
@@ -65,8 +68,7 @@ fn a_relation_stands_at_both_of_its_ends() {
         let dice = &mut *seeded(seed);
         let commits = commits(dice);
         let state = GraphState::of(vec![Arc::new(build(&rows(&commits)).unwrap())]);
-        let mut put: BTreeMap<(String, VertexName, VertexName), BTreeMap<(u64, u32), Vec<&RelationRow>>> =
-            BTreeMap::new();
+        let mut put: BTreeMap<(String, VertexName, VertexName), Versions<'_>> = BTreeMap::new();
         for (source, records) in &commits {
             for row in records.iter().flat_map(|record| match record {
                 Record::Relations(rows) => rows.as_slice(),
