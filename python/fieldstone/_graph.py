@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -22,6 +23,7 @@ from .errors import Invalid
 if TYPE_CHECKING:
     from ._native import _Graph
     from ._store import Store
+    from ._transaction import Transaction
 
 Name: TypeAlias = tuple[str, str]
 """A vertex: its type and its id."""
@@ -30,10 +32,17 @@ Name: TypeAlias = tuple[str, str]
 class Stamp(int):
     """A moment in the order of all that is put: what a put returns, usable wherever a time is asked for.
 
-    Nanoseconds since 1970 where clocks are right; above every stamp that its process had read.
+    Nanoseconds since 1970 where clocks are right; above every stamp that its process had read. A number added
+    or taken away is nanoseconds, and gives a Stamp.
     """
 
     __slots__ = ()
+
+    def __add__(self, other: int) -> Stamp:
+        return Stamp(int(self) + other)
+
+    def __sub__(self, other: int) -> int:
+        return int(self) - int(other) if isinstance(other, Stamp) else Stamp(int(self) - other)
 
     def __repr__(self) -> str:
         return f"Stamp({int(self)})"
@@ -41,21 +50,37 @@ class Stamp(int):
 
 def stamp_of(moment: Any, what: str = "time") -> int | None:
     """The stamp of a moment: of seconds since 1970, a datetime, ISO text, or a Stamp."""
-    if moment is None or isinstance(moment, Stamp):
-        return moment
-    if isinstance(moment, bool):
-        raise Invalid(f"{what} is {moment}", "give seconds since 1970, a datetime or a stamp")
-    if isinstance(moment, int):
-        stamp = moment * 1_000_000_000
+    if moment is None:
+        return None
+    hint = "give seconds since 1970, a datetime or a stamp"
+    if isinstance(moment, Stamp):
+        stamp = int(moment)
+    elif isinstance(moment, bool):
+        raise Invalid(f"{what} is {moment}", hint)
     elif isinstance(moment, float):
-        if moment != moment or abs(moment) > 1e11:
-            raise Invalid(f"{what} is {moment}", "give seconds since 1970, a datetime or a stamp")
+        if not abs(moment) < 1e11:
+            raise Invalid(f"{what} is {moment}", hint)
         stamp = round(moment * 1_000_000_000)
+    elif hasattr(moment, "__index__"):
+        stamp = operator.index(moment) * 1_000_000_000
     else:
         stamp = datetime_ns(moment)
     if not 0 <= stamp < 2**63:
-        raise Invalid(f"{what} is {moment}, which is before 1970 or too far ahead")
+        raise Invalid(f"{what} is {moment}, which is before 1970 or too far ahead", hint)
     return stamp
+
+
+def _count(number: Any, what: str) -> int | None:
+    """A number of things, where one is given."""
+    if number is None:
+        return None
+    try:
+        number = operator.index(number)
+    except TypeError:
+        raise Invalid(f"{what} is {number!r}", "give a number, or leave it out") from None
+    if not 0 <= number < 2**32:
+        raise Invalid(f"{what} is {number}", "give a number that is not negative")
+    return number
 
 
 def _shown(nanoseconds: int) -> datetime:
@@ -147,9 +172,22 @@ class Graph:
     moment: seconds since 1970, a datetime, or a stamp that a put returned.
     """
 
-    def __init__(self, store: Store, txn: str | None = None) -> None:
+    def __init__(self, store: Store, transaction: Transaction | None = None) -> None:
         self.store = store
-        self._native = store._graph(txn)
+        self._transaction = transaction
+        self._outside = store._graph()
+
+    @property
+    def _read(self) -> _Graph:
+        """What is read from: after the decision on a transaction there is nothing hidden left to see."""
+        within = self._transaction
+        return self._outside if within is None else self.store._graph(within._reading())
+
+    @property
+    def _write(self) -> _Graph:
+        """What is written to; Invalid where the transaction is decided."""
+        within = self._transaction
+        return self._outside if within is None else self.store._graph(within._give())
 
     # -- types
 
@@ -164,7 +202,7 @@ class Graph:
         """Declares a type of vertices: `static` properties with the types of their values, properties that
         are found by value (`index`) and by their words (`text`). Conflict where it is declared otherwise.
         """
-        self._native.define_vertex(name, list((static or {}).items()), list(index), list(text))
+        self._write.define_vertex(name, list((static or {}).items()), list(index), list(text))
 
     def define_edge(
         self,
@@ -178,7 +216,7 @@ class Graph:
         """Declares a type of relations and what it is called from its far end; `source` and `target` are the
         types of its ends, any where absent. Conflict where it is declared otherwise, or a name is taken.
         """
-        self._native.define_edge(name, reverse, source, target, list(index))
+        self._write.define_edge(name, reverse, source, target, list(index))
 
     # -- writing
 
@@ -194,7 +232,7 @@ class Graph:
         """Puts a version of a vertex: `props` replace those it had, `static` stays until given again. Returns
         its stamp, which is `time` where that is given. Equal vertices of one time are one version.
         """
-        return Stamp(self._native.put_vertex((type, id), static, props, stamp_of(time)))
+        return Stamp(self._write.put_vertex((type, id), static, props, stamp_of(time)))
 
     def put_edge(
         self,
@@ -209,7 +247,7 @@ class Graph:
         """Puts a version of a relation, with its reverse; vertices that are not there are there then. Returns
         its stamp, which is `time` where that is given: when it began. `until` says when it ended.
         """
-        return Stamp(self._native.put_edge(type, src, dst, props, stamp_of(time), stamp_of(until, "until")))
+        return Stamp(self._write.put_edge(type, src, dst, props, stamp_of(time), stamp_of(until, "until")))
 
     def put_many(
         self,
@@ -225,18 +263,18 @@ class Graph:
         `dst_type`, `dst_id`, `props`, `time`, `until`; `static` and `props` are mappings of names to such
         columns.
         """
-        return Stamp(self._native.put_many(_rows(vertices, 4, (3,)), _rows(edges, 6, (4, 5))))
+        return Stamp(self._write.put_many(_rows(vertices, 4, (3,)), _rows(edges, 6, (4, 5))))
 
     def delete_vertex(self, vertex: Name | Vertex, *, time: Any = None) -> Stamp:
         """Deletes a vertex and ends the relations at it, as a version. NotFound where it is not there, Denied
         where another user put it last. What came from it is still traced.
         """
-        return Stamp(self._native.delete([vertex], [], stamp_of(time)))
+        return Stamp(self._write.delete([vertex], [], stamp_of(time)))
 
     def delete_edge(self, type: str, src: Name | Vertex, dst: Name | Vertex, *, time: Any = None) -> Stamp:
         """Deletes a relation, as a version. NotFound where it is not there, Denied where another put it
         last."""
-        return Stamp(self._native.delete([], [(type, src, dst)], stamp_of(time)))
+        return Stamp(self._write.delete([], [(type, src, dst)], stamp_of(time)))
 
     def delete_many(
         self,
@@ -246,21 +284,23 @@ class Graph:
         time: Any = None,
     ) -> Stamp:
         """Deletes many: all of them, or nothing where one cannot be deleted."""
-        return Stamp(self._native.delete(list(vertices), [tuple(edge) for edge in edges], stamp_of(time)))
+        return Stamp(self._write.delete(list(vertices), [tuple(edge) for edge in edges], stamp_of(time)))
 
     def flush(self) -> None:
-        """As ``store.flush``."""
-        self.store.flush()
+        """As ``store.flush``; within a transaction as ``tx.flush``."""
+        (self._transaction or self.store).flush()
 
     # -- reading
 
     def vertex(self, vertex: Name | Vertex, *, at: Any = None) -> Vertex:
         """A vertex as it is, or as it was `at` a moment. NotFound where there is none."""
-        return Vertex(self._native, self._native.vertex(vertex, stamp_of(at, "at")))
+        native = self._read
+        return Vertex(native, native.vertex(vertex, stamp_of(at, "at")))
 
     def versions(self, vertex: Name | Vertex) -> list[Vertex]:
         """All versions of a vertex, newest first; a deletion is one, with ``.deleted``."""
-        return [Vertex(self._native, row) for row in self._native.versions(vertex)]
+        native = self._read
+        return [Vertex(native, row) for row in native.versions(vertex)]
 
     def edges(
         self,
@@ -278,11 +318,17 @@ class Graph:
         if versions is True:
             between = (0, 2**64 - 1)
         elif versions:
-            since, until = versions
-            first, last = stamp_of(since, "versions"), stamp_of(until, "versions")
+            if not isinstance(versions, tuple) or len(versions) != 2:
+                raise Invalid(
+                    f"versions is {versions!r}", "give True, or the two moments between which they are"
+                )
+            first, last = (stamp_of(moment, "versions") for moment in versions)
             between = (0 if first is None else first, 2**64 - 1 if last is None else last)
-        rows = self._native.edges(vertex, type, stamp_of(at, "at"), between, limit)
-        return [Edge(self._native, row) for row in rows]
+        if between is not None and at is not None:
+            raise Invalid("both at and versions are given", "at asks what held then, versions for all")
+        native = self._read
+        rows = native.edges(vertex, type, stamp_of(at, "at"), between, _count(limit, "limit"))
+        return [Edge(native, row) for row in rows]
 
     def trace(
         self,
@@ -293,7 +339,7 @@ class Graph:
         at: Any = None,
         since: Any = None,
         causal: bool = True,
-        limit: int = 10_000,
+        limit: int | None = 10_000,
     ) -> Lineage:
         """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
 
@@ -302,15 +348,25 @@ class Graph:
         `depth` bounds the hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds
         the vertices (``.truncated``). NotFound where nothing names `x`.
         """
-        row = self._native.trace(
-            x, direction, depth, stamp_of(at, "at"), stamp_of(since, "since"), causal, limit
+        if since is not None and direction == "up":
+            raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
+        native = self._read
+        most = _count(limit, "limit")
+        row = native.trace(
+            x,
+            direction,
+            _count(depth, "depth"),
+            stamp_of(at, "at"),
+            stamp_of(since, "since"),
+            causal,
+            2**32 if most is None else most,
         )
-        return Lineage(self._native, row, direction)
+        return Lineage(native, row, direction)
 
     def stats(self) -> GraphStats:
         """What there is: segments of the view, vertices and versions of relations in them, bytes,
         problems."""
-        return GraphStats(self._native.stats())
+        return GraphStats(self._read.stats())
 
     def __repr__(self) -> str:
         return f"<fieldstone.Graph of {self.store.url}>"
@@ -344,8 +400,12 @@ def _moments(column: Any, what: str) -> Any:
     array = np.asarray(column)
     if array.dtype.kind == "M":
         return array.astype("M8[ns]").astype("i8")
-    if array.dtype.kind == "f":
-        return np.round(array * 1e9).astype("i8")
-    if array.dtype.kind in "iu" and not any(isinstance(one, Stamp) for one in column):
-        return array.astype("i8") * 1_000_000_000
+    if array.dtype.kind in "fiu" and not any(isinstance(one, Stamp) for one in column):
+        # Beyond it nanoseconds do not fit, and numpy would wrap around.
+        if not ((array >= 0) & (array < 9.2e9)).all():
+            raise Invalid(
+                f"the column {what} has numbers that are no seconds since 1970",
+                "give seconds, datetimes, or a list of stamps as puts returned them",
+            )
+        return np.round(array * 1e9).astype("i8") if array.dtype.kind == "f" else array.astype("i8") * 10**9
     return [stamp_of(one, what) for one in column]

@@ -79,7 +79,7 @@ class Transaction:
     @property
     def graph(self) -> Graph:
         """As ``store.graph``, within the transaction: what is put belongs to it, what is read sees it."""
-        return Graph(self.store, self._give())
+        return Graph(self.store, self)
 
     def remove(self, request: Any) -> int:
         """As ``store.remove``, within the transaction; removes also what was flushed into it."""

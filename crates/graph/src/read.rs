@@ -2,7 +2,7 @@
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Result};
-use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
@@ -43,7 +43,7 @@ pub struct Relation {
     pub stamp: u64,
     /// The clock of who put it, nanoseconds since 1970.
     pub time: i64,
-    /// When it ended.
+    /// When it ended; where all versions are asked for, also because one of its ends was deleted.
     pub until: Option<u64>,
     /// Who put it.
     pub user: u32,
@@ -107,7 +107,7 @@ pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<
     let Some(first) = first else {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {name}"))
-            .with_hint("see what there is with find, or versions of what was"));
+            .with_hint("write its id out, as a file's full path; versions shows what was"));
     };
     Ok(Vertex {
         name: name.clone(),
@@ -155,25 +155,31 @@ pub fn edges(
                 chosen.extend(edge.versions.iter().filter(|version| (from..=to).contains(&version.stamp)));
             }
         }
-        for version in chosen {
-            if relations.len() >= limit {
-                return Ok(relations);
-            }
-            relations.push(relation(state, name, place, &edge, version)?);
+        chosen.truncate(limit - relations.len());
+        let rows = state.rows(place, &edge, &chosen)?;
+        for (version, row) in chosen.into_iter().zip(rows) {
+            let ended = match versions {
+                Versions::At(_) => None,
+                Versions::Between(_, to) => state.ended(version, [place, edge.far], to)?,
+            };
+            let until = [version.until, ended].into_iter().flatten().min();
+            relations.push(Relation { until, ..relation(state, name, &edge, version, row)? });
+        }
+        if relations.len() >= limit {
+            break;
         }
     }
     Ok(relations)
 }
 
-/// A version of a relation, with its properties.
+/// A version of a relation, with its time and properties.
 pub fn relation(
     state: &GraphState,
     near: &VertexName,
-    place: VertexPlace,
     edge: &Edge,
     version: &EdgeVersion,
+    (time, props): (i64, Props),
 ) -> Result<Relation> {
-    let (time, props) = state.row(place, edge, version)?;
     Ok(Relation {
         kind: state.vocabulary().name(&edge.direction.kind, edge.direction.reverse),
         near: near.clone(),

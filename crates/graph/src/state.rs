@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
-use fieldstone_format::graph_segment::adjacency::groups;
+use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex, relations_at};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
@@ -152,6 +152,11 @@ impl GraphState {
         &self.vocabulary
     }
 
+    /// Whether any vertex or relation has a type of this name.
+    pub fn uses(&self, kind: &str) -> bool {
+        self.segments.iter().any(|segment| segment.names.iter().any(|name| **name == *kind))
+    }
+
     /// The greatest stamp in it.
     pub fn most(&self) -> u64 {
         self.most
@@ -227,20 +232,7 @@ impl GraphState {
                 let direction = Direction { kind: kind.clone(), reverse };
                 for end in group.far_ends(segment.summary.base) {
                     let (end, row) = end?;
-                    let mut from = behind.unwrap_or(0) + row;
-                    let mut versions = Vec::with_capacity(end.versions.len());
-                    for version in end.versions {
-                        versions.push(EdgeVersion {
-                            stamp: version.stamp,
-                            until: version.until,
-                            known: segment.known(version.known)?,
-                            user: segment.user(version.user)?,
-                            deleted: version.deleted,
-                            replaces: version.replaces,
-                            row: RowPlace { segment: i as u32, from, len: version.row },
-                        });
-                        from += u64::from(version.row);
-                    }
+                    let versions = edge_versions(segment, i, &end, behind.unwrap_or(0) + row)?;
                     let far = segment.place(end.number)?;
                     all.push(Edge { direction: direction.clone(), far, versions });
                 }
@@ -328,32 +320,82 @@ impl GraphState {
 
     /// Time and properties of a version of a relation that one of the ends has.
     pub fn row(&self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
-        let (source, version) = match edge.direction.reverse {
-            false => (place, *version),
-            true => (edge.far, self.forward(place, edge, version)?),
+        let rows = self.rows(place, edge, std::slice::from_ref(&version))?;
+        rows.into_iter().next().ok_or_else(torn)
+    }
+
+    /// Times and properties of versions of one relation, in their order.
+    pub fn rows(
+        &self,
+        place: VertexPlace,
+        edge: &Edge,
+        versions: &[&EdgeVersion],
+    ) -> Result<Vec<(i64, Props)>> {
+        if !edge.direction.reverse {
+            return versions.iter().map(|version| self.own_row(place, version)).collect();
+        }
+        let forward = self.forward(edge.far, &edge.direction.kind, place)?;
+        let row = |version: &&EdgeVersion| {
+            let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
+            let at = forward.binary_search_by_key(&order(version), order).map_err(|_| torn())?;
+            self.own_row(edge.far, &forward[at])
         };
-        self.own_row(source, &version)
+        versions.iter().map(row).collect()
     }
 
     /// Time and properties of a version of a relation, by its source.
-    fn own_row(&self, source: VertexPlace, version: &EdgeVersion) -> Result<(i64, Props)> {
+    pub fn own_row(&self, source: VertexPlace, version: &EdgeVersion) -> Result<(i64, Props)> {
         let segment = self.segments.get(version.row.segment as usize).ok_or_else(torn)?;
         let number = segment.find(source)?.ok_or_else(torn)?;
-        let rows = segment.rows(number)?;
-        let from = version.row.from as usize;
-        let bytes = rows.get(from..from + version.row.len as usize).ok_or_else(torn)?;
-        read_row(bytes, version.stamp)
+        read_row(&segment.row(number, version.row.from, version.row.len)?, version.stamp)
     }
 
-    /// The version that the source has of what its target sees.
-    fn forward(&self, target: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<EdgeVersion> {
-        let wanted = |kind: &str, reverse: bool| kind == &*edge.direction.kind && !reverse;
-        let edges = self.edges(edge.far, &wanted)?;
-        let same = edges.iter().find(|forward| forward.far == target);
-        let versions = same.map_or(&[][..], |forward| &forward.versions);
-        let found = versions.iter().find(|v| (v.stamp, v.user) == (version.stamp, version.user));
-        found.copied().ok_or_else(torn)
+    /// A relation as its source has it; without versions where it is not there.
+    pub fn relation(&self, source: VertexPlace, kind: &str, target: VertexPlace) -> Result<Edge> {
+        let versions = self.forward(source, kind, target)?;
+        Ok(Edge { direction: Direction { kind: kind.into(), reverse: false }, far: target, versions })
     }
+
+    /// The versions of a relation as its source has them, newest first.
+    fn forward(&self, source: VertexPlace, kind: &str, target: VertexPlace) -> Result<Vec<EdgeVersion>> {
+        let direction = Direction { kind: kind.into(), reverse: false };
+        let mut found: Vec<Edge> = Vec::new();
+        for (i, segment) in self.segments.iter().enumerate() {
+            let (Some(near), Some(far)) = (segment.find(source)?, segment.find(target)?) else { continue };
+            let adjacency = segment.adjacency(near)?;
+            for group in groups(&adjacency)? {
+                let group = group?;
+                if group.code & 1 == 1 || **segment.kind(group.code / 2)? != *kind {
+                    continue;
+                }
+                let Some((end, row)) = group.find(far, segment.summary.base)? else { continue };
+                let behind = relations_at(&segment.rows(near)?)? as u64;
+                let versions = edge_versions(segment, i, &end, behind + row)?;
+                found.push(Edge { direction: direction.clone(), far: target, versions });
+            }
+        }
+        let edge = self.merge_edges(source, found)?.into_iter().next();
+        Ok(edge.map(|edge| edge.versions).unwrap_or_default())
+    }
+}
+
+/// The versions of a far end of the i-th segment; `row`: where the row of the first one is.
+fn edge_versions(segment: &Segment, i: usize, end: &FarEnd, row: u64) -> Result<Vec<EdgeVersion>> {
+    let mut from = row;
+    let mut versions = Vec::with_capacity(end.versions.len());
+    for version in &end.versions {
+        versions.push(EdgeVersion {
+            stamp: version.stamp,
+            until: version.until,
+            known: segment.known(version.known)?,
+            user: segment.user(version.user)?,
+            deleted: version.deleted,
+            replaces: version.replaces,
+            row: RowPlace { segment: i as u32, from, len: version.row },
+        });
+        from += u64::from(version.row);
+    }
+    Ok(versions)
 }
 
 fn torn() -> Error {

@@ -22,7 +22,7 @@
 //! a moment, whatever the times.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
@@ -30,6 +30,9 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::read::{Relation, relation};
 use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
+
+/// Relations of one source that are looked for one by one.
+const FEW: usize = 8;
 
 /// Which way a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +86,8 @@ pub struct Lineage {
     pub vertices: Vec<Step>,
     /// Relations between them, each from its source; by stamp.
     pub edges: Vec<Relation>,
+    /// What their types are called from the target.
+    pub reverses: BTreeMap<String, String>,
     /// Whether it was cut off at a limit.
     pub truncated: bool,
 }
@@ -93,14 +98,14 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
     if !state.names(place)? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
-            .with_hint("see what there is with find, or write the id out: a file's is its full path"));
+            .with_hint("write its id out: a file's is its full path"));
     }
     let mut walk = Walk {
         state,
         options: *options,
         up: true,
         depths: HashMap::new(),
-        used: HashMap::new(),
+        used: HashSet::new(),
         joined: HashSet::new(),
         truncated: false,
     };
@@ -124,8 +129,8 @@ struct Walk<'a> {
     up: bool,
     /// Hops to each vertex that was reached.
     depths: HashMap<VertexPlace, u32>,
-    /// What was walked, as the vertex has it from which it was walked.
-    used: HashMap<Used, (VertexPlace, Edge, EdgeVersion)>,
+    /// What was walked.
+    used: HashSet<Used>,
     /// Executions reached as part of a job alone.
     joined: HashSet<VertexPlace>,
     truncated: bool,
@@ -208,8 +213,8 @@ impl Walk<'_> {
             let hops = u32::from(!part);
             // Each time may stand between other writes that replace the far end.
             let mut times: Vec<u64> = Vec::new();
-            for (version, end) in self.versions(place, edge)? {
-                let Some(after) = self.goes_on(edge, &version, end, time, hiding) else { continue };
+            for (version, ended) in self.versions(place, edge)? {
+                let Some(after) = self.goes_on(edge, &version, ended, time, hiding) else { continue };
                 times.push(after);
                 self.note(place, edge, version);
             }
@@ -228,18 +233,18 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    /// Versions of a relation that count, each with its end.
-    fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, u64)>> {
+    /// Versions of a relation that count, each with when one of its ends was deleted.
+    fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
         let at = self.options.at.unwrap_or(END);
         let ends = [place, edge.far];
         if !self.options.causal {
             let current = self.state.current(place, edge, at)?;
-            return Ok(current.map(|version| (*version, version.end())).into_iter().collect());
+            return Ok(current.map(|version| (*version, None)).into_iter().collect());
         }
         let mut counting = Vec::new();
         for version in standing(&edge.versions, at, EdgeVersion::facts) {
             let ended = self.state.ended(version, ends, at)?;
-            counting.push((*version, version.end().min(ended.unwrap_or(END))));
+            counting.push((*version, ended));
         }
         Ok(counting)
     }
@@ -266,7 +271,7 @@ impl Walk<'_> {
         &self,
         edge: &Edge,
         version: &EdgeVersion,
-        end: u64,
+        ended: Option<u64>,
         time: u64,
         hiding: Option<u64>,
     ) -> Option<u64> {
@@ -274,8 +279,15 @@ impl Walk<'_> {
             return Some(time);
         }
         let of_data = edge.direction.reverse;
+        let end = version.end().min(ended.unwrap_or(END));
+        // What ended with a vertex is there for times before that alone.
+        let there = ended.is_none_or(|ended| time < ended);
         let taken = match self.up {
-            true => version.stamp <= time && !(of_data && hiding.is_some_and(|last| version.stamp < last)),
+            true => {
+                there
+                    && version.stamp <= time
+                    && !(of_data && hiding.is_some_and(|last| version.stamp < last))
+            }
             false => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
         };
         let moves = &*edge.direction.kind != "exe";
@@ -291,21 +303,19 @@ impl Walk<'_> {
             false => (place, edge.far),
             true => (edge.far, place),
         };
-        let key = (source, edge.direction.kind.clone(), target, version.stamp, version.user);
-        let bare = Edge { versions: Vec::new(), ..edge.clone() };
-        self.used.entry(key).or_insert((place, bare, version));
+        self.used.insert((source, edge.direction.kind.clone(), target, version.stamp, version.user));
     }
 
     fn lineage(mut self, root: &VertexName, place: VertexPlace) -> Result<Lineage> {
         // Ranks of a job that had no part in it would only be in the way.
         let part = |key: &Used| &*key.1 == "contains";
         let reached = |place: &VertexPlace| self.depths.contains_key(place);
-        self.used.retain(|key, _| reached(&key.0) && reached(&key.2));
+        self.used.retain(|key| reached(&key.0) && reached(&key.2));
         let takes_part: HashSet<VertexPlace> =
-            self.used.keys().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]).chain([place]).collect();
+            self.used.iter().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]).chain([place]).collect();
         let kept_by_parts: HashSet<VertexPlace> = self
             .used
-            .keys()
+            .iter()
             .filter(|key| part(key) && takes_part.contains(&key.2))
             .map(|key| key.0)
             .collect();
@@ -319,21 +329,46 @@ impl Walk<'_> {
             names.insert(*far, name.clone());
             vertices.insert((*far != place, *depth, name));
         }
-        let mut edges = Vec::with_capacity(self.used.len());
-        for ((source, _, target, ..), (seen_from, edge, version)) in &self.used {
-            let (Some(from), Some(to)) = (names.get(source), names.get(target)) else { continue };
-            let near = if edge.direction.reverse { to } else { from };
-            let seen = relation(self.state, near, *seen_from, edge, version)?;
-            edges.push(Relation {
-                kind: edge.direction.kind.to_string(),
-                near: from.clone(),
-                far: to.clone(),
-                reverse: false,
-                ..seen
-            });
-        }
+        let mut edges = self.relations(&names)?;
         edges.sort_by(|a, b| (a.stamp, &a.near, &a.kind, &a.far).cmp(&(b.stamp, &b.near, &b.kind, &b.far)));
         let vertices = vertices.into_iter().map(|(_, depth, name)| Step { name, depth }).collect();
-        Ok(Lineage { root: root.clone(), vertices, edges, truncated: self.truncated })
+        let reverse = |edge: &Relation| (edge.kind.clone(), self.state.vocabulary().name(&edge.kind, true));
+        let reverses = edges.iter().map(reverse).collect();
+        Ok(Lineage { root: root.clone(), vertices, edges, reverses, truncated: self.truncated })
+    }
+
+    /// What was walked between these vertices, each relation from its source.
+    fn relations(&self, names: &HashMap<VertexPlace, VertexName>) -> Result<Vec<Relation>> {
+        // By source: of one that many were walked from, all are read at once.
+        let mut by_source: HashMap<(VertexPlace, &str), Vec<&Used>> = HashMap::new();
+        for key in self.used.iter().filter(|key| names.contains_key(&key.0) && names.contains_key(&key.2)) {
+            by_source.entry((key.0, &*key.1)).or_default().push(key);
+        }
+        let mut relations = Vec::with_capacity(self.used.len());
+        for ((source, kind), mut keys) in by_source {
+            let Some(near) = names.get(&source) else { continue };
+            let mut forward: HashMap<VertexPlace, Edge> = HashMap::new();
+            if keys.len() > FEW {
+                let edges = self.state.edges(source, &|known, reverse| known == kind && !reverse)?;
+                forward.extend(edges.into_iter().map(|edge| (edge.far, edge)));
+            }
+            keys.sort_unstable();
+            for of_one in keys.chunk_by(|a, b| a.2 == b.2) {
+                let target = of_one[0].2;
+                if !forward.contains_key(&target) {
+                    let edge = self.state.relation(source, kind, target)?;
+                    forward.insert(target, edge);
+                }
+                let edge = &forward[&target];
+                for (.., stamp, user) in of_one {
+                    let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
+                    let at = edge.versions.binary_search_by_key(&(Reverse(*stamp), *user), order);
+                    let Ok(version) = at.map(|at| &edge.versions[at]) else { continue };
+                    let row = self.state.own_row(source, version)?;
+                    relations.push(relation(self.state, near, edge, version, row)?);
+                }
+            }
+        }
+        Ok(relations)
     }
 }

@@ -7,12 +7,15 @@ use fieldstone_format::graph::VertexName;
 
 use crate::trace::Lineage;
 
+/// Characters of a vertex's name that are shown.
+const NAME: usize = 200;
+
 impl Lineage {
     /// The lineage as lines, each vertex once, below the first that led to it; at most so many.
     ///
     /// ```text
     /// file:/data/a.nc
-    /// └─ write job:17
+    /// └─ wasWrittenBy job:17
     ///    └─ read file:/data/mesh.nc
     /// ```
     pub fn tree(&self, lines: usize) -> String {
@@ -21,13 +24,14 @@ impl Lineage {
         let depth = |name: &VertexName| depths.get(name).copied().unwrap_or(0);
         let mut below: HashMap<&VertexName, Vec<(&str, &VertexName)>> = HashMap::new();
         for edge in &self.edges {
-            for (near, far) in [(&edge.near, &edge.far), (&edge.far, &edge.near)] {
+            let reverse = self.reverses.get(&edge.kind).unwrap_or(&edge.kind);
+            for (near, kind, far) in [(&edge.near, &edge.kind, &edge.far), (&edge.far, reverse, &edge.near)] {
                 if depth(far) >= depth(near) {
-                    below.entry(near).or_default().push((&edge.kind, far));
+                    below.entry(near).or_default().push((kind, far));
                 }
             }
         }
-        let (mut text, mut written) = (self.root.to_string(), 1);
+        let (mut text, mut written) = (shown(&self.root), 1);
         let mut seen = HashSet::from([&self.root]);
         // What is left of each vertex on the way down, with what stands in front of its lines.
         let mut open = vec![(further(&below, &self.root, &mut seen), String::new())];
@@ -43,7 +47,7 @@ impl Lineage {
                 return text;
             }
             // Writing to a text does not fail.
-            let _ = write!(text, "\n{indent}{} {kind} {far}", if last { "└─" } else { "├─" });
+            let _ = write!(text, "\n{indent}{} {kind} {}", if last { "└─" } else { "├─" }, shown(far));
             written += 1;
             let indent = format!("{indent}{}", if last { "   " } else { "│  " });
             open.push((further(&below, far, &mut seen), indent));
@@ -53,6 +57,17 @@ impl Lineage {
         }
         text
     }
+}
+
+/// A vertex in one line that is not too long.
+fn shown(vertex: &VertexName) -> String {
+    let text = vertex.to_string();
+    let mut line: String =
+        text.chars().take(NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(NAME).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// What stands below a vertex and was not seen before.

@@ -50,7 +50,13 @@ fn name(object: &Bound<'_, PyAny>) -> PyResult<VertexName> {
         && let (Ok(kind), Ok(id)) =
             (pair.get_item(0)?.cast::<PyString>(), pair.get_item(1)?.cast::<PyString>())
     {
-        return Ok(VertexName::new(kind.to_str()?, id.to_str()?));
+        let text = |part: &Bound<'_, PyString>| {
+            let text = part.to_str().map(str::to_owned);
+            text.map_err(|_| {
+                invalid("a vertex's type or id is text that UTF-8 cannot hold", "write it in ASCII")
+            })
+        };
+        return Ok(VertexName::new(&text(kind)?, &text(id)?));
     }
     if let Ok(pair) = object.getattr("pair") {
         return name(&pair);

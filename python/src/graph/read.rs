@@ -118,7 +118,7 @@ impl PyGraph {
         let (graph, vertex) = (self.open()?, name(vertex)?);
         let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
         let tree = found.tree(SHOWN);
-        let Lineage { root, vertices, edges, truncated } = found;
+        let Lineage { root, vertices, edges, truncated, .. } = found;
         let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
         let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
         Ok((pair(&root), vertices, edges, truncated, tree))

@@ -89,11 +89,9 @@ impl PyGraph {
                 Err(_) => each(given, |row| edge(arguments(&row)?))?,
             },
         };
-        let put = py.waiting(|| {
-            let last = graph.put_vertices(vertices, self.transaction)?;
-            if edges.is_empty() { Ok(last) } else { graph.put_relations(edges, self.transaction) }
-        });
-        put.or_raise()
+        // What gave the rows may have closed the store.
+        self.open()?;
+        py.waiting(|| graph.put(vertices, edges, self.transaction)).or_raise()
     }
 
     /// Vertices by name, relations by (type, source, target).

@@ -189,7 +189,7 @@ codes! {
         "Take a later one.";
     VertexNotFound = "vertex-not-found", NotFound, final,
         "The graph has no vertex of this type and id.",
-        "Look for it with `find`.";
+        "Write its id out: a file's is its full path.";
     RelationNotFound = "relation-not-found", NotFound, final,
         "The graph has no such relation between these vertices.",
         "See those of one of them with `edges`.";

@@ -219,6 +219,31 @@ impl<'a> GroupBytes<'a> {
         Numbers { cursor: Cursor::new(self.numbers), left: self.len, last: 0 }
     }
 
+    /// One far end, with the offset of the row of its first version; `None` where it is not there.
+    pub fn find(&self, number: u32, base: u64) -> Result<Option<(FarEnd, u64)>> {
+        let mut before = 0;
+        for known in self.numbers() {
+            match known? {
+                known if known < number => before += 1,
+                known if known == number => break,
+                _ => return Ok(None),
+            }
+        }
+        if before == self.len {
+            return Ok(None);
+        }
+        let mut ends = self.far_ends(base);
+        for _ in 0..before {
+            ends.numbers.next().transpose()?;
+            let count = if self.single { 1 } else { ends.cursor.count(3)? };
+            for _ in 0..count {
+                let row = read_version(&mut ends.cursor, base)?.row;
+                ends.row = ends.row.saturating_add(u64::from(row));
+            }
+        }
+        ends.next().transpose()
+    }
+
     /// The far ends with their versions; each time with the offset of the row of its first version.
     pub fn far_ends(&self, base: u64) -> FarEnds<'a> {
         let cursor = Cursor::new(self.versions);
@@ -325,6 +350,11 @@ mod tests {
                     row += end.versions.iter().map(|version| u64::from(version.row)).sum::<u64>();
                 }
                 let numbers: Vec<u32> = bytes.numbers().map(Result::unwrap).collect();
+                for (end, at) in &ends {
+                    prop_assert_eq!(bytes.find(end.number, base).unwrap(), Some((end.clone(), *at)));
+                }
+                let absent = (0..).find(|n| !numbers.contains(n)).unwrap();
+                prop_assert_eq!(bytes.find(absent, base).unwrap(), None);
                 prop_assert_eq!(numbers, group.far_ends.iter().map(|end| end.number).collect::<Vec<u32>>());
                 let plain = |end: &FarEnd| end.versions.len() == 1 && !end.versions[0].deleted;
                 prop_assert_eq!(bytes.plain, group.far_ends.iter().all(plain));

@@ -7,7 +7,7 @@
 //!   whether it still wants them;
 //! * of the journal nothing is called with the lock of the view or of a buffer held but what calls nobody.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -37,8 +37,6 @@ use crate::view::{GraphView, dump, merge_young};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
-/// Nanoseconds for which types that were read are taken for what they are.
-const TYPES_HOLD: u64 = 1_000_000_000;
 /// Bytes of segments in memory after which they are written to disk.
 const SAVE: u64 = 8 << 20;
 /// The same at the end, when others are to find it there.
@@ -78,8 +76,10 @@ struct ProcessState {
     own: Mutex<HashMap<Option<Id>, Own>>,
     /// The greatest stamp that was given away or read.
     last: AtomicU64,
-    /// The types as they were known last, and when, by the monotonic clock.
-    types: Mutex<Option<(u64, Arc<GraphState>)>>,
+    /// The state that was asked for types last.
+    types: Mutex<Option<Arc<GraphState>>>,
+    /// Types of relations that were looked for and that nobody had declared.
+    kinds: Mutex<HashSet<String>>,
 }
 
 /// Rows of a session that the journal does not have yet.
@@ -161,6 +161,7 @@ impl ProcessState {
             own: Mutex::default(),
             last: AtomicU64::new(0),
             types: Mutex::default(),
+            kinds: Mutex::default(),
         }
     }
 }
@@ -252,25 +253,32 @@ impl GraphInner {
         buffer.relations.extend(relations);
     }
 
-    /// A state whose types are not older than a second: a put does not look at the logs for them.
-    pub fn types(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
-        let now = self.env.clock.monotonic();
+    /// A state that says what a relation's type is: a put looks at the logs for each name once.
+    pub fn types(&self, session: Option<Id>, kind: &str) -> Result<Arc<GraphState>> {
         if session.is_none()
-            && let Some((then, known)) = &*lock(&self.process().types)
-            && now.saturating_sub(*then) < TYPES_HOLD
+            && let Some(known) = &*lock(&self.process().types)
+            && self.knows_type(known, kind)
         {
             return Ok(known.clone());
         }
         let state = self.state(session)?;
         if session.is_none() {
-            *lock(&self.process().types) = Some((now, state.clone()));
+            lock(&self.process().kinds).insert(kind.to_owned());
+            *lock(&self.process().types) = Some(state.clone());
         }
         Ok(state)
+    }
+
+    /// Whether a state says what a type is: it is declared there, or nobody had declared it when it was looked for.
+    pub fn knows_type(&self, state: &GraphState, kind: &str) -> bool {
+        let vocabulary = state.vocabulary();
+        vocabulary.edge(kind).is_some() || lock(&self.process().kinds).contains(kind)
     }
 
     /// Types were declared here: they are looked at anew.
     pub fn forget_types(&self) {
         *lock(&self.process().types) = None;
+        lock(&self.process().kinds).clear();
     }
 
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.

@@ -64,14 +64,22 @@ impl Graph {
 
     /// Puts versions of vertices; gives the stamp of the last one, usable as a moment.
     pub fn put_vertices(&self, vertices: Vec<VertexPut>, transaction: Option<Id>) -> Result<u64> {
-        let stamp = self.inner.put_vertices(vertices, transaction)?;
-        self.inner.changed(transaction)?;
-        Ok(stamp)
+        self.put(vertices, Vec::new(), transaction)
     }
 
     /// Puts versions of relations, each in one piece with its reverse; gives the stamp of the last one.
     pub fn put_relations(&self, relations: Vec<RelationPut>, transaction: Option<Id>) -> Result<u64> {
-        let stamp = self.inner.put_relations(relations, transaction)?;
+        self.put(Vec::new(), relations, transaction)
+    }
+
+    /// Puts vertices and relations: all of them, or nothing where one is refused. Gives the last stamp.
+    pub fn put(
+        &self,
+        vertices: Vec<VertexPut>,
+        relations: Vec<RelationPut>,
+        transaction: Option<Id>,
+    ) -> Result<u64> {
+        let stamp = self.inner.put(vertices, relations, transaction)?;
         self.inner.changed(transaction)?;
         Ok(stamp)
     }

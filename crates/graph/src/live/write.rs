@@ -10,9 +10,11 @@ use fieldstone_format::graph_segment::VertexPlace;
 use super::inner::GraphInner;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read;
-use crate::state::{END, GraphState};
+use crate::state::{END, EdgeVersion, GraphState, standing};
 use crate::vocabulary::Vocabulary;
 
+/// Longest name of a type, bytes.
+const KIND_MAX: usize = 255;
 /// Longest id of a vertex, bytes: longer than every path.
 const ID_MAX: usize = 1 << 16;
 
@@ -25,6 +27,13 @@ impl GraphInner {
             let (name, names) = names_of(declared);
             if name.is_empty() || names.iter().any(|name| name.is_empty()) {
                 return Err(Error::invalid("a type or property without a name"));
+            }
+            if let TypeDecl::Edge(edge) = declared
+                && vocabulary.edge(&edge.name).is_none()
+                && state.uses(&edge.reverse)
+            {
+                let message = format!("'{}' is the type of relations that are there", edge.reverse);
+                return Err(Code::TypeDiffers.error(message).with_hint("take another name for the reverse"));
             }
             vocabulary.declare(declared).map_err(|why| {
                 Code::TypeDiffers.error(why).with_hint("declare it as it is, or take another name")
@@ -55,8 +64,23 @@ impl GraphInner {
         Ok(Version { stamp, time: stamp as i64, deleted })
     }
 
-    pub fn put_vertices(&self, vertices: Vec<VertexPut>, session: Option<Id>) -> Result<u64> {
+    /// Puts vertices and relations: all of them, or nothing where one is refused.
+    pub fn put(
+        &self,
+        vertices: Vec<VertexPut>,
+        relations: Vec<RelationPut>,
+        session: Option<Id>,
+    ) -> Result<u64> {
         self.journal.check_writable()?;
+        let vertices = self.vertex_rows(vertices, session)?;
+        let relations = self.relation_rows(relations, session)?;
+        let last = relations.last().map(|row| row.version.stamp);
+        let last = last.or(vertices.last().map(|row| row.version.stamp)).unwrap_or_else(|| self.stamp());
+        self.buffer(session, vertices, relations);
+        Ok(last)
+    }
+
+    fn vertex_rows(&self, vertices: Vec<VertexPut>, session: Option<Id>) -> Result<Vec<VertexRow>> {
         let mut rows = Vec::with_capacity(vertices.len());
         let declared = self.declared_static(&vertices, session)?;
         for VertexPut { vertex, fixed, props, time } in vertices {
@@ -66,9 +90,7 @@ impl GraphInner {
             }
             rows.push(VertexRow { vertex, version: self.version(time, false)?, fixed, props });
         }
-        let last = rows.last().map_or_else(|| self.stamp(), |row| row.version.stamp);
-        self.buffer(session, rows, Vec::new());
-        Ok(last)
+        Ok(rows)
     }
 
     /// The types, where any of these vertices has static properties.
@@ -78,13 +100,12 @@ impl GraphInner {
         session: Option<Id>,
     ) -> Result<Option<Arc<GraphState>>> {
         match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
-            true => self.types(session).map(Some),
+            true => self.types(session, "").map(Some),
             false => Ok(None),
         }
     }
 
-    pub fn put_relations(&self, relations: Vec<RelationPut>, session: Option<Id>) -> Result<u64> {
-        self.journal.check_writable()?;
+    fn relation_rows(&self, relations: Vec<RelationPut>, session: Option<Id>) -> Result<Vec<RelationRow>> {
         let mut rows = Vec::with_capacity(relations.len());
         let mut types = Types { inner: self, session, known: None };
         for put in relations {
@@ -101,9 +122,7 @@ impl GraphInner {
             }
             rows.push(RelationRow { kind, source, target, version, until: put.until, props: put.props });
         }
-        let last = rows.last().map_or_else(|| self.stamp(), |row| row.version.stamp);
-        self.buffer(session, Vec::new(), rows);
-        Ok(last)
+        Ok(rows)
     }
 
     pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: Option<Id>) -> Result<u64> {
@@ -116,7 +135,7 @@ impl GraphInner {
             last = Some(version.stamp);
             match deletion {
                 Deletion::Vertex(vertex) => {
-                    self.check_own(&vertex, read::vertex(&state, &vertex, None)?.user)?;
+                    self.check_own(&vertex, read::vertex(&state, &vertex, time)?.user)?;
                     let props = Props::default();
                     vertices.push(VertexRow { vertex, version, fixed: None, props });
                 }
@@ -149,7 +168,8 @@ fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &Verte
     let (from, to) = (VertexPlace::of(source), VertexPlace::of(target));
     let edges = state.edges(from, &|known, reverse| known == kind && !reverse)?;
     if let Some(edge) = edges.iter().find(|edge| edge.far == to)
-        && let Some(version) = state.current(from, edge, END)?
+        // What ended with one of its ends is there, too: a wrong relation can be taken back.
+        && let Some(version) = standing(&edge.versions, END, EdgeVersion::facts).first()
     {
         return Ok(version.user);
     }
@@ -172,14 +192,17 @@ impl Types<'_> {
         source: VertexName,
         target: VertexName,
     ) -> Result<(Arc<str>, VertexName, VertexName)> {
-        if kind.is_empty() || &*kind == "~" {
-            return Err(Error::invalid("a relation without a type"));
+        if kind.trim_start_matches('~').is_empty() || kind.len() > KIND_MAX || kind.contains(char::is_control)
+        {
+            return Err(Error::invalid("no type of a relation")
+                .with_hint("a type is text of at most 255 bytes, without control characters"));
         }
         let builtin = Vocabulary::default();
         let mut direction = builtin.direction(&kind);
         if !direction.reverse && !Vocabulary::is_builtin(&kind) {
-            if self.known.is_none() {
-                self.known = Some(self.inner.types(self.session)?);
+            let inner = self.inner;
+            if !self.known.as_ref().is_some_and(|state| inner.knows_type(state, &direction.kind)) {
+                self.known = Some(inner.types(self.session, &direction.kind)?);
             }
             if let Some(state) = &self.known {
                 direction = state.vocabulary().direction(&kind);
@@ -189,7 +212,7 @@ impl Types<'_> {
         }
         Ok(match direction.reverse {
             true => (direction.kind, target, source),
-            false => (kind, source, target),
+            false => (direction.kind, source, target),
         })
     }
 }
@@ -212,7 +235,7 @@ fn check_name(vertex: &VertexName) -> Result<()> {
             Error::invalid("a vertex without a type or id").with_hint("a vertex is a pair (type, id)")
         );
     }
-    if vertex.kind.contains(':') || vertex.kind.len() > 255 || vertex.id.len() > ID_MAX {
+    if vertex.kind.contains(':') || vertex.kind.len() > KIND_MAX || vertex.id.len() > ID_MAX {
         return Err(Error::invalid(format!("'{vertex}' cannot name a vertex"))
             .with_hint("a type has no ':' and at most 255 bytes, an id at most 65,536"));
     }

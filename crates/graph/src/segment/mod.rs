@@ -166,6 +166,14 @@ impl Segment {
         self.storage.read(Section::Rows, from, to - from)
     }
 
+    /// Bytes of a vertex's rows alone.
+    pub fn row(&self, number: u32, from: u64, len: u32) -> Result<SectionBytes<'_>> {
+        let [(first, end), _] = self.offsets(number)?;
+        let (from, len) = (usize::try_from(from).map_err(|_| outside())?, len as usize);
+        let fits = from.checked_add(len).is_some_and(|to| to <= end - first);
+        if fits { self.storage.read(Section::Rows, first + from, len) } else { Err(outside()) }
+    }
+
     /// What leaves and reaches a vertex.
     pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [_, (from, to)] = self.offsets(number)?;

@@ -78,8 +78,8 @@ impl History {
         )
     }
 
-    /// Puts that count at a moment: begin, end, row.
-    fn standing(&self, at: u64) -> Vec<(u64, u64, &RelationRow)> {
+    /// Puts that count at a moment: begin, end, when one of the ends was deleted, row.
+    fn standing(&self, at: u64) -> Vec<Standing<'_>> {
         let mut standing = Vec::new();
         for (row, user) in self.relations.iter().filter(|(row, _)| !row.version.deleted) {
             let stamp = row.version.stamp;
@@ -97,7 +97,7 @@ impl History {
                 [&row.source, &row.target].contains(&&other.vertex) && later(&other.version, *by)
             });
             let ended = ended.map(|(other, _)| other.version.stamp).min().unwrap_or(u64::MAX);
-            standing.push((stamp, row.until.unwrap_or(stamp).min(ended), row));
+            standing.push((stamp, row.until.unwrap_or(stamp).min(ended), ended, row));
         }
         standing
     }
@@ -139,14 +139,14 @@ impl History {
     fn hops(
         &self,
         (here, time, depth): &Reached,
-        standing: &[(u64, u64, &RelationRow)],
+        standing: &[Standing<'_>],
         options: &TraceOptions,
         next: &mut BTreeSet<Reached>,
         taken: &mut BTreeSet<(String, VertexName, VertexName, u64)>,
     ) {
         let up = options.way == Way::Up;
         let hiding = hiding(standing, here, *time, up);
-        for (begin, end, row) in standing {
+        for (begin, end, ended, row) in standing {
             let (kind, from_here) = (&*row.kind, row.source == *here);
             let far = if from_here { &row.target } else { &row.source };
             if !from_here && row.target != *here {
@@ -165,7 +165,8 @@ impl History {
                 (_, up) => up && from_here,
             };
             let hidden = hiding.is_some_and(|hiding| if up { *begin < hiding } else { *begin > hiding });
-            let in_time = if up { begin <= time } else { end >= time };
+            let in_time =
+                if up { begin <= time && (time < ended || *ended == u64::MAX) } else { end >= time };
             if !wanted || (!from_here && hidden) || !in_time {
                 continue;
             }
@@ -181,12 +182,14 @@ impl History {
     }
 }
 
+/// Begin, end, when one of the ends was deleted, row.
+type Standing<'a> = (u64, u64, u64, &'a RelationRow);
 /// A vertex, a time and hops.
 type Reached = (VertexName, u64, u32);
 
 /// The write that hides others at a vertex and a time.
-fn hiding(standing: &[(u64, u64, &RelationRow)], here: &VertexName, time: u64, up: bool) -> Option<u64> {
-    let replacing = standing.iter().filter(|(begin, _, row)| {
+fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
+    let replacing = standing.iter().filter(|(begin, .., row)| {
         let replaces = &*row.kind == "write" && row.target == *here && row.props.is_true("replaces").unwrap();
         replaces && (*begin <= time) == up
     });
