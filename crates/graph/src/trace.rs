@@ -14,8 +14,8 @@
 //! | down: execution to what it wrote | writes that ended since | from the later of the time and the write's beginning |
 //! | job to its processes, and back | always: ranks talk | at the same time and depth |
 //!
-//! A vertex that is reached at several times is gone on from at the one that allows most, once between any two writes
-//! that replace it: more time does not show what a later write hides.
+//! A vertex that is reached at several times is gone on from at the one that allows most, once in each of its epochs:
+//! between writes that replace it, and deletions that ended something at it. More time does not show what these hide.
 //!
 //! Every version of a relation counts: a file written three times has three writes. What was deleted itself does not
 //! count; what ended with a deleted vertex does, for times before that. A walk that is not by cause takes what holds at
@@ -123,6 +123,11 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
 /// A relation that was walked: from its source, type, to its target, one version.
 type Used = (VertexPlace, std::sync::Arc<str>, VertexPlace, u64, u32);
 
+/// Which of the epochs between these bounds a time is in.
+fn epoch(bounds: &[u64], time: u64) -> usize {
+    bounds.partition_point(|bound| *bound <= time)
+}
+
 struct Walk<'a> {
     state: &'a GraphState,
     options: TraceOptions,
@@ -146,23 +151,24 @@ impl Walk<'_> {
 
     fn run(&mut self, root: VertexPlace, time: u64) -> Result<()> {
         let mut next: BinaryHeap<Next> = BinaryHeap::new();
-        // Of what was expanded with more time, between the same writes that replace, the least depth: only fewer
-        // hops show more.
-        let mut done: HashMap<(VertexPlace, Option<u64>), u32> = HashMap::new();
-        let mut replaces: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
+        // Of what was expanded with more time, within one epoch of the vertex, the least depth: only fewer hops show
+        // more.
+        let mut done: HashMap<(VertexPlace, usize), u32> = HashMap::new();
+        let mut bounds: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
         next.push((self.key(time), Reverse(0), root));
         while let Some((key, Reverse(depth), place)) = next.pop() {
             let time = self.key(key);
-            if let Some(known) = replaces.get(&place)
-                && done.get(&(place, self.hiding(known, time))).is_some_and(|known| *known <= depth)
+            if let Some(known) = bounds.get(&place)
+                && done.get(&(place, epoch(known, time))).is_some_and(|known| *known <= depth)
             {
                 continue;
             }
             let edges = self.edges(place)?;
-            let stamps = if self.options.causal { self.replacing(place, &edges)? } else { Vec::new() };
-            let hiding = self.hiding(&stamps, time);
-            done.insert((place, hiding), depth);
-            replaces.insert(place, stamps);
+            let (replacing, all) =
+                if self.options.causal { self.bounds(place, &edges)? } else { Default::default() };
+            let hiding = self.hiding(&replacing, time);
+            done.insert((place, epoch(&all, time)), depth);
+            bounds.insert(place, all);
             for (far, time, hops) in self.hops(place, &edges, time, hiding, depth)? {
                 // Ranks of a job that have no part in it are left out in the end.
                 let counted = self.depths.len().saturating_sub(self.joined.len());
@@ -249,15 +255,23 @@ impl Walk<'_> {
         Ok(counting)
     }
 
-    /// When a vertex was replaced, ascending.
-    fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
-        let mut stamps = Vec::new();
-        for edge in edges.iter().filter(|edge| &*edge.direction.kind == "write" && edge.direction.reverse) {
-            let versions = self.versions(place, edge)?;
-            stamps.extend(versions.iter().filter(|(version, _)| version.replaces).map(|(v, _)| v.stamp));
+    /// When a vertex was replaced, and between which times a walk that is there sees the same: both ascending.
+    fn bounds(&self, place: VertexPlace, edges: &[Edge]) -> Result<(Vec<u64>, Vec<u64>)> {
+        let (mut replacing, mut all) = (Vec::new(), Vec::new());
+        for edge in edges {
+            let written = &*edge.direction.kind == "write" && edge.direction.reverse;
+            for (version, ended) in self.versions(place, edge)? {
+                if written && version.replaces {
+                    replacing.push(version.stamp);
+                }
+                all.extend(ended.filter(|_| self.up));
+            }
         }
-        stamps.sort_unstable();
-        Ok(stamps)
+        all.extend(&replacing);
+        all.sort_unstable();
+        all.dedup();
+        replacing.sort_unstable();
+        Ok((replacing, all))
     }
 
     /// The write that hides others at a time: upstream the last that began by then, downstream the next.

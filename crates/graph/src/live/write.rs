@@ -135,7 +135,7 @@ impl GraphInner {
             last = Some(version.stamp);
             match deletion {
                 Deletion::Vertex(vertex) => {
-                    self.check_own(&vertex, read::vertex(&state, &vertex, time)?.user)?;
+                    self.check_own(&vertex, read::vertex(&state, &vertex, None)?.user)?;
                     let props = Props::default();
                     vertices.push(VertexRow { vertex, version, fixed: None, props });
                 }

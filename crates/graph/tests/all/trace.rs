@@ -118,14 +118,14 @@ impl History {
             for state in &reached {
                 self.hops(state, &standing, options, &mut next, &mut taken);
             }
-            let hiding = |state: &Reached| hiding(&standing, &state.0, state.1, up);
+            let epoch = |state: &Reached| epoch(&standing, &state.0, state.1, up);
             let allows_more = |other: &Reached, state: &Reached| {
                 let no_less = if up { other.1 >= state.1 } else { other.1 <= state.1 };
                 other != state
                     && other.0 == state.0
                     && no_less
                     && other.2 <= state.2
-                    && hiding(other) == hiding(state)
+                    && epoch(other) == epoch(state)
             };
             let kept = next.iter().filter(|state| !next.iter().any(|other| allows_more(other, state)));
             let kept: BTreeSet<Reached> = kept.cloned().collect();
@@ -186,6 +186,27 @@ impl History {
 type Standing<'a> = (u64, u64, u64, &'a RelationRow);
 /// A vertex, a time and hops.
 type Reached = (VertexName, u64, u32);
+
+/// How many times at which something changes for a walk at a vertex are over: writes that replace it, and, upstream,
+/// deletions that ended what it looks at.
+fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> usize {
+    let mut bounds = BTreeSet::new();
+    for (begin, _, ended, row) in standing {
+        let (from, to) = (row.source == *here, row.target == *here);
+        let looked_at = match &*row.kind {
+            "contains" => from || to,
+            "write" => to,
+            _ => from,
+        };
+        if &*row.kind == "write" && to && row.props.is_true("replaces").unwrap() {
+            bounds.insert(*begin);
+        }
+        if up && looked_at && *ended != u64::MAX {
+            bounds.insert(*ended);
+        }
+    }
+    bounds.into_iter().filter(|bound| *bound <= time).count()
+}
 
 /// The write that hides others at a vertex and a time.
 fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
