@@ -246,7 +246,7 @@ def test_a_time_is_seconds_a_datetime_or_a_stamp(graph, moment):
     assert graph.put_vertex(*OUT, time=moment) == MOMENT * 10**9
     assert graph.put_edge("write", JOB, OUT, time=moment, until=moment) == MOMENT * 10**9
     assert graph.edges(JOB)[0].until == MOMENT * 10**9
-    assert graph.vertex(OUT, at=moment) and graph.edges(JOB, at=moment, versions=(moment, moment))
+    assert graph.vertex(OUT, at=moment) and graph.edges(JOB, versions=(moment, moment))
     assert (
         len(graph.trace(OUT, at=moment)) == 2 and len(graph.trace(JOB, direction="down", since=moment)) == 2
     )

@@ -20,8 +20,11 @@
 //! Every version of a relation counts: a file written three times has three writes. What was deleted itself does not
 //! count; what ended with a deleted vertex does, for times before that. A walk that is not by cause takes what holds at
 //! a moment, whatever the times.
+//!
+//! A walk upstream from what was removed, and is not there again, begins just before that: it shows what it was.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use fieldstone_core::{Code, Result};
@@ -111,7 +114,7 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
     };
     walk.depths.insert(place, 0);
     if options.way != Way::Down {
-        walk.run(place, options.at.unwrap_or(END))?;
+        walk.run(place, walk.begins(place)?)?;
     }
     if options.way != Way::Up {
         walk.up = false;
@@ -145,6 +148,20 @@ struct Walk<'a> {
 type Next = (u64, Reverse<u32>, VertexPlace);
 
 impl Walk<'_> {
+    /// Where a walk upstream begins: after everything, but from what was removed just before that.
+    fn begins(&self, place: VertexPlace) -> Result<u64> {
+        let at = self.options.at.unwrap_or(END);
+        let versions = self.state.vertex_versions(place)?;
+        let Some(last) = versions.iter().find(|version| version.stamp <= at) else { return Ok(at) };
+        if !last.deleted || !self.options.causal {
+            return Ok(at);
+        }
+        let later =
+            |edge: &Edge| edge.versions.iter().any(|v| !v.deleted && (last.stamp..=at).contains(&v.stamp));
+        let again = self.state.edges(place, &|_, _| true)?.iter().any(later);
+        Ok(if again { at } else { last.stamp.saturating_sub(1) })
+    }
+
     fn key(&self, time: u64) -> u64 {
         if self.up { time } else { !time }
     }
@@ -369,11 +386,10 @@ impl Walk<'_> {
             keys.sort_unstable();
             for of_one in keys.chunk_by(|a, b| a.2 == b.2) {
                 let target = of_one[0].2;
-                if !forward.contains_key(&target) {
-                    let edge = self.state.relation(source, kind, target)?;
-                    forward.insert(target, edge);
-                }
-                let edge = &forward[&target];
+                let edge = match forward.entry(target) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(free) => free.insert(self.state.relation(source, kind, target)?),
+                };
                 for (.., stamp, user) in of_one {
                     let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
                     let at = edge.versions.binary_search_by_key(&(Reverse(*stamp), *user), order);

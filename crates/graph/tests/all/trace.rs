@@ -102,6 +102,19 @@ impl History {
         standing
     }
 
+    /// After everything, or just before a vertex was removed that nothing names since.
+    fn begins(&self, root: &VertexName, at: u64) -> u64 {
+        let own = self.vertices.iter().filter(|(row, _)| row.vertex == *root && row.version.stamp <= at);
+        let Some(last) = own.map(|(row, _)| row.version).max_by_key(|version| version.stamp) else {
+            return at;
+        };
+        let again = self.relations.iter().any(|(row, _)| {
+            let at_root = [&row.source, &row.target].contains(&root);
+            at_root && !row.version.deleted && (last.stamp..=at).contains(&row.version.stamp)
+        });
+        if last.deleted && !again { last.stamp - 1 } else { at }
+    }
+
     /// Relations that a walk takes. What is reached is found again and again from all that was reached before, until
     /// nothing changes; of one vertex, between the same writes that replace it, what allows more stays.
     fn walked(
@@ -111,7 +124,8 @@ impl History {
     ) -> BTreeSet<(String, VertexName, VertexName, u64)> {
         let up = options.way == Way::Up;
         let standing = self.standing(options.at.unwrap_or(u64::MAX));
-        let start = if up { options.at.unwrap_or(u64::MAX) } else { options.since.unwrap_or(0) };
+        let start =
+            if up { self.begins(root, options.at.unwrap_or(u64::MAX)) } else { options.since.unwrap_or(0) };
         let mut reached: BTreeSet<Reached> = BTreeSet::new();
         loop {
             let (mut next, mut taken) = (BTreeSet::from([(root.clone(), start, 0)]), BTreeSet::new());
