@@ -267,14 +267,14 @@ def test_wrong_options_are_refused(story):
 
 TREE = """\
 file:/data/c
-└─ write process:make-c/3
-   └─ contains job:make-c
+└─ wasWrittenBy process:make-c/3
+   └─ belongs job:make-c
       ├─ contains process:make-c/0
       │  └─ read file:/data/a
-      │     └─ write job:write-a
+      │     └─ wasWrittenBy job:write-a
       └─ contains process:make-c/1
          └─ read file:/data/b
-            └─ write job:write-b"""
+            └─ wasWrittenBy job:write-b"""
 
 
 def test_a_lineage_prints_as_a_tree(story):
@@ -282,7 +282,7 @@ def test_a_lineage_prints_as_a_tree(story):
     assert str(lineage) == TREE and lineage._repr_html_() == f"<pre>{TREE}</pre>"
     assert repr(lineage) == "<fieldstone.Lineage of file:/data/c: 9 vertices, 8 relations>"
     down = str(story.trace(A, direction="down", depth=2)).splitlines()
-    assert down[:2] == ["file:/data/a", "├─ read job:only-read"] and len(down) == 6
+    assert down[:2] == ["file:/data/a", "├─ wasReadBy job:only-read"] and len(down) == 6
     story.put_edge("write", JOB_OF_HTML, C)
     assert "&lt;b&gt;" in story.trace(C)._repr_html_()
 

@@ -43,7 +43,7 @@ pub struct Relation {
     pub stamp: u64,
     /// The clock of who put it, nanoseconds since 1970.
     pub time: i64,
-    /// When it ended; where all versions are asked for, also because one of its ends was deleted.
+    /// When it ended.
     pub until: Option<u64>,
     /// Who put it.
     pub user: u32,
@@ -158,12 +158,7 @@ pub fn edges(
         chosen.truncate(limit - relations.len());
         let rows = state.rows(place, &edge, &chosen)?;
         for (version, row) in chosen.into_iter().zip(rows) {
-            let ended = match versions {
-                Versions::At(_) => None,
-                Versions::Between(_, to) => state.ended(version, [place, edge.far], to)?,
-            };
-            let until = [version.until, ended].into_iter().flatten().min();
-            relations.push(Relation { until, ..relation(state, name, &edge, version, row)? });
+            relations.push(relation(state, name, &edge, version, row)?);
         }
         if relations.len() >= limit {
             break;

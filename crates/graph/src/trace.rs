@@ -32,7 +32,7 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::read::{Relation, relation};
-use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
+use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
 
 /// Relations of one source that are looked for one by one.
 const FEW: usize = 8;
@@ -152,14 +152,13 @@ impl Walk<'_> {
     fn begins(&self, place: VertexPlace) -> Result<u64> {
         let at = self.options.at.unwrap_or(END);
         let versions = self.state.vertex_versions(place)?;
-        let Some(last) = versions.iter().find(|version| version.stamp <= at) else { return Ok(at) };
-        if !last.deleted || !self.options.causal {
-            return Ok(at);
+        let last = versions.iter().find(|version| version.deleted && version.stamp <= at);
+        let Some(last) = last.filter(|_| self.options.causal) else { return Ok(at) };
+        let mut there = !standing(&versions, at, VertexVersion::facts).is_empty();
+        for edge in self.state.edges(place, &|_, _| true)? {
+            there = there || self.state.current(place, &edge, at)?.is_some();
         }
-        let later =
-            |edge: &Edge| edge.versions.iter().any(|v| !v.deleted && (last.stamp..=at).contains(&v.stamp));
-        let again = self.state.edges(place, &|_, _| true)?.iter().any(later);
-        Ok(if again { at } else { last.stamp.saturating_sub(1) })
+        Ok(if there { at } else { last.stamp.saturating_sub(1) })
     }
 
     fn key(&self, time: u64) -> u64 {

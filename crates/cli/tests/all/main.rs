@@ -11,6 +11,7 @@ mod container;
 mod harness;
 mod inspect;
 mod layout;
+mod lineage;
 mod real_files;
 mod schema_and_show;
 mod write_and_read;

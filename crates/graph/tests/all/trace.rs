@@ -105,14 +105,11 @@ impl History {
     /// After everything, or just before a vertex was removed that nothing names since.
     fn begins(&self, root: &VertexName, at: u64) -> u64 {
         let own = self.vertices.iter().filter(|(row, _)| row.vertex == *root && row.version.stamp <= at);
-        let Some(last) = own.map(|(row, _)| row.version).max_by_key(|version| version.stamp) else {
-            return at;
+        let Some(last) = own.map(|(row, _)| row.version.stamp).max() else { return at };
+        let there = |(_, _, ended, row): &Standing<'_>| {
+            [&row.source, &row.target].contains(&root) && *ended == u64::MAX
         };
-        let again = self.relations.iter().any(|(row, _)| {
-            let at_root = [&row.source, &row.target].contains(&root);
-            at_root && !row.version.deleted && (last.stamp..=at).contains(&row.version.stamp)
-        });
-        if last.deleted && !again { last.stamp - 1 } else { at }
+        if self.standing(at).iter().any(there) { at } else { last - 1 }
     }
 
     /// Relations that a walk takes. What is reached is found again and again from all that was reached before, until

@@ -43,6 +43,7 @@ use crate::Store;
 use crate::interop::helper::{HelperOptions, Texts};
 use crate::interop::lineage::LineageOptions;
 use fieldstone_core::Result;
+use fieldstone_core::env::Env;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 
@@ -162,7 +163,8 @@ pub fn ingest<P: AsRef<Path>>(
     let mut report = IngestReport::default();
     let mut state = file::State::new(&**store, options)?;
     let lineage = LineageOptions { ahead: options.ahead, helper: options.helper.clone() };
-    let mut provenance = Provenance::new(store, &lineage);
+    let outside = Env::real();
+    let mut provenance = Provenance::new(store, &outside, &lineage);
     let mut before = 0u64;
     for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
         let path = path.as_ref();

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use fieldstone_core::env::Env;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
@@ -19,6 +20,8 @@ use crate::interop::lineage::{
 /// What an ingest of provenance keeps from file to file.
 pub struct Provenance<'a> {
     store: &'a Store,
+    /// Where files are, which is not where a store in memory is.
+    outside: &'a Env,
     reader: LineageReader<'a>,
     /// The last file of events, and where it stands among what was taken.
     events: Option<usize>,
@@ -44,9 +47,9 @@ pub fn look(path: &Path) -> Option<Recognised> {
 }
 
 impl<'a> Provenance<'a> {
-    pub fn new(store: &'a Store, options: &'a LineageOptions) -> Provenance<'a> {
-        let reader = LineageReader::new(store.composed().journal().env(), options);
-        Provenance { store, reader, events: None }
+    pub fn new(store: &'a Store, outside: &'a Env, options: &'a LineageOptions) -> Provenance<'a> {
+        let reader = LineageReader::new(outside, options);
+        Provenance { store, outside, reader, events: None }
     }
 
     /// Takes a file or tree; `None` where nothing of it was taken. What is wrong with it goes to `skipped`. `at`: how
@@ -90,7 +93,7 @@ impl<'a> Provenance<'a> {
 
     /// Puts what the events of all files come to; its counts stand at the last of them.
     pub fn finish(self, taken: &mut [Taken], skipped: &mut Vec<Skipped>) -> Result<()> {
-        let Provenance { store, reader, events } = self;
+        let Provenance { store, reader, events, .. } = self;
         let Some(last) = events.and_then(|at| taken.get_mut(at)) else { return Ok(()) };
         let rows = reader.finish()?;
         let path = last.path.clone();
@@ -104,9 +107,7 @@ impl<'a> Provenance<'a> {
     fn tree(&self, path: &Path, taken: &mut Taken, skipped: &mut Vec<Skipped>) -> Result<()> {
         let transaction = self.store.transaction()?;
         let id = transaction.writing()?;
-        let report = tree(self.store.composed().journal().env(), path, &mut |rows| {
-            put_within(self.store, rows, id, taken)
-        })?;
+        let report = tree(self.outside, path, &mut |rows| put_within(self.store, rows, id, taken))?;
         transaction.commit()?;
         let note = |why: String| Skipped { path: path.to_owned(), what: "an entry".to_owned(), why };
         skipped.extend(report.notes.into_iter().map(note));

@@ -1,0 +1,78 @@
+"""Provenance that others recorded, taken into the graph by ``fieldstone.ingest``."""
+
+from __future__ import annotations
+
+import json
+
+import fieldstone as fst
+
+LISTING = """JobID|JobName|UID|Start|End|State|ExitCode
+17|regrid|1000|2026-11-21T07:00:00|2026-11-21T07:01:00|COMPLETED|0:0
+17.0|regrid|1000|2026-11-21T07:00:10|2026-11-21T07:00:50|COMPLETED|0:0
+"""
+
+
+def event(kind, time, **data):
+    job = {"namespace": "lab", "name": "regrid"}
+    return {"eventType": kind, "eventTime": time, "run": {"runId": "r-1"}, "job": job, **data}
+
+
+def test_a_listing_of_slurm(tmp_path):
+    listing = tmp_path / "jobs.txt"
+    listing.write_text(LISTING)
+    with fst.open("memory:") as store:
+        report = fst.ingest(store, listing, progress=False)
+        taken = report.taken[0]
+        assert not report.skipped and taken.fields == 0 and taken.relations > 2
+        assert [edge.dst for edge in store.graph.edges(("user", "1000"), "run")] == [("job", "17")]
+        again = fst.ingest(store, listing, progress=False).taken[0]
+        assert (again.relations, again.unchanged) == (0, taken.relations), "history taken twice is there once"
+
+
+def test_events_of_one_run_in_two_files(tmp_path):
+    first, second = tmp_path / "start.json", tmp_path / "end.json"
+    data = {"namespace": "file", "name": "/data/in.nc"}, {"namespace": "file", "name": "/data/out.nc"}
+    first.write_text(json.dumps(event("START", "2026-11-21T07:00:00Z", inputs=[data[0]])))
+    second.write_text(json.dumps(event("COMPLETE", "2026-11-21T07:05:00Z", outputs=[data[1]])))
+    with fst.open("memory:") as store:
+        report = fst.ingest(store, [first, second], progress=False)
+        assert not report.skipped and len(report.taken) == 2
+        lineage = store.graph.trace(("file", "/data/out.nc"))
+        assert ("file", "/data/in.nc") in lineage and len(lineage.executions) == 1
+
+
+def test_a_directory_tree_where_it_is_asked_for(tmp_path):
+    root = tmp_path / "data"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "a.nc").write_bytes(b"12345")
+    with fst.open("memory:") as store:
+        refused = fst.ingest(store, root, progress=False)
+        assert not refused.taken and "tree=True" in refused.skipped[0].why
+        assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations > 2
+        path = str((root / "sub" / "a.nc").resolve())
+        assert store.graph.vertex(("file", path)).static["size"] == 5
+        parents = store.graph.edges(("file", path), "belongsTo")
+        assert [edge.dst for edge in parents] == [("directory", str((root / "sub").resolve()))]
+        assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 0
+
+
+def test_what_cannot_be_read_is_reported(tmp_path):
+    wrong = tmp_path / "jobs.txt"
+    wrong.write_text("JobID|Start\n1|yesterday\n")
+    with fst.open("memory:") as store:
+        report = fst.ingest(store, wrong, progress=False)
+        assert not report.taken and "jobs.txt" in report.skipped[0].why
+        assert store.graph.stats().relations == 0
+
+
+def test_each_change_is_durable_where_that_is_asked_for(tmp_path):
+    file = ("file", "/data/a.nc")
+    with fst.open(tmp_path / "store", autoflush=0) as store:
+        store.graph.put_edge("write", ("job", "1"), file)
+        store.archive({"run": "a", "variable": "t"}, b"x")
+        store.run("a").annotate("note", "fine")
+        with fst.open(tmp_path / "store", mode="r") as other:
+            assert [edge.dst for edge in other.graph.edges(file)] == [("job", "1")]
+            assert other.get({"run": "a", "variable": "t"}) == b"x"
+            assert other.attributes(tag="note").count() == 1
+        assert store.unflushed == 0
