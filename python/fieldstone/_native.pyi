@@ -444,21 +444,21 @@ class _HitTable:
 @final
 class _Graph:
     def put_vertex(
-        self, vertex: Any, static: dict[str, Any] | None, props: dict[str, Any] | None, time: int | None
+        self, vertex_name: Any, fixed: dict[str, Any] | None, own: dict[str, Any] | None, time: int | None
     ) -> int: ...
     def put_edge(
         self,
-        type: str,
-        src: Any,
-        dst: Any,
-        props: dict[str, Any] | None,
+        kind: str,
+        source: Any,
+        target: Any,
+        own: dict[str, Any] | None,
         time: int | None,
         until: int | None,
     ) -> int: ...
     def put_many(self, vertices: Any, edges: Any) -> int: ...
     def delete(self, vertices: list[Any], edges: list[tuple[str, Any, Any]], time: int | None) -> int: ...
     def define_vertex(
-        self, name: str, static: list[tuple[str, str]], index: list[str], text: list[str]
+        self, name: str, fixed: list[tuple[str, str]], index: list[str], text: list[str]
     ) -> None: ...
     def define_edge(
         self, name: str, reverse: str, source: str | None, target: str | None, index: list[str]
@@ -468,7 +468,7 @@ class _Graph:
     def edges(
         self,
         vertex: Any,
-        type: str | None,
+        kind: str | None,
         at: int | None,
         versions: tuple[int, int] | None,
         limit: int | None,

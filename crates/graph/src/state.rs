@@ -14,7 +14,7 @@ use std::sync::Arc;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
-use fieldstone_format::graph_segment::rows::{read_row, read_vertex, relations_at};
+use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use crate::segment::Segment;
@@ -227,7 +227,7 @@ impl GraphState {
                     continue;
                 }
                 if behind.is_none() {
-                    behind = Some(relations_at(&segment.rows(number)?)? as u64);
+                    behind = Some(segment.relations_at(number)?);
                 }
                 let direction = Direction { kind: kind.clone(), reverse };
                 for end in group.far_ends(segment.summary.base) {
@@ -369,7 +369,7 @@ impl GraphState {
                     continue;
                 }
                 let Some((end, row)) = group.find(far, segment.summary.base)? else { continue };
-                let behind = relations_at(&segment.rows(near)?)? as u64;
+                let behind = segment.relations_at(near)?;
                 let versions = edge_versions(segment, i, &end, behind + row)?;
                 found.push(Edge { direction: direction.clone(), far: target, versions });
             }

@@ -429,11 +429,14 @@ pub fn dump(state: &GraphState) -> Result<String> {
             let kind = state.vocabulary().name(&edge.direction.kind, edge.direction.reverse);
             let mut line = format!("{name} {kind} {}", state.name(edge.far)?);
             for version in &edge.versions {
-                let (time, props) = state.row(place, &edge, version)?;
                 let ended = state.ended(version, [place, edge.far], u64::MAX)?;
-                let _ = write!(line, " {}:{time}:{:?}:{ended:?}", version.stamp, version.until);
+                let _ = write!(line, " {}:{:?}:{ended:?}", version.stamp, version.until);
                 let _ = write!(line, ":{}:{}:{}", version.user, version.deleted, version.replaces);
-                let _ = write!(line, ":{:?}", props.pairs()?);
+                if !edge.direction.reverse {
+                    // The row stands there alone.
+                    let (time, props) = state.row(place, &edge, version)?;
+                    let _ = write!(line, ":{time}:{:?}", props.pairs()?);
+                }
             }
             lines.push(line);
         }

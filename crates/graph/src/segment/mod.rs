@@ -166,6 +166,13 @@ impl Segment {
         self.storage.read(Section::Rows, from, to - from)
     }
 
+    /// Where rows of relations begin in the rows of a vertex.
+    pub fn relations_at(&self, number: u32) -> Result<u64> {
+        let [(first, end), _] = self.offsets(number)?;
+        let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
+        Ok(rows::relations_behind(&front)? as u64)
+    }
+
     /// Bytes of a vertex's rows alone.
     pub fn row(&self, number: u32, from: u64, len: u32) -> Result<SectionBytes<'_>> {
         let [(first, end), _] = self.offsets(number)?;
@@ -209,6 +216,9 @@ impl Segment {
         Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
     }
 }
+
+/// Bytes that say how long a vertex is, in front of its rows.
+const FRONT: usize = 10;
 
 fn outside() -> Error {
     Error::corrupt("a segment of the graph points outside of itself")
