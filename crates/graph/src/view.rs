@@ -112,8 +112,8 @@ pub struct GraphView {
     states: HashMap<Id, TransactionState>,
     overlaid: Option<Arc<GraphState>>,
     folder: Option<Arc<SegmentFolder>>,
-    /// So many segments, the older first, are being written to disk: they stay as they are.
-    frozen: usize,
+    /// These segments, the first of those that are applied, are being written to disk: they stay as they are.
+    frozen: Vec<Arc<Segment>>,
 }
 
 /// What becomes of a commit.
@@ -145,7 +145,7 @@ impl GraphView {
             ..Applied::default()
         };
         for (log, sequence) in manifest.prepared {
-            // One that cannot be read is passed over by everybody, and named when it is applied.
+            // One that cannot be read is passed over by everybody.
             let commit =
                 feed.commits(log, sequence.saturating_sub(1)).ok().and_then(|mut found| found.next());
             let same = |commit: &Commit| commit.sequence == sequence;
@@ -163,14 +163,17 @@ impl GraphView {
 
     /// What is applied, to be written to disk; the segments stay as they are until [`install`](Self::install).
     pub fn freeze(&mut self) -> Applied {
-        self.frozen = self.applied.segments.len();
+        self.frozen = self.applied.segments.clone();
         self.applied.clone()
     }
 
     /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
     pub fn install(&mut self, saved: Option<Saved>) {
         let frozen = std::mem::take(&mut self.frozen);
-        let same = |saved: &Saved| saved.replaces == frozen && frozen <= self.applied.segments.len();
+        // All may have been applied again meanwhile: then these are others.
+        let first = self.applied.segments.get(..frozen.len()).unwrap_or_default();
+        let same = first.len() == frozen.len() && first.iter().zip(&frozen).all(|(a, b)| Arc::ptr_eq(a, b));
+        let same = |saved: &Saved| same && saved.replaces == frozen.len();
         let Some(Saved { replaces, number, segments }) = saved.filter(same) else { return };
         self.applied.segments.splice(..replaces, segments);
         self.applied.saved = number;
@@ -360,7 +363,7 @@ impl View for GraphView {
     fn end(&mut self) -> Result<()> {
         let Some(Draft { mut applied, rows }) = self.draft.take() else { return Ok(()) };
         // Segments that are being written stay as they are, unless all of it is made anew.
-        let frozen = self.frozen.min(applied.segments.len());
+        let frozen = self.frozen.len().min(applied.segments.len());
         if !rows.is_empty() {
             applied.segments.push(Arc::new(build(&rows)?));
             let mut young = applied.segments.split_off(frozen);
@@ -368,7 +371,8 @@ impl View for GraphView {
             applied.segments.append(&mut young);
         }
         // A long replay does not fit into memory. Where it cannot be written, it has to.
-        if let Some(folder) = self.folder.as_ref().filter(|_| self.frozen == 0 && applied.in_memory() > SPILL)
+        if let Some(folder) =
+            self.folder.as_ref().filter(|_| self.frozen.is_empty() && applied.in_memory() > SPILL)
             && let Ok(Some(saved)) = applied.save(folder, &|| false)
         {
             (applied.segments, applied.saved) = (saved.segments, saved.number);

@@ -170,7 +170,7 @@ impl Segment {
     pub fn relations_at(&self, number: u32) -> Result<u64> {
         let [(first, end), _] = self.offsets(number)?;
         let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
-        Ok(rows::relations_behind(&front)? as u64)
+        Ok(rows::relations_at(&front)? as u64)
     }
 
     /// Bytes of a vertex's rows alone.

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::Id;
+use fieldstone_format::graph::Record;
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_graph::folder::SegmentFolder;
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
-use fieldstone_graph::view::dump;
+use fieldstone_graph::view::{GraphView, dump};
+use fieldstone_journal::feed::Commit;
+use fieldstone_journal::view::{View, Wait};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::common;
@@ -113,4 +116,44 @@ fn a_flipped_byte_gives_the_same_answer_or_none() {
         }
     }
     assert_eq!(dump(&GraphState::of(folder(&env).load().unwrap().1)).unwrap(), whole);
+}
+
+/// A commit of one record, the first of its log.
+fn commit(log: u8, record: &Record) -> Commit {
+    Commit {
+        writer: Id([log; 16]),
+        owner: 1,
+        sequence: 1,
+        stamp: 1,
+        time: 0,
+        transaction: None,
+        side: vec![record.encode()],
+    }
+}
+
+fn apply(view: &mut GraphView, log: u8, anew: bool) {
+    view.begin(Wait::Yes).unwrap();
+    if anew {
+        view.clear().unwrap();
+    }
+    let row = common::relation_row(&mut seeded(u64::from(log)));
+    view.commit(&commit(log, &Record::Relations(vec![row]))).unwrap();
+    view.mark(Id([log; 16]), 1).unwrap();
+    view.end().unwrap();
+}
+
+#[test]
+fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
+    for anew in [false, true] {
+        let env = SimWorld::new(4).process("a");
+        let mut view = GraphView::new();
+        apply(&mut view, 1, false);
+        let saved = view.freeze().save(&folder(&env), &|| false).unwrap();
+        assert!(saved.is_some());
+        apply(&mut view, 2, anew);
+        let before = view.dump().unwrap();
+        view.install(saved);
+        assert_eq!(view.dump().unwrap(), before, "made anew: {anew}");
+        assert_eq!(view.applied().segments[0].is_in_memory(), anew);
+    }
 }
