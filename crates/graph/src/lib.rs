@@ -5,7 +5,9 @@
 //!
 //! | module | |
 //! |---|---|
+//! | [`cause`] | what a walk by cause takes |
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`find`] | vertices by what they are |
 //! | [`folder`] | segments on disk, and their list |
 //! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
 //! | [`put`] | what is put into it |
@@ -13,8 +15,11 @@
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
 //! | [`state`] | all segments of one moment, read as one graph |
 //! | [`trace`] | lineage, by cause |
+//! | [`travel`] | traversals, step by step |
 //! | [`view`] | how the state follows the logs |
 
+pub mod cause;
+pub mod find;
 pub mod folder;
 pub mod live;
 pub mod put;
@@ -22,6 +27,7 @@ pub mod read;
 pub mod segment;
 pub mod state;
 pub mod trace;
+pub mod travel;
 mod tree;
 pub mod view;
 pub mod vocabulary;

@@ -31,6 +31,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::cause::{self, Course};
 use crate::read::{Relation, relation};
 use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
 
@@ -182,7 +183,7 @@ impl Walk<'_> {
             let edges = self.edges(place)?;
             let (replacing, all) =
                 if self.options.causal { self.bounds(place, &edges)? } else { Default::default() };
-            let hiding = self.hiding(&replacing, time);
+            let hiding = cause::hiding(&replacing, time, self.course());
             done.insert((place, epoch(&all, time)), depth);
             bounds.insert(place, all);
             for (far, time, hops) in self.hops(place, &edges, time, hiding, depth)? {
@@ -258,17 +259,11 @@ impl Walk<'_> {
     /// Versions of a relation that count, each with when one of its ends was deleted.
     fn versions(&self, place: VertexPlace, edge: &Edge) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
         let at = self.options.at.unwrap_or(END);
-        let ends = [place, edge.far];
         if !self.options.causal {
             let current = self.state.current(place, edge, at)?;
             return Ok(current.map(|version| (*version, None)).into_iter().collect());
         }
-        let mut counting = Vec::new();
-        for version in standing(&edge.versions, at, EdgeVersion::facts) {
-            let ended = self.state.ended(version, ends, at)?;
-            counting.push((*version, ended));
-        }
-        Ok(counting)
+        cause::counting(self.state, place, edge, at)
     }
 
     /// When a vertex was replaced, and between which times a walk that is there sees the same: both ascending.
@@ -290,10 +285,8 @@ impl Walk<'_> {
         Ok((replacing, all))
     }
 
-    /// The write that hides others at a time: upstream the last that began by then, downstream the next.
-    fn hiding(&self, replacing: &[u64], time: u64) -> Option<u64> {
-        let later = replacing.partition_point(|stamp| *stamp <= time);
-        if self.up { later.checked_sub(1).map(|last| replacing[last]) } else { replacing.get(later).copied() }
+    fn course(&self) -> Course {
+        if self.up { Course::Up } else { Course::Down }
     }
 
     /// The time at which a walk goes on behind a version of a relation; `None` where it does not take it.
@@ -308,24 +301,7 @@ impl Walk<'_> {
         if !self.options.causal || &*edge.direction.kind == "contains" {
             return Some(time);
         }
-        let of_data = edge.direction.reverse;
-        let end = version.end().min(ended.unwrap_or(END));
-        // What ended with a vertex is there for times before that alone.
-        let there = ended.is_none_or(|ended| time < ended);
-        let taken = match self.up {
-            true => {
-                there
-                    && version.stamp <= time
-                    && !(of_data && hiding.is_some_and(|last| version.stamp < last))
-            }
-            false => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
-        };
-        let moves = &*edge.direction.kind != "exe";
-        taken.then_some(match (moves, self.up) {
-            (false, _) => time,
-            (true, true) => time.min(end),
-            (true, false) => time.max(version.stamp),
-        })
+        cause::goes_on(&edge.direction, self.course(), (version, ended), time, hiding)
     }
 
     fn note(&mut self, place: VertexPlace, edge: &Edge, version: EdgeVersion) {

@@ -244,6 +244,21 @@ impl<'a> GroupBytes<'a> {
         ends.next().transpose()
     }
 
+    /// Visits each far end with its versions, without keeping any.
+    pub fn each(&self, base: u64, mut visit: impl FnMut(u32, &[EdgeVersion]) -> Result<()>) -> Result<()> {
+        let mut cursor = Cursor::new(self.versions);
+        let mut versions = Vec::new();
+        for number in self.numbers() {
+            let count = if self.single { 1 } else { cursor.count(3)? };
+            versions.clear();
+            for _ in 0..count {
+                versions.push(read_version(&mut cursor, base)?);
+            }
+            visit(number?, &versions)?;
+        }
+        Ok(())
+    }
+
     /// The far ends with their versions; each time with the offset of the row of its first version.
     pub fn far_ends(&self, base: u64) -> FarEnds<'a> {
         let cursor = Cursor::new(self.versions);
@@ -353,6 +368,13 @@ mod tests {
                 for (end, at) in &ends {
                     prop_assert_eq!(bytes.find(end.number, base).unwrap(), Some((end.clone(), *at)));
                 }
+                let mut visited = Vec::new();
+                let visit = |number, versions: &[EdgeVersion]| {
+                    visited.push(FarEnd { number, versions: versions.to_vec() });
+                    Ok(())
+                };
+                bytes.each(base, visit).unwrap();
+                prop_assert_eq!(&visited, &group.far_ends);
                 let absent = (0..).find(|n| !numbers.contains(n)).unwrap();
                 prop_assert_eq!(bytes.find(absent, base).unwrap(), None);
                 prop_assert_eq!(numbers, group.far_ends.iter().map(|end| end.number).collect::<Vec<u32>>());

@@ -118,6 +118,12 @@ impl Segment {
         Ok(VertexPlace(u128::from_be_bytes(bytes)))
     }
 
+    /// The bytes of the places of some vertices, by their numbers.
+    pub fn places(&self, range: std::ops::Range<u32>) -> Result<SectionBytes<'_>> {
+        let (from, len) = (range.start as usize * PLACE_BYTES, range.len() * PLACE_BYTES);
+        self.storage.read(Section::Places, from, len)
+    }
+
     /// The number of a vertex.
     pub fn find(&self, place: VertexPlace) -> Result<Option<u32>> {
         // Places are spread evenly: where one stands is guessed from its value, and narrowed down.
@@ -220,6 +226,7 @@ impl Segment {
 /// Bytes that say how long a vertex is, in front of its rows.
 const FRONT: usize = 10;
 
-fn outside() -> Error {
+/// What a file says that no segment can.
+pub fn outside() -> Error {
     Error::corrupt("a segment of the graph points outside of itself")
 }

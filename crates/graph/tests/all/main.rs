@@ -6,6 +6,8 @@
 
 mod common;
 mod folder;
+mod history;
 mod segments;
 mod trace;
+mod travel;
 mod view;

@@ -1,115 +1,24 @@
 //! Lineage by cause: against a walk that finds all that is reached again and again, until nothing changes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use fieldstone_core::value::Value;
-use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
-use fieldstone_format::graph_segment::CommitKnown;
-use fieldstone_graph::segment::{CommitOrder, Rows, build};
-use fieldstone_graph::state::GraphState;
+use fieldstone_format::graph::{RelationRow, VertexName};
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
-use fieldstone_testkit::{Random, random::seeds, seeded};
+use fieldstone_testkit::{random::seeds, seeded};
 
-/// What was put, row by row.
-#[derive(Default)]
-struct History {
-    relations: Vec<(RelationRow, u32)>,
-    vertices: Vec<(VertexRow, u32)>,
-}
-
-fn vertex(dice: &mut Random, kinds: &[&str]) -> VertexName {
-    let kind: &str = dice.pick::<&str>(kinds);
-    VertexName::new(kind, &dice.below(3).to_string())
-}
+use crate::history::{History, Standing, vertex};
 
 impl History {
-    fn random(dice: &mut Random) -> History {
-        let mut history = History::default();
-        let mut stamps: Vec<u64> = (1..40).collect();
-        for _ in 0..5 + dice.below(30) {
-            let stamp = stamps.remove(dice.index(stamps.len()));
-            let user = 1 + u32::from(dice.one_in(6));
-            let version = Version { stamp, time: 0, deleted: dice.one_in(9) };
-            if version.deleted && dice.one_in(2) {
-                let vertex = vertex(dice, &["file", "job"]);
-                history
-                    .vertices
-                    .push((VertexRow { vertex, version, fixed: None, props: Props::default() }, user));
-                continue;
-            }
-            let (kind, source, target) = match dice.below(9) {
-                0 => ("contains", vertex(dice, &["job"]), vertex(dice, &["process"])),
-                1 => ("exe", vertex(dice, &["job"]), vertex(dice, &["file"])),
-                2..5 => ("read", vertex(dice, &["job", "process"]), vertex(dice, &["file"])),
-                _ => ("write", vertex(dice, &["job", "process"]), vertex(dice, &["file"])),
-            };
-            let replaces = kind == "write" && !version.deleted && dice.one_in(3);
-            let props = if replaces {
-                Props::of([("replaces", &Value::Bool(true))]).unwrap()
-            } else {
-                Props::default()
-            };
-            let until = (!version.deleted && dice.one_in(3)).then(|| stamp + dice.below(6));
-            let row = RelationRow { kind: kind.into(), source, target, version, until, props };
-            history.relations.push((row, user));
-        }
-        history
-    }
-
-    fn state(&self, dice: &mut Random) -> GraphState {
-        let mut parts = [Rows::default(), Rows::default()];
-        for (row, user) in &self.relations {
-            let part = &mut parts[dice.index(2)];
-            part.add(
-                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Relations(vec![row.clone()]),
-            );
-        }
-        for (row, user) in &self.vertices {
-            let part = &mut parts[dice.index(2)];
-            part.add(
-                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Vertices(vec![row.clone()]),
-            );
-        }
-        GraphState::of(
-            parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect(),
-        )
-    }
-
-    /// Puts that count at a moment: begin, end, when one of the ends was deleted, row.
-    fn standing(&self, at: u64) -> Vec<Standing<'_>> {
-        let mut standing = Vec::new();
-        for (row, user) in self.relations.iter().filter(|(row, _)| !row.version.deleted) {
-            let stamp = row.version.stamp;
-            let later = |version: &Version, by: u32| {
-                version.deleted && by == *user && (stamp..=at).contains(&version.stamp)
-            };
-            let same = |other: &RelationRow| {
-                (&other.kind, &other.source, &other.target) == (&row.kind, &row.source, &row.target)
-            };
-            let deleted = self.relations.iter().any(|(other, by)| same(other) && later(&other.version, *by));
-            if stamp > at || deleted {
-                continue;
-            }
-            let ended = self.vertices.iter().filter(|(other, by)| {
-                [&row.source, &row.target].contains(&&other.vertex) && later(&other.version, *by)
-            });
-            let ended = ended.map(|(other, _)| other.version.stamp).min().unwrap_or(u64::MAX);
-            standing.push((stamp, row.until.unwrap_or(stamp).min(ended), ended, row));
-        }
-        standing
-    }
-
     /// After everything, or just before a vertex was removed that nothing names since.
     fn begins(&self, root: &VertexName, at: u64) -> u64 {
         let own = self.vertices.iter().filter(|(row, _)| row.vertex == *root && row.version.stamp <= at);
-        let Some(last) = own.map(|(row, _)| row.version.stamp).max() else { return at };
+        let deletions = own.filter(|(row, _)| row.version.deleted);
+        let Some(last) = deletions.map(|(row, _)| row.version.stamp).max() else { return at };
         let there = |(_, _, ended, row): &Standing<'_>| {
             [&row.source, &row.target].contains(&root) && *ended == u64::MAX
         };
-        if self.standing(at).iter().any(there) { at } else { last - 1 }
+        let put = self.vertex(root, at).is_some();
+        if put || self.standing(at).iter().any(there) { at } else { last - 1 }
     }
 
     /// Relations that a walk takes. What is reached is found again and again from all that was reached before, until
@@ -193,8 +102,6 @@ impl History {
     }
 }
 
-/// Begin, end, when one of the ends was deleted, row.
-type Standing<'a> = (u64, u64, u64, &'a RelationRow);
 /// A vertex, a time and hops.
 type Reached = (VertexName, u64, u32);
 

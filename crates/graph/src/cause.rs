@@ -1,0 +1,84 @@
+//! What a walk by cause takes, and at which time it goes on (G-14).
+//!
+//! | relation, from where the walk is | course | moves the time |
+//! |---|---|---|
+//! | `wasWrittenBy`, `read` | up: to what was before | to the relation's end, if that is earlier |
+//! | `write`, `wasReadBy` | down: to what came after | to the relation's beginning, if that is later |
+//! | `exe` | up | no |
+//! | all others | none: taken whatever the time | no |
+
+use fieldstone_core::Result;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
+use crate::vocabulary::Direction;
+
+/// Which way in time a relation leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// To what was before.
+    Up,
+    /// To what came after.
+    Down,
+}
+
+/// Which way in time a relation leads from one of its ends; `None` where that does not matter.
+pub fn course(direction: &Direction) -> Option<Course> {
+    match (&*direction.kind, direction.reverse) {
+        ("write", true) | ("read" | "exe", false) => Some(Course::Up),
+        ("write", false) | ("read", true) => Some(Course::Down),
+        _ => None,
+    }
+}
+
+/// Versions of a relation that count by cause, newest first, each with when one of its ends was deleted.
+pub fn counting(
+    state: &GraphState,
+    place: VertexPlace,
+    edge: &Edge,
+    at: u64,
+) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
+    let mut counting = Vec::new();
+    for version in standing(&edge.versions, at, EdgeVersion::facts) {
+        counting.push((*version, state.ended(version, [place, edge.far], at)?));
+    }
+    Ok(counting)
+}
+
+/// The write that hides others at a time, of the times at which a vertex was replaced, ascending: upstream the last
+/// that began by then, downstream the next.
+pub fn hiding(replacing: &[u64], time: u64, course: Course) -> Option<u64> {
+    let later = replacing.partition_point(|stamp| *stamp <= time);
+    match course {
+        Course::Up => later.checked_sub(1).map(|last| replacing[last]),
+        Course::Down => replacing.get(later).copied(),
+    }
+}
+
+/// The time at which a walk goes on behind a version of a relation; `None` where it does not take it.
+pub fn goes_on(
+    direction: &Direction,
+    course: Course,
+    (version, ended): (&EdgeVersion, Option<u64>),
+    time: u64,
+    hiding: Option<u64>,
+) -> Option<u64> {
+    // Where the walk is at data, what replaced them hides.
+    let of_data = direction.reverse;
+    let end = version.end().min(ended.unwrap_or(END));
+    let taken = match course {
+        Course::Up => {
+            // What ended with a vertex is there for times before that alone.
+            ended.is_none_or(|ended| time < ended)
+                && version.stamp <= time
+                && !(of_data && hiding.is_some_and(|last| version.stamp < last))
+        }
+        Course::Down => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
+    };
+    let moves = &*direction.kind != "exe";
+    taken.then_some(match (moves, course) {
+        (false, _) => time,
+        (true, Course::Up) => time.min(end),
+        (true, Course::Down) => time.max(version.stamp),
+    })
+}

@@ -1,0 +1,323 @@
+//! One hop from one vertex, and whether a vertex passes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::value::{Test, Value};
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::graph::{Props, VertexName};
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::VertexTest;
+use super::plan::{Hop, Plan, Point};
+use crate::cause::{self, Course};
+use crate::read::{self, Vertex};
+use crate::state::{Edge, EdgeVersion, GraphState, VertexVersion, standing};
+
+/// When a walk by cause is somewhere: at no time yet, as long as no relation moved it.
+pub(super) type Moment = Option<u64>;
+
+/// A vertex in a walk, by number.
+pub(super) type Number = u32;
+
+/// A relation that a walk took, and where it goes on.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    pub far: Number,
+    pub moment: Moment,
+    /// The end from which it was taken, its type, and the version; none where the walk stays.
+    pub way: Option<(VertexPlace, Edge)>,
+}
+
+/// Reads a state for a plan; counts what it reads.
+#[derive(Debug, Clone)]
+pub(super) struct Expander {
+    pub state: Arc<GraphState>,
+    pub plan: Arc<Plan>,
+    numbers: HashMap<VertexPlace, Number>,
+    places: Vec<VertexPlace>,
+    /// Whether a vertex passes the tests of a set.
+    passing: HashMap<(usize, Number), bool>,
+    /// Vertices and relations that were read.
+    pub vertices: u64,
+    pub relations: u64,
+}
+
+impl Expander {
+    pub fn new(state: Arc<GraphState>, plan: Arc<Plan>) -> Expander {
+        Expander {
+            state,
+            plan,
+            numbers: HashMap::new(),
+            places: Vec::new(),
+            passing: HashMap::new(),
+            vertices: 0,
+            relations: 0,
+        }
+    }
+
+    pub fn number(&mut self, place: VertexPlace) -> Number {
+        let places = &mut self.places;
+        *self.numbers.entry(place).or_insert_with(|| {
+            places.push(place);
+            places.len() as Number - 1
+        })
+    }
+
+    pub fn place(&self, number: Number) -> VertexPlace {
+        self.places[number as usize]
+    }
+
+    pub fn name(&self, number: Number) -> Result<VertexName> {
+        self.state.name(self.place(number))
+    }
+
+    /// The job that stands for a vertex where jobs count as one; else the vertex.
+    pub fn stands_for(&mut self, number: Number) -> Result<Number> {
+        if !self.plan.jobs || &*self.name(number)?.kind != "process" {
+            return Ok(number);
+        }
+        let place = self.place(number);
+        for edge in self.state.edges(place, &|kind, reverse| kind == "contains" && reverse)? {
+            let there = match self.plan.causal {
+                true => !cause::counting(&self.state, place, &edge, self.plan.at)?.is_empty(),
+                false => self.state.current(place, &edge, self.plan.at)?.is_some(),
+            };
+            if there {
+                return Ok(self.number(edge.far));
+            }
+        }
+        Ok(number)
+    }
+
+    /// A job and its processes, where they count as one.
+    fn parts(&self, place: VertexPlace) -> Result<Vec<VertexPlace>> {
+        let mut parts = vec![place];
+        if self.plan.jobs && &*self.state.name(place)?.kind == "job" {
+            let processes = self.state.edges(place, &|kind, reverse| kind == "contains" && !reverse)?;
+            parts.extend(processes.iter().map(|edge| edge.far));
+        }
+        Ok(parts)
+    }
+
+    /// Where a walk goes on from a vertex, from each of these moments, by the i-th hop; each with the index of its
+    /// moment.
+    pub fn hop(&mut self, from: Number, moments: &[Moment], i: usize) -> Result<Vec<(usize, Taken)>> {
+        let plan = self.plan.clone();
+        let hop = &plan.hops[i];
+        let mut found = Vec::new();
+        if hop.stays {
+            for (m, moment) in moments.iter().enumerate() {
+                found.push((m, Taken { far: from, moment: *moment, way: None }));
+            }
+        } else {
+            for place in self.parts(self.place(from))? {
+                self.of_part(place, moments, hop, &mut found)?;
+            }
+        }
+        let mut passed = Vec::with_capacity(found.len());
+        for (m, mut taken) in found {
+            taken.far = self.stands_for(taken.far)?;
+            if self.passes(taken.far, i + 1)? {
+                passed.push((m, taken));
+            }
+        }
+        Ok(passed)
+    }
+
+    fn of_part(
+        &mut self,
+        place: VertexPlace,
+        moments: &[Moment],
+        hop: &Hop,
+        found: &mut Vec<(usize, Taken)>,
+    ) -> Result<()> {
+        let causal = self.plan.causal;
+        let hides = |kind: &str, reverse: bool| causal && kind == "write" && reverse;
+        // Where jobs count as one, what keeps them together leads nowhere.
+        let joins = |kind: &str| self.plan.jobs && kind == "contains";
+        let edges = self.state.edges(place, &|kind, reverse| {
+            hides(kind, reverse) || (hop.takes(kind, reverse) && !joins(kind))
+        })?;
+        self.vertices += 1;
+        let replacing = self.replacing(place, &edges)?;
+        for edge in &edges {
+            self.relations += edge.versions.len() as u64;
+            let Edge { direction, far, .. } = edge;
+            if !hop.takes(&direction.kind, direction.reverse) {
+                continue;
+            }
+            let counting = self.versions(place, edge, hop)?;
+            let counting = self.tested(place, edge, counting, hop)?;
+            let course = if causal { cause::course(direction) } else { None };
+            for (m, moment) in moments.iter().enumerate() {
+                for (version, ended) in &counting {
+                    let after = match course {
+                        None => Some(*moment),
+                        Some(course) => {
+                            let time = moment.unwrap_or(match course {
+                                Course::Up => self.plan.at,
+                                Course::Down => 0,
+                            });
+                            let hiding = cause::hiding(&replacing, time, course);
+                            cause::goes_on(direction, course, (version, *ended), time, hiding).map(Some)
+                        }
+                    };
+                    let Some(moment) = after else { continue };
+                    let (direction, far) = (direction.clone(), *far);
+                    let way = Some((place, Edge { direction, far, versions: vec![*version] }));
+                    found.push((m, Taken { far: self.number(far), moment, way }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a vertex was replaced, ascending.
+    fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
+        let mut replacing = Vec::new();
+        let written = |edge: &&Edge| &*edge.direction.kind == "write" && edge.direction.reverse;
+        for edge in edges.iter().filter(|edge| self.plan.causal && written(edge)) {
+            let counting = cause::counting(&self.state, place, edge, self.plan.at)?;
+            replacing.extend(counting.iter().filter(|(v, _)| v.replaces).map(|(v, _)| v.stamp));
+        }
+        replacing.sort_unstable();
+        Ok(replacing)
+    }
+
+    /// The versions of a relation that a hop asks for, each with when one of its ends was deleted.
+    fn versions(
+        &self,
+        place: VertexPlace,
+        edge: &Edge,
+        hop: &Hop,
+    ) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
+        let at = self.plan.at;
+        let mut counting = match (self.plan.causal, hop.versions) {
+            (true, _) => cause::counting(&self.state, place, edge, at)?,
+            (false, None) => {
+                let current = self.state.current(place, edge, at)?;
+                return Ok(current.map(|version| (*version, None)).into_iter().collect());
+            }
+            (false, Some(_)) => {
+                let put = edge.versions.iter().filter(|version| !version.deleted && version.stamp <= at);
+                put.map(|version| (*version, None)).collect()
+            }
+        };
+        if let Some((from, to)) = hop.versions {
+            counting.retain(|(version, _)| (from..=to).contains(&version.stamp));
+        }
+        Ok(counting)
+    }
+
+    /// Those of versions of which the properties pass.
+    fn tested(
+        &self,
+        place: VertexPlace,
+        edge: &Edge,
+        versions: Vec<(EdgeVersion, Option<u64>)>,
+        hop: &Hop,
+    ) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
+        if hop.edges.is_empty() || versions.is_empty() {
+            return Ok(versions);
+        }
+        let asked: Vec<&EdgeVersion> = versions.iter().map(|(version, _)| version).collect();
+        let rows = self.state.rows(place, edge, &asked)?;
+        let mut passing = Vec::new();
+        for (version, (_, props)) in versions.into_iter().zip(rows) {
+            if pass(&hop.edges, |name| property(&props, name))? {
+                passing.push(version);
+            }
+        }
+        Ok(passing)
+    }
+
+    /// Whether a vertex is one of the i-th set.
+    pub fn passes(&mut self, number: Number, i: usize) -> Result<bool> {
+        let plan = self.plan.clone();
+        let Point { tests, .. } = plan.set(i);
+        if tests.is_empty() {
+            return Ok(true);
+        }
+        if let Some(known) = self.passing.get(&(i, number)) {
+            return Ok(*known);
+        }
+        let name = self.name(number)?;
+        let mut passes = true;
+        for test in tests {
+            passes = passes && test.passes(&self.state, &name, plan.at, plan.causal)?;
+        }
+        self.passing.insert((i, number), passes);
+        Ok(passes)
+    }
+}
+
+impl VertexTest {
+    /// Whether a vertex is such. By cause, one that was deleted is as it was before.
+    pub fn passes(&self, state: &GraphState, name: &VertexName, at: u64, causal: bool) -> Result<bool> {
+        let named = self.named.as_ref().is_none_or(|named| named.contains(name));
+        if !named || self.kind.as_ref().is_some_and(|kind| **kind != *name.kind) {
+            return Ok(false);
+        }
+        if self.tests.is_empty() && self.versions.is_none() {
+            return Ok(true);
+        }
+        let versions = state.vertex_versions(VertexPlace::of(name))?;
+        if let Some((from, to)) = self.versions {
+            let within = |version: &&VertexVersion| {
+                !version.deleted && (from..=to).contains(&version.stamp) && version.stamp <= at
+            };
+            for version in versions.iter().filter(within) {
+                let fixed = version.fixed.as_ref();
+                if pass(&self.tests, |name| either(fixed, &version.props, name))? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let holding = standing(&versions, at, VertexVersion::facts);
+        let put = |version: &&VertexVersion| !version.deleted && version.stamp <= at;
+        let holding: Vec<&VertexVersion> = match holding.is_empty() && causal {
+            true => versions.iter().filter(put).collect(),
+            false => holding,
+        };
+        let Some(newest) = holding.first() else { return Ok(false) };
+        let fixed = holding.iter().find_map(|version| version.fixed.as_ref());
+        pass(&self.tests, |name| either(fixed, &newest.props, name))
+    }
+}
+
+fn pass(tests: &[(String, Test)], value: impl Fn(&str) -> Result<Option<Value>>) -> Result<bool> {
+    for (name, test) in tests {
+        if !value(name)?.is_some_and(|value| test.matches(&value)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn property(props: &Props, name: &str) -> Result<Option<Value>> {
+    props.get(name)
+}
+
+/// A property of the user's, or else a static one.
+fn either(fixed: Option<&Props>, props: &Props, name: &str) -> Result<Option<Value>> {
+    match property(props, name)? {
+        Some(value) => Ok(Some(value)),
+        None => fixed.map_or(Ok(None), |fixed| property(fixed, name)),
+    }
+}
+
+/// A vertex as a walk shows it: as it was at a moment, or else that it is not there.
+pub(super) fn shown(state: &GraphState, name: &VertexName, at: u64) -> Result<Vertex> {
+    match read::vertex(state, name, Some(at)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let (fixed, props) = (Vec::new(), Vec::new());
+            let versions = state.vertex_versions(VertexPlace::of(name))?;
+            let last = versions.iter().find(|version| version.stamp <= at);
+            let (stamp, time, user) = last.map_or((0, 0, 0), |v| (v.stamp, v.time, v.user));
+            Ok(Vertex { name: name.clone(), fixed, props, stamp, time, user, deleted: true })
+        }
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,87 @@
+//! Traversals: from vertices along relations, step by step, with tests on both.
+//!
+//! A [`Travel`] says what is walked; [`Travel::plan`] checks it against the types of a state; a walk gives a
+//! [`Travelled`].
+//!
+//! ```text
+//! travel ── plan ──▶ Plan: where it starts, hops, what is repeated
+//!                      │
+//!        walk: sets of vertices, hop by hop ──▶ sets
+//!        wide: the same for large sets without tests, over numbers of segments
+//!        paths: whole ways, one after the other
+//! ```
+//!
+//! Invariants:
+//! * a walk reads one state: nothing that is put later shows;
+//! * each hop's set is distinct; a vertex may be in the sets of several hops;
+//! * by cause, what is distinct is a vertex and a time, so that every way that times allow is taken;
+//! * both ways of walking sets give the same.
+//!
+//! Source: GraphMeta (CLUSTER 2016), section IV-D: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
+
+mod expand;
+mod frame;
+mod paths;
+mod plan;
+mod travelled;
+mod walk;
+mod wide;
+
+use fieldstone_core::value::Test;
+use fieldstone_format::graph::VertexName;
+
+pub use plan::Plan;
+pub use paths::Paths;
+pub use travelled::{Path, StepFigures, Travelled, travel, travel_within};
+
+/// What is walked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Travel {
+    /// How it was at this stamp, at every hop.
+    pub at: Option<u64>,
+    /// Whether times count: a hop takes only what can have had a part in the next.
+    pub causal: bool,
+    /// Whether a job and its processes count as the job.
+    pub jobs: bool,
+    /// Results, at most.
+    pub limit: Option<usize>,
+    /// What is done, one after the other. The first is a start.
+    pub steps: Vec<TravelStep>,
+}
+
+/// Vertices by what they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VertexTest {
+    /// One of these; any where there is none.
+    pub named: Option<Vec<VertexName>>,
+    /// Of this type.
+    pub kind: Option<String>,
+    /// All of these properties pass, static ones or the user's.
+    pub tests: Vec<(String, Test)>,
+    /// A version between these stamps passes, both included; `None`: the one that holds.
+    pub versions: Option<(u64, u64)>,
+}
+
+/// One step of a traversal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TravelStep {
+    /// The vertices where it starts; later, those of the set that are such.
+    Vertices(VertexTest),
+    /// To the far ends of relations of these types, as the near end calls them; of all, where none is named.
+    Edges {
+        /// The types.
+        kinds: Vec<String>,
+        /// Versions between these stamps, both included; `None`: those that hold.
+        versions: Option<(u64, u64)>,
+    },
+    /// The relations of the last hop have a property that passes.
+    EdgeProperty(String, Test),
+    /// The vertices of the set have a property that passes.
+    VertexProperty(String, Test),
+    /// The vertices of the set are returned, those from which the walk reaches its end.
+    Return,
+    /// All hops since the start are repeated until they bring nothing new, at most so many times.
+    Repeat(Option<u32>),
+    /// Whole ways are given, and not vertices.
+    FullPaths,
+}

@@ -1,0 +1,164 @@
+//! What a traversal comes to: its start, its hops, and which of them are repeated.
+
+use fieldstone_core::value::Test;
+use fieldstone_core::{Error, Result};
+
+use super::{Travel, TravelStep, VertexTest};
+use crate::state::END;
+use crate::vocabulary::{Direction, Vocabulary};
+
+/// A traversal that was checked.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The moment that is asked about.
+    pub(super) at: u64,
+    pub(super) causal: bool,
+    pub(super) jobs: bool,
+    pub(super) limit: usize,
+    pub(super) start: VertexTest,
+    /// Tests of the start, besides.
+    pub(super) starting: Point,
+    pub(super) hops: Vec<Hop>,
+    /// The first so many hops are repeated, at most so many times.
+    pub(super) repeat: Option<(usize, u32)>,
+    pub(super) paths: bool,
+}
+
+/// One hop: along relations, to vertices.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hop {
+    /// It leads from each vertex to itself: a place for tests of what was repeated.
+    pub stays: bool,
+    /// Types as this end calls them; none: all.
+    pub directions: Vec<Direction>,
+    /// As in [`TravelStep::Edges`].
+    pub versions: Option<(u64, u64)>,
+    /// Tests of the relations.
+    pub edges: Vec<(String, Test)>,
+    /// What the vertices at the far end are.
+    pub point: Point,
+}
+
+/// A set of the walk: what must hold of its vertices, and whether they are returned.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Point {
+    pub tests: Vec<VertexTest>,
+    pub returned: bool,
+}
+
+impl Hop {
+    /// Whether it takes relations of a type, as seen from one end.
+    pub fn takes(&self, kind: &str, reverse: bool) -> bool {
+        let same = |direction: &Direction| *direction.kind == *kind && direction.reverse == reverse;
+        self.directions.is_empty() || self.directions.iter().any(same)
+    }
+}
+
+fn refused(message: &str, hint: &str) -> Error {
+    Error::invalid(message.to_owned()).with_hint(hint.to_owned())
+}
+
+impl Travel {
+    /// Checks it. Types are those of a vocabulary.
+    pub fn plan(&self, vocabulary: &Vocabulary) -> Result<Plan> {
+        let mut steps = self.steps.iter();
+        let Some(TravelStep::Vertices(start)) = steps.next() else {
+            let hint = "begin with v: the vertices where it starts";
+            return Err(refused("a traversal without a start", hint));
+        };
+        let mut plan = Plan {
+            at: self.at.unwrap_or(END),
+            causal: self.causal,
+            jobs: self.jobs,
+            limit: self.limit.unwrap_or(usize::MAX),
+            start: start.clone(),
+            starting: Point::default(),
+            hops: Vec::new(),
+            repeat: None,
+            paths: false,
+        };
+        for step in steps {
+            plan.add(step, vocabulary)?;
+        }
+        if plan.paths && plan.returns() {
+            let hint = "whole paths have every vertex of the way: leave out rtn, or return_fp";
+            return Err(refused("a traversal with rtn and return_fp", hint));
+        }
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn add(&mut self, step: &TravelStep, vocabulary: &Vocabulary) -> Result<()> {
+        if self.paths {
+            return Err(refused("return_fp is not the last step", "end with return_fp"));
+        }
+        match step {
+            TravelStep::Edges { kinds, versions } => {
+                let directions = kinds.iter().map(|kind| vocabulary.direction(kind)).collect();
+                self.hops.push(Hop { directions, versions: *versions, ..Hop::default() });
+            }
+            // `v` without anything says what is so already.
+            TravelStep::Vertices(test) if *test == VertexTest::default() => {}
+            TravelStep::Vertices(test) => self.test(test.clone()),
+            TravelStep::VertexProperty(name, test) => {
+                let tests = vec![(name.clone(), test.clone())];
+                self.test(VertexTest { tests, ..VertexTest::default() });
+            }
+            TravelStep::EdgeProperty(name, test) => {
+                let open = self.body() < self.hops.len();
+                let Some(hop) = self.hops.last_mut().filter(|hop| open && !hop.stays) else {
+                    return Err(refused("ea without e", "ea tests the relations of the e right before it"));
+                };
+                hop.edges.push((name.clone(), test.clone()));
+            }
+            TravelStep::Return => self.point().returned = true,
+            TravelStep::Repeat(most) => {
+                if self.repeat.is_some() {
+                    let hint = "one repeat takes all e since the start";
+                    return Err(refused("a traversal with two repeats", hint));
+                }
+                if self.hops.is_empty() {
+                    return Err(refused("repeat without e", "repeat takes the e before it once more"));
+                }
+                self.repeat = Some((self.hops.len(), most.unwrap_or(u32::MAX)));
+            }
+            TravelStep::FullPaths => self.paths = true,
+        }
+        Ok(())
+    }
+
+    fn test(&mut self, test: VertexTest) {
+        self.point().tests.push(test);
+    }
+
+    /// The set that the next test is of.
+    fn point(&mut self) -> &mut Point {
+        if self.repeat.is_some() && self.body() == self.hops.len() {
+            // What holds behind a repeat need not hold in every round.
+            self.hops.push(Hop { stays: true, ..Hop::default() });
+        }
+        self.hops.last_mut().map_or(&mut self.starting, |hop| &mut hop.point)
+    }
+
+    /// The i-th set of the walk: 0 is the start, i the far ends of the i-th hop.
+    pub(super) fn set(&self, i: usize) -> &Point {
+        i.checked_sub(1).and_then(|hop| self.hops.get(hop)).map_or(&self.starting, |hop| &hop.point)
+    }
+
+    /// Whether sets are returned other than the last.
+    pub(super) fn returns(&self) -> bool {
+        (0..=self.hops.len()).any(|i| self.set(i).returned)
+    }
+
+    /// Hops that are repeated.
+    pub(super) fn body(&self) -> usize {
+        self.repeat.map_or(0, |(hops, _)| hops)
+    }
+
+    /// Whether nothing is asked of relations and vertices but that they are there.
+    pub(super) fn is_plain(&self) -> bool {
+        let plain = |hop: &Hop| !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty();
+        !(self.causal || self.jobs || self.paths || self.returns()) && self.hops.iter().all(plain)
+    }
+}

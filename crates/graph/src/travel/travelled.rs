@@ -1,0 +1,178 @@
+//! What a traversal gives: sets of vertices, or whole ways; what it cost.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Clock;
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::expand::{Expander, shown};
+use super::frame::Frame;
+use super::paths::Paths;
+use super::plan::Plan;
+use super::walk::{Reached, walk};
+use super::wide;
+use crate::find;
+use crate::read::{Relation, Vertex};
+use crate::state::GraphState;
+
+/// Vertices that are read one by one before a walk without tests goes over to numbers of segments.
+const FEW: u64 = 256;
+
+/// What one hop of one round did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepFigures {
+    /// Which hop, from 0.
+    pub hop: usize,
+    /// The round of what is repeated, from 1; 0 behind it.
+    pub round: u32,
+    /// Vertices that it began with; by cause, with each of their times.
+    pub frontier: u64,
+    /// Those that it reached, and that no earlier round had.
+    pub reached: u64,
+    /// Vertices whose relations were read.
+    pub vertices: u64,
+    /// Relations that were read.
+    pub relations: u64,
+    /// How long it took.
+    pub nanoseconds: u64,
+}
+
+/// A whole way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// From the start to the end.
+    pub vertices: Vec<VertexName>,
+    /// The relations between them, one fewer; as their near ends have them.
+    pub edges: Vec<Relation>,
+}
+
+/// A set of vertices.
+#[derive(Debug, Clone)]
+enum Found {
+    Places(Vec<VertexPlace>),
+    Numbers(Arc<Frame>, Vec<u32>),
+}
+
+impl Found {
+    fn len(&self) -> usize {
+        match self {
+            Found::Places(places) => places.len(),
+            Found::Numbers(_, numbers) => numbers.len(),
+        }
+    }
+
+    fn place(&self, i: usize) -> Result<VertexPlace> {
+        match self {
+            Found::Places(places) => Ok(places[i]),
+            Found::Numbers(frame, numbers) => frame.place(numbers[i]),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) -> bool {
+        let cut = self.len() > len;
+        match self {
+            Found::Places(places) => places.truncate(len),
+            Found::Numbers(_, numbers) => numbers.truncate(len),
+        }
+        cut
+    }
+}
+
+/// What a traversal gave. It holds the state that was walked: what is put later does not show.
+#[derive(Debug, Clone)]
+pub struct Travelled {
+    state: Arc<GraphState>,
+    plan: Arc<Plan>,
+    sets: Vec<Found>,
+    ways: Option<(Expander, Arc<Reached>)>,
+    figures: Vec<StepFigures>,
+    truncated: bool,
+}
+
+/// Walks a plan over a state.
+pub fn travel(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock) -> Result<Travelled> {
+    travel_within(state, plan, clock, FEW)
+}
+
+/// The same; a walk without tests goes over to numbers of segments after so many vertices.
+pub fn travel_within(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock, few: u64) -> Result<Travelled> {
+    let starts = find::starts(&state, &plan.start, plan.at, plan.causal)?;
+    let plan = Arc::new(plan);
+    let mut expander = Expander::new(state.clone(), plan.clone());
+    let mut travelled =
+        Travelled { state, plan, sets: Vec::new(), ways: None, figures: Vec::new(), truncated: false };
+    let plan = travelled.plan.clone();
+    let most = if plan.is_plain() { few } else { u64::MAX };
+    match walk(&mut expander, &starts, clock, most)? {
+        None => {
+            let frame = Arc::new(Frame::of(travelled.state.segments())?);
+            let (numbers, figures) = wide::walk(&frame, &travelled.state, &plan, &starts, clock)?;
+            travelled.sets.push(Found::Numbers(frame, numbers));
+            travelled.figures = figures;
+        }
+        Some(mut reached) => {
+            travelled.figures = std::mem::take(&mut reached.figures);
+            if plan.paths {
+                travelled.ways = Some((expander, Arc::new(reached)));
+            } else {
+                let last = plan.hops.len();
+                for i in (0..=last).filter(|i| *i == last || plan.set(*i).returned) {
+                    let numbers = reached.set(i, &plan);
+                    let mut places: Vec<VertexPlace> = numbers.iter().map(|n| expander.place(*n)).collect();
+                    places.sort_unstable();
+                    travelled.sets.push(Found::Places(places));
+                }
+            }
+        }
+    }
+    for set in &mut travelled.sets {
+        travelled.truncated |= set.truncate(plan.limit);
+    }
+    Ok(travelled)
+}
+
+impl Travelled {
+    /// Whether whole ways are given.
+    pub fn has_paths(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// How many vertices each set has: those that `rtn` returns, in order, and the last.
+    pub fn sets(&self) -> Vec<usize> {
+        self.sets.iter().map(Found::len).collect()
+    }
+
+    /// Whether sets were cut off at the limit.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// What each hop did.
+    pub fn figures(&self) -> &[StepFigures] {
+        &self.figures
+    }
+
+    /// Ways, at most, or vertices of a set.
+    pub fn limit(&self) -> usize {
+        self.plan.limit
+    }
+
+    /// Names of the vertices of a set, from the i-th on, at most so many; none behind the last.
+    pub fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
+        let Some(set) = self.sets.get(set) else { return Ok(Vec::new()) };
+        let end = from.saturating_add(most).min(set.len());
+        (from..end).map(|i| self.state.name(set.place(i)?)).collect()
+    }
+
+    /// A vertex as it was at the moment that was asked about; what is not there is shown as deleted.
+    pub fn vertex(&self, name: &VertexName) -> Result<Vertex> {
+        shown(&self.state, name, self.plan.at)
+    }
+
+    /// The ways, from the first on; none where vertices are given.
+    pub fn paths(&self) -> Option<Paths> {
+        self.ways.as_ref().map(|(expander, reached)| Paths::new(expander.clone(), reached.clone()))
+    }
+}

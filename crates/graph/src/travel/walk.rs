@@ -1,0 +1,222 @@
+//! Sets of vertices, hop by hop.
+//!
+//! A set that the walk passes has nodes: a vertex, and by cause a time. A node is gone on from once, whatever led to
+//! it. What led to what is noted where that is asked for: by `rtn`, and by whole paths, which are looked for among the
+//! nodes that reach the end.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Clock;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::expand::{Expander, Moment, Number};
+use super::plan::Plan;
+use super::travelled::StepFigures;
+
+/// A vertex in one of the sets.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    /// Which set: 0 is the start, i the far ends of the i-th hop.
+    set: usize,
+    vertex: Number,
+    moment: Moment,
+    /// The round in which it was reached first.
+    round: u32,
+}
+
+/// What a walk reached.
+#[derive(Debug)]
+pub(super) struct Reached {
+    nodes: Vec<Node>,
+    numbers: HashMap<(usize, Number, Moment), u32>,
+    /// What led to what: from node, to node.
+    links: Vec<(u32, u32)>,
+    /// Rounds that are left to each node, at least, until the walk reaches its end; none where it does not.
+    ahead: Vec<Option<u32>>,
+    pub figures: Vec<StepFigures>,
+}
+
+/// Walks sets; `None` where more than so many vertices were read.
+pub(super) fn walk(
+    expander: &mut Expander,
+    starts: &[VertexPlace],
+    clock: &dyn Clock,
+    most: u64,
+) -> Result<Option<Reached>> {
+    let plan = expander.plan.clone();
+    let mut walk = Walker {
+        expander,
+        clock,
+        most,
+        linked: plan.returns() || plan.paths,
+        reached: Reached {
+            nodes: Vec::new(),
+            numbers: HashMap::new(),
+            links: Vec::new(),
+            ahead: Vec::new(),
+            figures: Vec::new(),
+        },
+    };
+    if !walk.run(starts)? {
+        return Ok(None);
+    }
+    let mut reached = walk.reached;
+    if plan.returns() || plan.paths {
+        reached.look_ahead(&plan);
+    }
+    Ok(Some(reached))
+}
+
+struct Walker<'a> {
+    expander: &'a mut Expander,
+    clock: &'a dyn Clock,
+    /// Vertices that are read, at most.
+    most: u64,
+    linked: bool,
+    reached: Reached,
+}
+
+impl Walker<'_> {
+    fn run(&mut self, starts: &[VertexPlace]) -> Result<bool> {
+        let plan = self.expander.plan.clone();
+        let mut frontier = Vec::new();
+        for place in starts {
+            let vertex = self.expander.number(*place);
+            let vertex = self.expander.stands_for(vertex)?;
+            if self.expander.passes(vertex, 0)? {
+                frontier.extend(self.node(0, vertex, None, 1).1);
+            }
+        }
+        if let Some((hops, most)) = plan.repeat {
+            for round in 1..=most {
+                for i in 0..hops {
+                    let Some(next) = self.step(frontier, i, round)? else { return Ok(false) };
+                    frontier = next;
+                }
+                if frontier.is_empty() {
+                    break;
+                }
+            }
+            let of_body = |node: &Node| node.set == hops;
+            let nodes = self.reached.nodes.iter().enumerate();
+            frontier = nodes.filter(|(_, node)| of_body(node)).map(|(i, _)| i as u32).collect();
+        }
+        for i in plan.body()..plan.hops.len() {
+            let Some(next) = self.step(frontier, i, 0)? else { return Ok(false) };
+            frontier = next;
+        }
+        Ok(true)
+    }
+
+    /// The number of a node; the second is it again where it is new.
+    fn node(&mut self, set: usize, vertex: Number, moment: Moment, round: u32) -> (u32, Option<u32>) {
+        let Reached { nodes, numbers, .. } = &mut self.reached;
+        let next = nodes.len() as u32;
+        let number = *numbers.entry((set, vertex, moment)).or_insert(next);
+        if number < next {
+            return (number, None);
+        }
+        nodes.push(Node { set, vertex, moment, round });
+        (number, Some(number))
+    }
+
+    /// The new nodes that a hop reaches from a frontier; `None` where too much was read.
+    fn step(&mut self, frontier: Vec<u32>, hop: usize, round: u32) -> Result<Option<Vec<u32>>> {
+        let begun = self.clock.monotonic();
+        let (vertices, relations) = (self.expander.vertices, self.expander.relations);
+        let size = frontier.len() as u64;
+        let mut reached = Vec::new();
+        for (vertex, nodes) in self.by_vertex(&frontier) {
+            if self.expander.vertices >= self.most {
+                return Ok(None);
+            }
+            let times: Vec<Moment> = nodes.iter().map(|n| self.reached.nodes[*n as usize].moment).collect();
+            for (m, taken) in self.expander.hop(vertex, &times, hop)? {
+                let (number, new) = self.node(hop + 1, taken.far, taken.moment, round);
+                reached.extend(new);
+                if self.linked {
+                    self.reached.links.push((nodes[m], number));
+                }
+            }
+        }
+        self.reached.figures.push(StepFigures {
+            hop,
+            round,
+            frontier: size,
+            reached: reached.len() as u64,
+            vertices: self.expander.vertices - vertices,
+            relations: self.expander.relations - relations,
+            nanoseconds: self.clock.monotonic().saturating_sub(begun),
+        });
+        Ok(Some(reached))
+    }
+
+    /// The nodes of a frontier by vertex.
+    fn by_vertex(&self, frontier: &[u32]) -> Vec<(Number, Vec<u32>)> {
+        let mut nodes: Vec<(Number, u32)> =
+            frontier.iter().map(|node| (self.reached.nodes[*node as usize].vertex, *node)).collect();
+        nodes.sort_unstable();
+        let mut all: Vec<(Number, Vec<u32>)> = Vec::with_capacity(nodes.len());
+        for (vertex, node) in nodes {
+            match all.last_mut() {
+                Some((last, of_vertex)) if *last == vertex => of_vertex.push(node),
+                _ => all.push((vertex, vec![node])),
+            }
+        }
+        all
+    }
+}
+
+impl Reached {
+    /// The distinct vertices of a set; where paths or sets are returned, those from which the walk reaches its end.
+    pub fn set(&self, set: usize, plan: &Plan) -> Vec<Number> {
+        let reaches = |i: usize, node: &Node| {
+            let most = plan.repeat.map_or(u32::MAX, |(_, most)| most);
+            self.ahead.is_empty() || self.ahead[i].is_some_and(|ahead| node.round.saturating_add(ahead) <= most)
+        };
+        let nodes = self.nodes.iter().enumerate();
+        let of_set = nodes.filter(|(i, node)| node.set == set && reaches(*i, node));
+        let vertices: BTreeSet<Number> = of_set.map(|(_, node)| node.vertex).collect();
+        vertices.into_iter().collect()
+    }
+
+    /// Rounds that are left, at least, from a vertex of a set until the end; `None` where the walk does not reach it.
+    pub fn ahead(&self, set: usize, vertex: Number, moment: Moment) -> Option<u32> {
+        let number = self.numbers.get(&(set, vertex, moment))?;
+        self.ahead.get(*number as usize).copied().flatten()
+    }
+
+    /// The vertices where the walk starts.
+    pub fn starts(&self) -> Vec<Number> {
+        self.nodes.iter().filter(|node| node.set == 0).map(|node| node.vertex).collect()
+    }
+
+    /// Finds out from which nodes the walk reaches its end, backwards.
+    fn look_ahead(&mut self, plan: &Plan) {
+        let mut before: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (from, to) in &self.links {
+            before[*to as usize].push(*from);
+        }
+        self.ahead = vec![None; self.nodes.len()];
+        let mut next: VecDeque<(u32, u32)> = VecDeque::new();
+        let last = plan.hops.len();
+        let ends = self.nodes.iter().enumerate().filter(|(_, node)| node.set == last);
+        next.extend(ends.map(|(i, _)| (i as u32, 0)));
+        while let Some((node, rounds)) = next.pop_front() {
+            let known = &mut self.ahead[node as usize];
+            if known.is_some_and(|known| known <= rounds) {
+                continue;
+            }
+            *known = Some(rounds);
+            for from in &before[node as usize] {
+                // From the end of the body to its first set: another round. The start begins the first one.
+                let (to, before) = (self.nodes[node as usize].set, self.nodes[*from as usize].set);
+                match plan.body() > 0 && to == 1 && before == plan.body() {
+                    true => next.push_back((*from, rounds + 1)),
+                    false => next.push_front((*from, rounds)),
+                }
+            }
+        }
+    }
+}
