@@ -63,11 +63,9 @@ impl Frame {
         let mut lacking: Vec<Vec<(VertexPlace, u32)>> = vec![Vec::new(); segments.len()];
         for (i, segment) in segments.iter().enumerate().filter(|(i, _)| *i != base) {
             let mut shared = Vec::new();
-            match_places(segment, &segments[base], |number, place, in_base| {
-                match in_base {
-                    Some(known) => shared.push((known, number)),
-                    None => lacking[i].push((place, number)),
-                }
+            match_places(segment, &segments[base], |number, place, in_base| match in_base {
+                Some(known) => shared.push((known, number)),
+                None => lacking[i].push((place, number)),
             })?;
             frame.own[i] = shared;
         }

@@ -30,8 +30,8 @@ mod wide;
 use fieldstone_core::value::Test;
 use fieldstone_format::graph::VertexName;
 
-pub use plan::Plan;
 pub use paths::Paths;
+pub use plan::Plan;
 pub use travelled::{Path, StepFigures, Travelled, travel, travel_within};
 
 /// What is walked.

@@ -158,7 +158,9 @@ impl Plan {
 
     /// Whether nothing is asked of relations and vertices but that they are there.
     pub(super) fn is_plain(&self) -> bool {
-        let plain = |hop: &Hop| !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty();
+        let plain = |hop: &Hop| {
+            !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty()
+        };
         !(self.causal || self.jobs || self.paths || self.returns()) && self.hops.iter().all(plain)
     }
 }

@@ -173,7 +173,8 @@ impl Reached {
     pub fn set(&self, set: usize, plan: &Plan) -> Vec<Number> {
         let reaches = |i: usize, node: &Node| {
             let most = plan.repeat.map_or(u32::MAX, |(_, most)| most);
-            self.ahead.is_empty() || self.ahead[i].is_some_and(|ahead| node.round.saturating_add(ahead) <= most)
+            self.ahead.is_empty()
+                || self.ahead[i].is_some_and(|ahead| node.round.saturating_add(ahead) <= most)
         };
         let nodes = self.nodes.iter().enumerate();
         let of_set = nodes.filter(|(i, node)| node.set == set && reaches(*i, node));

@@ -249,7 +249,8 @@ impl<'a> Neighbours<'a> {
         }
         shared.sort_unstable_by_key(|version| version.far);
         let first = shared.len();
-        let has = |known: &[Shared], far: u32| known.binary_search_by_key(&far, |version| version.far).is_ok();
+        let has =
+            |known: &[Shared], far: u32| known.binary_search_by_key(&far, |version| version.far).is_ok();
         let mut regular = true;
         if largest.plain && self.old[i].1 {
             let mut both = false;
@@ -271,7 +272,8 @@ impl<'a> Neighbours<'a> {
         shared.sort_unstable_by_key(|v| (v.far, Reverse(v.stamp), v.user));
         for versions in shared.chunk_by(|a, b| a.far == b.far) {
             // Of one stamp and user the segments may say two things: the state knows which counts.
-            let twice = versions.windows(2).any(|two| (two[0].stamp, two[0].user) == (two[1].stamp, two[1].user));
+            let twice =
+                versions.windows(2).any(|two| (two[0].stamp, two[0].user) == (two[1].stamp, two[1].user));
             let far = versions[0].far;
             if twice || self.deleted.as_ref().is_some_and(|deleted| deleted.has(far)) {
                 regular = false;

@@ -32,10 +32,19 @@ fn number(dice: &mut Random) -> Props {
 }
 
 impl History {
-    /// A few relations and deletions, of two users.
+    /// A few relations and deletions, of two users, each at a time of its own.
     pub fn random(dice: &mut Random) -> History {
+        History::at(dice, (1..40).collect())
+    }
+
+    /// The same, but two things may happen at once.
+    pub fn crowded(dice: &mut Random) -> History {
+        let stamps = (0..40).map(|_| 1 + dice.below(3)).collect();
+        History::at(dice, stamps)
+    }
+
+    fn at(dice: &mut Random, mut stamps: Vec<u64>) -> History {
         let mut history = History::default();
-        let mut stamps: Vec<u64> = (1..40).collect();
         for _ in 0..5 + dice.below(30) {
             let stamp = stamps.remove(dice.index(stamps.len()));
             let user = 1 + u32::from(dice.one_in(6));
@@ -53,11 +62,8 @@ impl History {
                 _ => ("write", vertex(dice, &["job", "process"]), vertex(dice, &["file"])),
             };
             let replaces = kind == "write" && !version.deleted && dice.one_in(3);
-            let props = if replaces {
-                Props::of([("replaces", &Value::Bool(true))]).unwrap()
-            } else {
-                number(dice)
-            };
+            let props =
+                if replaces { Props::of([("replaces", &Value::Bool(true))]).unwrap() } else { number(dice) };
             let until = (!version.deleted && dice.one_in(3)).then(|| stamp + dice.below(6));
             let row = RelationRow { kind: kind.into(), source, target, version, until, props };
             history.relations.push((row, user));

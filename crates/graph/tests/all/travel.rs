@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fieldstone_core::env::Env;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::graph::{Props, RelationRow, VertexName};
 use fieldstone_graph::travel::{Path, Travel, TravelStep, VertexTest, travel, travel_within};
 use fieldstone_graph::vocabulary::Vocabulary;
-use fieldstone_core::env::Env;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::{History, vertex};
@@ -53,15 +53,15 @@ impl Walk {
     fn random(dice: &mut Random) -> Walk {
         let hops: Vec<Hop> = (0..1 + dice.below(3))
             .map(|_| Hop {
-                kinds: (0..dice.below(4)).map(|_| *dice.pick(&KINDS)).collect(),
-                versions: dice.one_in(4).then(|| (dice.below(20), 10 + dice.below(30))),
-                edge: dice.one_in(4).then(|| test(dice)),
-                vertex: dice.one_in(5).then(|| test(dice)),
-                returned: dice.one_in(4),
+                kinds: (0..dice.below(6)).map(|_| *dice.pick(&KINDS)).collect(),
+                versions: dice.one_in(6).then(|| (dice.below(20), 10 + dice.below(30))),
+                edge: dice.one_in(6).then(|| test(dice)),
+                vertex: dice.one_in(8).then(|| test(dice)),
+                returned: dice.one_in(2),
             })
             .collect();
         let repeat = dice.one_in(2).then(|| {
-            let most = if dice.one_in(2) { u32::MAX } else { 1 + dice.below(3) as u32 };
+            let most = if dice.one_in(3) { u32::MAX } else { 1 + dice.below(3) as u32 };
             (1 + dice.index(hops.len()), most)
         });
         let kinds = ["file", "job", "process"];
@@ -339,7 +339,7 @@ fn all_names(travelled: &fieldstone_graph::travel::Travelled, set: usize) -> BTr
 
 #[test]
 fn a_traversal_gives_what_trying_everything_gives() {
-    for seed in seeds(3_000) {
+    for seed in seeds(4_000) {
         let dice = &mut *seeded(seed);
         let history = History::random(dice);
         let state = Arc::new(history.state(dice));
@@ -373,9 +373,9 @@ fn a_traversal_gives_what_trying_everything_gives() {
 
 #[test]
 fn large_sets_are_walked_to_the_same_end() {
-    for seed in seeds(1_000) {
+    for seed in seeds(4_000) {
         let dice = &mut *seeded(seed);
-        let history = History::random(dice);
+        let history = History::crowded(dice);
         let state = Arc::new(history.state(dice));
         let mut walk = Walk { causal: false, paths: false, start_returned: false, ..Walk::random(dice) };
         for hop in &mut walk.hops {
