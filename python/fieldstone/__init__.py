@@ -62,6 +62,7 @@ from ._terms import (
 from ._to_store import to_store
 from ._transaction import Transaction
 from ._transfer import copy, move
+from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
@@ -92,6 +93,7 @@ __all__ = [
     "Edge",
     "Entry",
     "Error",
+    "Explanation",
     "ExportReport",
     "Field",
     "FieldWriter",
@@ -109,6 +111,7 @@ __all__ = [
     "Lineage",
     "Listing",
     "NotFound",
+    "Path",
     "RebuildReport",
     "Region",
     "Related",
@@ -128,10 +131,14 @@ __all__ = [
     "Transaction",
     "TransactionStatus",
     "TransferReport",
+    "Travel",
+    "TravelStep",
+    "Travelled",
     "Unavailable",
     "Variable",
     "VerifyReport",
     "Vertex",
+    "VertexSet",
     "Where",
     "WriterStatus",
     "__version__",

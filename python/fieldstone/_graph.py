@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._lineage import Lineage
+from ._travel import Travel
 from ._values import datetime_ns
 from .errors import Invalid
 
@@ -70,7 +71,7 @@ def stamp_of(moment: Any, what: str = "time") -> int | None:
     return stamp
 
 
-def _count(number: Any, what: str) -> int | None:
+def count(number: Any, what: str) -> int | None:
     """A number of things, where one is given."""
     if number is None:
         return None
@@ -81,6 +82,18 @@ def _count(number: Any, what: str) -> int | None:
     if not 0 <= number < 2**32:
         raise Invalid(f"{what} is {number}", "give a number that is not negative")
     return number
+
+
+def between(versions: Any) -> tuple[int, int] | None:
+    """The stamps between which versions are asked for; None for what holds."""
+    if versions is True:
+        return (0, 2**64 - 1)
+    if not versions:
+        return None
+    if not isinstance(versions, tuple) or len(versions) != 2:
+        raise Invalid(f"versions is {versions!r}", "give True, or the two moments between which they are")
+    first, last = (stamp_of(moment, "versions") for moment in versions)
+    return (0 if first is None else first, 2**64 - 1 if last is None else last)
 
 
 def _shown(nanoseconds: int) -> datetime:
@@ -314,20 +327,11 @@ class Graph:
         """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at`
         a moment, or, with ``versions=True``, every version; with a pair those between two moments.
         """
-        between = None
-        if versions is True:
-            between = (0, 2**64 - 1)
-        elif versions:
-            if not isinstance(versions, tuple) or len(versions) != 2:
-                raise Invalid(
-                    f"versions is {versions!r}", "give True, or the two moments between which they are"
-                )
-            first, last = (stamp_of(moment, "versions") for moment in versions)
-            between = (0 if first is None else first, 2**64 - 1 if last is None else last)
-        if between is not None and at is not None:
+        asked = between(versions)
+        if asked is not None and at is not None:
             raise Invalid("both at and versions are given", "at asks what held then, versions for all")
         native = self._read
-        rows = native.edges(vertex, type, stamp_of(at, "at"), between, _count(limit, "limit"))
+        rows = native.edges(vertex, type, stamp_of(at, "at"), asked, count(limit, "limit"))
         return [Edge(native, row) for row in rows]
 
     def trace(
@@ -351,17 +355,38 @@ class Graph:
         if since is not None and direction == "up":
             raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
         native = self._read
-        most = _count(limit, "limit")
+        most = count(limit, "limit")
         row = native.trace(
             x,
             direction,
-            _count(depth, "depth"),
+            count(depth, "depth"),
             stamp_of(at, "at"),
             stamp_of(since, "since"),
             causal,
             2**32 if most is None else most,
         )
         return Lineage(native, row, direction)
+
+    def find(
+        self, type: str | None = None, *, at: Any = None, limit: int | None = None, **tests: Any
+    ) -> list[Vertex]:
+        """The vertices of a type whose properties, static or not, pass `tests`: a value, a list of values, or
+        a test such as ``fst.above(5)``. As they are, or were `at` a moment; at most `limit`, in no particular
+        order. What nothing connects is found, too.
+        """
+        native = self._read
+        rows = native.find(type, tests, stamp_of(at, "at"), count(limit, "limit"))
+        return [Vertex(native, row) for row in rows]
+
+    def travel(
+        self, *, at: Any = None, causal: bool = False, jobs: bool = False, limit: int | None = None
+    ) -> Travel:
+        """A traversal, to which steps are added: ``g.travel().v(file).e("wasWrittenBy").e("read").run()``.
+
+        `at` asks how it was, at every hop; with `causal` a hop takes only what can have had a part in the
+        next; with `jobs` a job and its processes count as the job; `limit` bounds the results.
+        """
+        return Travel(self, (stamp_of(at, "at"), causal, jobs, count(limit, "limit")))
 
     def stats(self) -> GraphStats:
         """What there is: segments of the view, vertices and versions of relations in them, bytes,

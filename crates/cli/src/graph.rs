@@ -3,16 +3,13 @@
 use std::path::Path;
 
 use clap::Args;
-use fieldstone::catalog::value::parse_moment;
+pub use fieldstone::graph::parse_stamp as stamp;
 use fieldstone::graph::{Relation, Vertex, VertexName};
 use fieldstone::{Error, Result};
 use serde_json::{Value as Json, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{moment_cell, named, value_cell};
-
-/// Numbers from here on are stamps; below they are seconds.
-const STAMPS: u64 = 1_000_000_000_000_000;
 
 /// The store that a verb of the graph reads.
 #[derive(Debug, Args)]
@@ -46,25 +43,6 @@ pub fn vertex(text: &str) -> Result<VertexName> {
         Some(path) => Ok(VertexName::new("file", path)),
         None => Err(Error::invalid(format!("the path {} is not UTF-8", path.display()))),
     }
-}
-
-/// A moment as a stamp: ISO 8601, seconds since 1970, or a stamp as it was printed.
-pub fn stamp(text: &str) -> Result<u64> {
-    let wrong = || {
-        Error::invalid(format!("'{text}' is no moment"))
-            .with_hint("write 2026-11-21T06:00, seconds since 1970, or a stamp")
-    };
-    if let Ok(number) = text.parse::<u64>() {
-        return match number {
-            STAMPS.. => Ok(number),
-            seconds => seconds.checked_mul(1_000_000_000).ok_or_else(wrong),
-        };
-    }
-    if let Ok(seconds) = text.parse::<f64>() {
-        let nanoseconds = (seconds * 1e9).round();
-        return if (0.0..9e18).contains(&nanoseconds) { Ok(nanoseconds as u64) } else { Err(wrong()) };
-    }
-    parse_moment(text).and_then(|moment| u64::try_from(moment).ok()).ok_or_else(wrong)
 }
 
 /// A vertex as JSON.

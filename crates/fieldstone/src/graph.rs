@@ -13,9 +13,13 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod text;
+
 pub use fieldstone_format::graph::{EdgeType, Props, TypeDecl, VertexName, VertexType};
 pub use fieldstone_graph::live::{Check, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
+pub use fieldstone_graph::travel::{Path, Paths, StepFigures, Travel, TravelStep, Travelled, VertexTest};
 pub use fieldstone_graph::{Graph, vocabulary};
+pub use text::{parse_stamp, parse_travel};

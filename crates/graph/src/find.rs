@@ -3,8 +3,21 @@
 use fieldstone_core::Result;
 use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::state::{GraphState, VertexVersion, standing};
+use crate::read::{self, Vertex};
+use crate::state::{END, GraphState, VertexVersion, standing};
 use crate::travel::VertexTest;
+
+/// The vertices that pass a test, as they were at a moment or are, at most so many.
+pub fn find(
+    state: &GraphState,
+    test: &VertexTest,
+    at: Option<u64>,
+    limit: Option<usize>,
+) -> Result<Vec<Vertex>> {
+    let found = starts(state, test, at.unwrap_or(END), false)?;
+    let wanted = found.into_iter().take(limit.unwrap_or(usize::MAX));
+    wanted.map(|place| read::vertex(state, &state.name(place)?, at)).collect()
+}
 
 /// The vertices that pass a test, in the order of their places.
 pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> Result<Vec<VertexPlace>> {

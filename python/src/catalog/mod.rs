@@ -18,7 +18,7 @@ mod read;
 mod rows;
 mod steps;
 mod terms;
-mod tests;
+pub mod tests;
 pub mod values;
 mod write;
 

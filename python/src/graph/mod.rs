@@ -1,11 +1,14 @@
 //! The provenance graph for Python: the class `_Graph`, which `Graph` in Python is a thin layer over.
 //!
 //! `write` puts and deletes, `columns` takes many at once, `read` gives back vertices, relations and lineages as
-//! tuples, of which Python makes its classes.
+//! tuples, of which Python makes its classes; `travel` walks step by step.
 
 mod columns;
 mod read;
+mod travel;
 mod write;
+
+pub use travel::{PyPaths, PyTravelled};
 
 use fieldstone::graph::{Graph, Props, VertexName};
 use pyo3::prelude::*;

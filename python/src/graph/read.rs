@@ -11,18 +11,19 @@ use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
 /// Type and id.
-type Pair = (String, String);
+pub(super) type Pair = (String, String);
 /// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion.
-type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool);
+pub(super) type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool);
 /// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted.
-type EdgeRow<'py> = (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
+pub(super) type EdgeRow<'py> =
+    (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
 /// Root, vertices with depths, relations, whether it was cut off, its tree as text.
 type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String);
 
 /// Lines of a tree that is printed.
 const SHOWN: usize = 40;
 
-fn pair(name: &VertexName) -> Pair {
+pub(super) fn pair(name: &VertexName) -> Pair {
     (name.kind.to_string(), name.id.to_string())
 }
 
@@ -34,12 +35,12 @@ fn dict<'py>(py: Python<'py>, pairs: &[(String, Value)]) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-fn vertex_row<'py>(py: Python<'py>, vertex: &Vertex) -> PyResult<VertexRow<'py>> {
+pub(super) fn vertex_row<'py>(py: Python<'py>, vertex: &Vertex) -> PyResult<VertexRow<'py>> {
     let (fixed, props) = (dict(py, &vertex.fixed)?, dict(py, &vertex.props)?);
     Ok((pair(&vertex.name), fixed, props, vertex.stamp, vertex.time, vertex.user, vertex.deleted))
 }
 
-fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRow<'py>> {
+pub(super) fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRow<'py>> {
     Ok((
         edge.kind.clone(),
         pair(&edge.near),

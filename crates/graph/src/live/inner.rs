@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use fieldstone_core::env::Env;
 use fieldstone_core::env::real::trusted_folder;
+use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -217,6 +217,11 @@ impl GraphInner {
         self.env.clock.now()
     }
 
+    /// The clock, by which work is timed.
+    pub fn clock_of(&self) -> &dyn Clock {
+        &*self.env.clock
+    }
+
     /// A stamp above all that were read or given away.
     pub fn stamp(&self) -> u64 {
         let now = u64::try_from(self.clock()).unwrap_or(0);
@@ -326,11 +331,11 @@ impl GraphInner {
     }
 
     /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
-    pub fn reading<T>(&self, session: Option<Id>, read: impl Fn(&GraphState) -> Result<T>) -> Result<T> {
-        match read(&*self.state(session)?) {
+    pub fn reading<T>(&self, session: Option<Id>, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
+        match read(&self.state(session)?) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.remake()?;
-                read(&*self.state(session)?)
+                read(&self.state(session)?)
             }
             outcome => outcome,
         }

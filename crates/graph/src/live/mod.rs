@@ -21,10 +21,12 @@ use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
+use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
 use crate::state::GraphState;
 use crate::trace::{Lineage, TraceOptions, trace};
+use crate::travel::{Travel, Travelled, VertexTest, travel as walk_plan};
 use inner::GraphInner;
 pub use inner::{Check, Stats};
 
@@ -124,6 +126,24 @@ impl Graph {
         transaction: Option<Id>,
     ) -> Result<Lineage> {
         self.inner.reading(transaction, |state| trace(state, root, options))
+    }
+
+    /// Walks the graph step by step. What is asked for is checked against the declared types.
+    pub fn travel(&self, travel: &Travel, transaction: Option<Id>) -> Result<Travelled> {
+        let clock = self.inner.clock_of();
+        self.inner
+            .reading(transaction, |state| walk_plan(state.clone(), travel.plan(state.vocabulary())?, clock))
+    }
+
+    /// The vertices that pass a test, as it was at a moment or is, at most so many; in no particular order.
+    pub fn find(
+        &self,
+        test: &VertexTest,
+        at: Option<u64>,
+        limit: Option<usize>,
+        transaction: Option<Id>,
+    ) -> Result<Vec<Vertex>> {
+        self.inner.reading(transaction, |state| find::find(state, test, at, limit))
     }
 
     /// All of it, as it is now: nothing that is put later shows.

@@ -45,7 +45,7 @@ mod show;
 mod terms;
 
 use fieldstone_core::Result;
-use fieldstone_core::value::{Glob, Size, Value};
+use fieldstone_core::value::{Glob, Size, Test, Value};
 
 use super::{Expr, NameTest, Query};
 
@@ -69,6 +69,23 @@ pub fn parse_expr(text: &str) -> Result<Expr> {
 /// Reads one value as queries write it; a text that is no other value stands for itself.
 pub fn parse_value(text: &str) -> Result<Value> {
     literal::whole(text)
+}
+
+/// Reads a name with a test of its value, as `size > 9000` or `unit in (K, degC)`.
+pub fn parse_test(text: &str) -> Result<(String, Test)> {
+    let mut scan = scan::Scan::new(text);
+    let name = match scan.quoted()? {
+        Some(name) => name,
+        None => scan.ident().to_owned(),
+    };
+    if name.is_empty() {
+        return Err(scan.expected("a name").with_hint("write a name and a test: size > 9000"));
+    }
+    let test = terms::test(&mut scan)?;
+    match scan.peek() {
+        None => Ok((name, test)),
+        Some(_) => Err(scan.expected("the end of the test")),
+    }
 }
 
 /// The test of a name that a bare word stands for: a pattern where it holds `*`, `?` or `[`.

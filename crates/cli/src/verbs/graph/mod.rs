@@ -1,9 +1,11 @@
 //! `fieldstone graph`: vertices and relations of the provenance graph.
 
 mod edges;
+mod find;
 mod get;
 mod put;
 mod stats;
+mod travel;
 mod verify;
 
 use clap::{Args, Subcommand};
@@ -32,6 +34,8 @@ enum Action {
     Get(get::Arguments),
     Put(put::Arguments),
     Edges(edges::Arguments),
+    Find(find::Arguments),
+    Travel(travel::Arguments),
     Stats(stats::Arguments),
     Verify(verify::Arguments),
 }
@@ -42,6 +46,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Get(arguments) => get::run(arguments, out),
         Action::Put(arguments) => put::run(arguments, out),
         Action::Edges(arguments) => edges::run(arguments, out),
+        Action::Find(arguments) => find::run(arguments, out),
+        Action::Travel(arguments) => travel::run(arguments, out),
         Action::Stats(arguments) => stats::run(arguments, out),
         Action::Verify(arguments) => verify::run(arguments, out),
     }

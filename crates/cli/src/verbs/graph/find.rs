@@ -1,0 +1,63 @@
+//! `fieldstone graph find`: vertices by what they are.
+
+use clap::Args;
+use fieldstone::Result;
+use fieldstone::catalog::query::text::parse_test;
+use fieldstone::graph::VertexTest;
+
+use crate::graph::{Graphed, props_cell, stamp, vertex_json};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph find store file 'size > 1000000'
+  fieldstone graph find store job 'name like \"regrid*\"' 'exit != 0'
+  fieldstone graph find store dataset --at 2026-11-21
+
+Tests are of static properties and of the user's; all of them hold. They are as in find: size > 9000, name in (a, b),
+path like '*.nc', quality between 1 and 3, title exists.
+
+With --json: {\"vertices\": [...]} of type, id, static, props, stamp, time, user and deleted.";
+
+/// Find vertices by their properties
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+    /// Their type
+    kind: String,
+    /// What holds of their properties
+    tests: Vec<String>,
+    /// As it was at this moment: a date, seconds since 1970, or a stamp
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+}
+
+/// Finds.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let tests = arguments.tests.iter().map(|text| parse_test(text)).collect::<Result<_>>()?;
+    let test = VertexTest { kind: Some(arguments.kind.clone()), tests, ..VertexTest::default() };
+    let at = arguments.at.as_deref().map(stamp).transpose()?;
+    let store = arguments.store.open()?;
+    let graph = store.graph();
+    let found = graph.find(&test, at, arguments.limit, None)?;
+    if out.json() {
+        let row = |vertex| vertex_json(vertex, &graph.user_name(vertex.user));
+        return out.items("vertices", found.iter().map(|vertex| Ok(row(vertex))));
+    }
+    let mut table = Table::new([
+        Column::text("id").least(16).rank(9),
+        Column::text("user").least(4).rank(4),
+        Column::text("properties").least(8).rank(5),
+    ]);
+    for vertex in &found {
+        let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
+        table.row(vec![vertex.name.id.to_string(), graph.user_name(vertex.user), props_cell(&all)], out)?;
+    }
+    table.finish(out)
+}

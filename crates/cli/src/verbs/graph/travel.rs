@@ -1,0 +1,169 @@
+//! `fieldstone graph travel`: from vertices along relations, step by step.
+
+use clap::Args;
+use fieldstone::graph::{Path, StepFigures, Travel, Travelled, parse_travel};
+use serde_json::{Value as Json, json};
+
+use crate::graph::{Graphed, edge_json, stamp};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+/// Vertices that are read at once.
+const CHUNK: usize = 4096;
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph travel store 'v(file:/plot.png).e(wasWrittenBy).e(read)'
+  fieldstone graph travel store 'v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()' --causal
+  fieldstone graph travel store 'v(type=file, size>1000000).e(wasWrittenBy).rtn().e(wasRunBy)' --explain
+
+Steps: v(WHAT) the start, by TYPE:ID, a path, type=TYPE or tests of properties; e(TYPE, ...) along relations, all where
+none is named; va(TEST) and ea(TEST) test vertices and relations; rtn returns the vertices of its point; repeat(N)
+repeats all hops so far until they bring nothing new; return_fp gives whole paths. Tests are as in find: size > 9000,
+name in (a, b), path like '*.nc'.
+
+A line is a vertex, or a path: vertices with the relations between. Where rtn stands, sets follow one another with an
+empty line between.
+
+With --json: {\"vertices\": [[type, id], ...]}, with rtn {\"sets\": [...]}, or {\"paths\": [{vertices, edges}]}; and
+truncated.";
+
+/// Walk along relations, step by step
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+    /// The steps, with dots between
+    steps: String,
+    /// As it was at this moment: a date, seconds since 1970, or a stamp
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Only along what can have had a part in the next
+    #[arg(long)]
+    causal: bool,
+    /// A job and its processes count as the job
+    #[arg(long)]
+    jobs: bool,
+    /// Results, at most
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+    /// What each hop did, instead of what was found
+    #[arg(long)]
+    explain: bool,
+}
+
+/// Walks.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let travel = Travel {
+        at: arguments.at.as_deref().map(stamp).transpose()?,
+        causal: arguments.causal,
+        jobs: arguments.jobs,
+        limit: arguments.limit,
+        steps: parse_travel(&arguments.steps)?,
+    };
+    let store = arguments.store.open()?;
+    let graph = store.graph();
+    let travelled = graph.travel(&travel, None)?;
+    if arguments.explain {
+        return explain(travelled.figures(), out);
+    }
+    let users = |user| graph.user_name(user);
+    if travelled.has_paths() {
+        return paths(&travelled, &users, out);
+    }
+    let sets = travelled.sets();
+    if out.json() {
+        let mut all = Vec::new();
+        for set in 0..sets.len() {
+            all.push(Json::Array(names(&travelled, set)?));
+        }
+        let truncated = travelled.truncated();
+        return Ok(match <[Json; 1]>::try_from(all) {
+            Ok([vertices]) => out.document(&json!({"vertices": vertices, "truncated": truncated}))?,
+            Err(sets) => out.document(&json!({"sets": sets, "truncated": truncated}))?,
+        });
+    }
+    for set in 0..sets.len() {
+        if set > 0 {
+            out.line("")?;
+        }
+        for from in (0..sets[set]).step_by(CHUNK) {
+            for name in travelled.names(set, from, CHUNK)? {
+                out.line(name)?;
+            }
+        }
+    }
+    if travelled.truncated() {
+        out.note("cut off at the limit");
+    }
+    Ok(store.close()?)
+}
+
+fn names(travelled: &Travelled, set: usize) -> fieldstone::Result<Vec<Json>> {
+    let names = travelled.names(set, 0, usize::MAX)?;
+    Ok(names.iter().map(|name| json!([&*name.kind, &*name.id])).collect())
+}
+
+/// Whole ways, as they are found.
+fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) -> Done {
+    let Some(mut paths) = travelled.paths() else { return Ok(()) };
+    let mut all = Vec::new();
+    let mut left = travelled.limit();
+    let mut truncated = false;
+    while let Some(path) = paths.next()? {
+        if left == 0 {
+            truncated = true;
+            break;
+        }
+        left -= 1;
+        if out.json() {
+            all.push(path_json(&path, users));
+        } else {
+            let mut line = path.vertices.first().map(ToString::to_string).unwrap_or_default();
+            for (edge, vertex) in path.edges.iter().zip(path.vertices.iter().skip(1)) {
+                line.push_str(&format!(" {} {vertex}", edge.kind));
+            }
+            out.line(line)?;
+        }
+    }
+    if out.json() {
+        out.document(&json!({"paths": all, "truncated": truncated}))?;
+    } else if truncated {
+        out.note("cut off at the limit");
+    }
+    Ok(())
+}
+
+fn path_json(path: &Path, users: &dyn Fn(u32) -> String) -> Json {
+    let vertices: Vec<Json> = path.vertices.iter().map(|name| json!([&*name.kind, &*name.id])).collect();
+    let edges: Vec<Json> = path.edges.iter().map(|edge| edge_json(edge, &users(edge.user))).collect();
+    json!({"vertices": vertices, "edges": edges})
+}
+
+fn explain(figures: &[StepFigures], out: &mut Out) -> Done {
+    if out.json() {
+        let step = |step: &StepFigures| {
+            json!({
+                "hop": step.hop, "round": step.round, "frontier": step.frontier, "reached": step.reached,
+                "vertices": step.vertices, "relations": step.relations, "seconds": step.nanoseconds as f64 / 1e9,
+            })
+        };
+        return out.items("steps", figures.iter().map(|figures| Ok(step(figures))));
+    }
+    let numbers = ["hop", "round", "frontier", "reached", "vertices", "relations", "ms"];
+    let mut table = Table::new(numbers.map(|name| Column::number(name).rank(5)));
+    for step in figures {
+        let row = vec![
+            step.hop.to_string(),
+            step.round.to_string(),
+            step.frontier.to_string(),
+            step.reached.to_string(),
+            step.vertices.to_string(),
+            step.relations.to_string(),
+            format!("{:.3}", step.nanoseconds as f64 / 1e6),
+        ];
+        table.row(row, out)?;
+    }
+    table.finish(out)
+}

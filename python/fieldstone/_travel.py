@@ -1,0 +1,334 @@
+"""Traversals of the provenance graph: from vertices along relations, step by step.
+
+``g.travel()`` begins one; steps follow as calls; ``run`` walks it::
+
+    with fieldstone.open("memory:") as store:
+        g = store.graph
+        g.put_edge("write", ("job", "17"), ("file", "/plot.png"))
+        g.put_edge("read", ("job", "17"), ("file", "/a.nc"), props={"bytes": 10})
+        sources = g.travel().v(("file", "/plot.png")).e("wasWrittenBy").e("read").ea("bytes", fieldstone.above(5))
+        assert [v.id for v in sources.run()] == ["/a.nc"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # imported where they are used: they are optional
+    import networkx as nx
+    import pandas as pd
+    import pyarrow as pa
+
+    from ._graph import Edge, Graph, Name, Vertex
+    from ._native import _Graph, _Travelled
+
+_CHUNK = 1024
+"""Results that are read at once."""
+
+
+class Travel:
+    """A traversal, step by step. Made by ``g.travel()``; each call gives a new one with one step more.
+
+    Source: GraphMeta (CLUSTER 2016), section IV-D.
+    """
+
+    def __init__(
+        self, graph: Graph, options: tuple[Any, ...], steps: tuple[tuple[str, Any], ...] = ()
+    ) -> None:
+        self._graph = graph
+        self._options = options
+        self._steps = steps
+
+    def _with(self, step: str, taken: Any = None) -> Travel:
+        return Travel(self._graph, self._options, (*self._steps, (step, taken)))
+
+    def v(
+        self, *vertices: Name | Vertex, type: str | None = None, versions: Any = None, **tests: Any
+    ) -> Travel:
+        """The vertices where it starts: these, or those of a `type` whose properties pass `tests`; later,
+        those of the set that are such. ``versions=True``, or a pair of times: those of which a version
+        passes.
+        """
+        from ._graph import between
+
+        named = list(vertices) if vertices else None
+        return self._with("v", (named, type, tests, between(versions)))
+
+    def e(self, *types: str, versions: Any = None) -> Travel:
+        """To the far ends of relations of these types, as the near end calls them; of all without one. By
+        default what holds; ``versions=True`` along every version that was put, a pair of times: those
+        between.
+        """
+        from ._graph import between
+
+        return self._with("e", (list(types), between(versions)))
+
+    def va(self, name: str, test: Any) -> Travel:
+        """Only vertices with a property that passes: a value, a list of values, or a test such as
+        ``fst.above(5)``. Several are AND."""
+        return self._with("va", (name, test))
+
+    def ea(self, name: str, test: Any) -> Travel:
+        """Only along relations of the last `e` with a property that passes."""
+        return self._with("ea", (name, test))
+
+    def rtn(self) -> Travel:
+        """The vertices of this point are returned, those from which the walk reaches its end."""
+        return self._with("rtn")
+
+    def repeat(self, max: int | None = None) -> Travel:
+        """All `e` so far, with their tests, once more, until a round brings nothing new; at most `max`
+        times. Gives the distinct vertices of all rounds.
+        """
+        from ._graph import count
+
+        return self._with("repeat", count(max, "max"))
+
+    def return_fp(self) -> Travel:
+        """Whole paths instead of vertices: every walk along the steps as they are written; of what is
+        repeated those to the end of each round, in which no vertex comes twice.
+        """
+        return self._with("return_fp")
+
+    def text(self, steps: str) -> Travel:
+        """The same steps as text: ``"v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()"``."""
+        return self._with("text", steps)
+
+    def _travelled(self) -> tuple[_Graph, _Travelled]:
+        at, causal, jobs, limit = self._options
+        native = self._graph._read
+        return native, native.travel(list(self._steps), at, causal, jobs, limit)
+
+    def run(self) -> Travelled:
+        """Walks the graph as it is now: what is put later does not show in the result."""
+        return Travelled(*self._travelled(), self._options[-1])
+
+    def explain(self) -> Explanation:
+        """Walks it, and says what each hop of each round did."""
+        return Explanation(self._travelled()[1].figures())
+
+    def __repr__(self) -> str:
+        def call(step: str, taken: Any) -> str:
+            if step == "v":
+                named, type, tests, _ = taken
+                words = [repr(getattr(v, "pair", v)) for v in named or []]
+                words += [f"type={type!r}"] if type else []
+                words += [f"{name}={test!r}" for name, test in tests.items()]
+                return f"v({', '.join(words)})"
+            if step == "e":
+                return f"e({', '.join(map(repr, taken[0]))})"
+            if step in ("va", "ea"):
+                return f"{step}({taken[0]!r}, {taken[1]!r})"
+            return f"{step}({'' if taken is None else repr(taken)})"
+
+        return ".".join(["<fieldstone.Travel", *(call(*step) for step in self._steps)]) + ">"
+
+
+class Path:
+    """A whole way: `vertices` from its start to its end, as pairs, and the `edges` between them."""
+
+    __slots__ = ("edges", "vertices")
+
+    def __init__(self, vertices: list[Name], edges: list[Edge]) -> None:
+        self.vertices = vertices
+        self.edges = edges
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def __repr__(self) -> str:
+        words = [":".join(self.vertices[0])]
+        for edge, vertex in zip(self.edges, self.vertices[1:], strict=True):
+            words.append(f"{edge.type} {':'.join(vertex)}")
+        return f"<fieldstone.Path {' '.join(words)}>"
+
+
+class VertexSet:
+    """Vertices that a traversal reached, read as they are asked for."""
+
+    def __init__(self, graph: _Graph, travelled: _Travelled, of: int, length: int) -> None:
+        self._graph, self._travelled, self._of, self._length = graph, travelled, of, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Vertex]:
+        from ._graph import Vertex
+
+        for start in range(0, self._length, _CHUNK):
+            for row in self._travelled.vertices(self._of, start, _CHUNK):
+                yield Vertex(self._graph, row)
+
+    def pairs(self) -> list[Name]:
+        """Type and id of each: quicker, where nothing else is asked."""
+        return self._travelled.names(self._of, 0, self._length)
+
+    def __contains__(self, vertex: object) -> bool:
+        return getattr(vertex, "pair", vertex) in self.pairs()
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.VertexSet of {self._length}>"
+
+
+class Travelled:
+    """What a traversal gave: iterate over its vertices, or over its paths. Made by ``Travel.run``.
+
+    It shows the graph of the moment of ``run``. Vertices come in no particular order. Where `rtn` stands,
+    iterating gives the union of `sets`.
+    """
+
+    def __init__(self, graph: _Graph, travelled: _Travelled, limit: int | None) -> None:
+        self._graph, self._travelled, self._limit = graph, travelled, limit
+        self._cut = travelled.truncated()
+
+    @property
+    def sets(self) -> list[VertexSet]:
+        """The sets that `rtn` returns, in order, and the last one; none where paths are given."""
+        lengths = enumerate(self._travelled.sets())
+        return [VertexSet(self._graph, self._travelled, of, length) for of, length in lengths]
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than the limit; of paths, once they were iterated."""
+        return self._cut
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._paths() if self._travelled.has_paths() else self._vertices()
+
+    def _vertices(self) -> Iterator[Vertex]:
+        sets = self.sets
+        if len(sets) == 1:
+            yield from sets[0]
+            return
+        known: set[Name] = set()
+        for vertices in sets:
+            for vertex in vertices:
+                if vertex.pair not in known:
+                    known.add(vertex.pair)
+                    yield vertex
+
+    def _paths(self) -> Iterator[Path]:
+        from ._graph import Edge
+
+        paths = self._travelled.paths()
+        assert paths is not None
+        left = self._limit
+        size = 1
+        while rows := paths.next(size):
+            for vertices, edges in rows:
+                if left == 0:
+                    self._cut = True
+                    return
+                left = None if left is None else left - 1
+                yield Path(vertices, [Edge(self._graph, edge) for edge in edges])
+            size = min(2 * size, _CHUNK)
+
+    def count(self) -> int:
+        """How many there are: distinct vertices, or paths."""
+        sets = self.sets
+        if len(sets) == 1:
+            return len(sets[0])
+        if sets:
+            return len({pair for vertices in sets for pair in vertices.pairs()})
+        return sum(1 for _ in self._paths())
+
+    def to_arrow(self) -> pa.Table:
+        """As an Arrow table. Vertices: type, id, static, props (JSON texts), stamp, time, user. Paths: a row
+        for each relation: path, position, type, src_type, src_id, dst_type, dst_id, props, stamp, until.
+        """
+        import json
+
+        import pyarrow as pa
+
+        def text(props: dict[str, Any]) -> str:
+            return json.dumps(props, default=str)
+
+        if self._travelled.has_paths():
+            rows = [(n, i, edge) for n, path in enumerate(self) for i, edge in enumerate(path.edges)]
+            return pa.table(
+                {
+                    "path": pa.array([n for n, _, _ in rows], pa.int64()),
+                    "position": pa.array([i for _, i, _ in rows], pa.int64()),
+                    "type": pa.array([edge.type for _, _, edge in rows], pa.string()),
+                    "src_type": pa.array([edge.src[0] for _, _, edge in rows], pa.string()),
+                    "src_id": pa.array([edge.src[1] for _, _, edge in rows], pa.string()),
+                    "dst_type": pa.array([edge.dst[0] for _, _, edge in rows], pa.string()),
+                    "dst_id": pa.array([edge.dst[1] for _, _, edge in rows], pa.string()),
+                    "props": pa.array([text(edge.props) for _, _, edge in rows], pa.string()),
+                    "stamp": pa.array([int(edge.stamp) for _, _, edge in rows], pa.uint64()),
+                    "until": pa.array(
+                        [None if e.until is None else int(e.until) for _, _, e in rows], pa.uint64()
+                    ),
+                }
+            )
+        vertices = list(self)
+        return pa.table(
+            {
+                "type": pa.array([v.type for v in vertices], pa.string()),
+                "id": pa.array([v.id for v in vertices], pa.string()),
+                "static": pa.array([text(v.static) for v in vertices], pa.string()),
+                "props": pa.array([text(v.props) for v in vertices], pa.string()),
+                "stamp": pa.array([int(v.stamp) for v in vertices], pa.uint64()),
+                "time": pa.array([v.time for v in vertices], pa.timestamp("us", "UTC")),
+                "user": pa.array([v.user for v in vertices], pa.string()),
+            }
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a pandas DataFrame, of the columns of `to_arrow`."""
+        return self.to_arrow().to_pandas()
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """A networkx MultiDiGraph: the vertices as pairs with their `props`; of paths the relations, from
+        their near ends, too."""
+        import networkx as nx
+
+        graph = nx.MultiDiGraph()
+        for result in self:
+            if isinstance(result, Path):
+                graph.add_nodes_from(result.vertices)
+                for edge in result.edges:
+                    key = (edge.type, int(edge.stamp))
+                    graph.add_edge(
+                        edge.src, edge.dst, key, type=edge.type, stamp=int(edge.stamp), props=edge.props
+                    )
+            else:
+                graph.add_node(result.pair, **{"static": result.static, "props": result.props})
+        return graph
+
+    def __repr__(self) -> str:
+        if self._travelled.has_paths():
+            return "<fieldstone.Travelled of paths>"
+        sizes = " + ".join(str(n) for n in self._travelled.sets())
+        return f"<fieldstone.Travelled of {sizes} vertices{', cut off' if self._cut else ''}>"
+
+
+class TravelStep:
+    """What one hop of one round did: `hop` from 0, `round` from 1 (0 behind a repeat), `frontier` and
+    `reached` vertices, `vertices` and `relations` that were read, `seconds`."""
+
+    __slots__ = ("frontier", "hop", "reached", "relations", "round", "seconds", "vertices")
+
+    def __init__(self, row: tuple[int, int, int, int, int, int, float]) -> None:
+        self.hop, self.round, self.frontier, self.reached, self.vertices, self.relations, self.seconds = row
+
+    def __repr__(self) -> str:
+        return (
+            f"<fieldstone.TravelStep {self.hop} of round {self.round}: {self.frontier} to {self.reached} "
+            f"vertices, {self.relations} relations read, {1e3 * self.seconds:.3f} ms>"
+        )
+
+
+class Explanation(list[TravelStep]):
+    """What each hop of a traversal did, in order. ``print`` shows a table."""
+
+    def __init__(self, rows: list[tuple[int, int, int, int, int, int, float]]) -> None:
+        super().__init__(map(TravelStep, rows))
+
+    def __str__(self) -> str:
+        lines = ["hop round  frontier   reached  vertices relations        ms"]
+        for s in self:
+            counts = f"{s.frontier:9} {s.reached:9} {s.vertices:9} {s.relations:9}"
+            lines.append(f"{s.hop:3} {s.round:5} {counts} {1e3 * s.seconds:9.3f}")
+        return "\n".join(lines)

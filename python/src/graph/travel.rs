@@ -1,0 +1,192 @@
+//! Traversals, for `Travel` and `Travelled` in Python.
+
+use std::sync::{Mutex, PoisonError};
+
+use fieldstone::graph::{
+    Graph, Path, Paths, StepFigures, Travel, TravelStep, Travelled, Vertex, VertexTest, parse_travel,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::read::{EdgeRow, Pair, VertexRow, edge_row, pair, vertex_row};
+use super::{PyGraph, name};
+use crate::catalog::tests;
+use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
+
+/// Hop, round, frontier, reached, vertices, relations, seconds.
+type FiguresRow = (usize, u32, u64, u64, u64, u64, f64);
+
+/// Tests of properties by their names.
+fn named_tests(tests: &Bound<'_, PyDict>) -> PyResult<Vec<(String, fieldstone::catalog::value::Test)>> {
+    tests
+        .iter()
+        .map(|(name, test)| {
+            let name: String = name.extract()?;
+            let test = tests::test(&test, &name)?;
+            Ok((name, test))
+        })
+        .collect()
+}
+
+/// What vertices are: names, type, tests, versions.
+fn vertex_test(of: &Bound<'_, PyTuple>) -> PyResult<VertexTest> {
+    let (named, kind, tests, versions): (
+        Option<Vec<Bound<'_, PyAny>>>,
+        Option<String>,
+        Bound<'_, PyDict>,
+        Option<(u64, u64)>,
+    ) = of.extract()?;
+    let named = named.map(|all| all.iter().map(name).collect::<PyResult<_>>()).transpose()?;
+    Ok(VertexTest { named, kind, tests: named_tests(&tests)?, versions })
+}
+
+/// One step: its name, and what it takes.
+fn step(given: &Bound<'_, PyTuple>) -> PyResult<Vec<TravelStep>> {
+    let (word, taken): (String, Bound<'_, PyAny>) = given.extract()?;
+    let property = || -> PyResult<(String, fieldstone::catalog::value::Test)> {
+        let (name, test): (String, Bound<'_, PyAny>) = taken.extract()?;
+        let test = tests::test(&test, &name)?;
+        Ok((name, test))
+    };
+    let step = match &*word {
+        "v" => TravelStep::Vertices(vertex_test(taken.cast::<PyTuple>()?)?),
+        "e" => {
+            let (kinds, versions) = taken.extract()?;
+            TravelStep::Edges { kinds, versions }
+        }
+        "va" => property().map(|(name, test)| TravelStep::VertexProperty(name, test))?,
+        "ea" => property().map(|(name, test)| TravelStep::EdgeProperty(name, test))?,
+        "rtn" => TravelStep::Return,
+        "repeat" => TravelStep::Repeat(taken.extract()?),
+        "return_fp" => TravelStep::FullPaths,
+        "text" => return parse_travel(&taken.extract::<String>()?).or_raise(),
+        _ => return Err(invalid(format!("{word:?} is no step"), "steps are made by Travel")),
+    };
+    Ok(vec![step])
+}
+
+#[pymethods]
+impl PyGraph {
+    /// `steps`: pairs of a name and what it takes.
+    fn travel(
+        slf: &Bound<'_, Self>,
+        steps: Vec<Bound<'_, PyTuple>>,
+        at: Option<u64>,
+        causal: bool,
+        jobs: bool,
+        limit: Option<usize>,
+    ) -> PyResult<PyTravelled> {
+        let this = slf.get();
+        let graph: &Graph = this.open()?;
+        let mut all = Vec::new();
+        for given in &steps {
+            all.extend(step(given)?);
+        }
+        let travel = Travel { at, causal, jobs, limit, steps: all };
+        let travelled = slf.py().waiting(|| graph.travel(&travel, this.transaction)).or_raise()?;
+        Ok(PyTravelled { travelled })
+    }
+
+    /// Vertices of a type, or of any, that pass tests.
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Option<String>,
+        tests: &Bound<'py, PyDict>,
+        at: Option<u64>,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<VertexRow<'py>>> {
+        let graph = self.open()?;
+        let test = VertexTest { kind, tests: named_tests(tests)?, ..VertexTest::default() };
+        let found = py.waiting(|| graph.find(&test, at, limit, self.transaction)).or_raise()?;
+        found.iter().map(|vertex| vertex_row(py, vertex)).collect()
+    }
+}
+
+/// What a traversal gave.
+#[pyclass(frozen, name = "_Travelled", module = "fieldstone")]
+pub struct PyTravelled {
+    travelled: Travelled,
+}
+
+#[pymethods]
+impl PyTravelled {
+    /// How many vertices each set has.
+    fn sets(&self) -> Vec<usize> {
+        self.travelled.sets()
+    }
+
+    /// Whether sets were cut off.
+    fn truncated(&self) -> bool {
+        self.travelled.truncated()
+    }
+
+    /// Whether whole ways are given.
+    fn has_paths(&self) -> bool {
+        self.travelled.has_paths()
+    }
+
+    /// Type and id of vertices of a set, from one on, at most so many.
+    fn names(&self, py: Python<'_>, of_set: usize, start: usize, most: usize) -> PyResult<Vec<Pair>> {
+        let names = py.waiting(|| self.travelled.names(of_set, start, most)).or_raise()?;
+        Ok(names.iter().map(pair).collect())
+    }
+
+    /// The same, with all that is known of them.
+    fn vertices<'py>(
+        &self,
+        py: Python<'py>,
+        of_set: usize,
+        start: usize,
+        most: usize,
+    ) -> PyResult<Vec<VertexRow<'py>>> {
+        let read = || -> fieldstone::Result<Vec<Vertex>> {
+            let names = self.travelled.names(of_set, start, most)?;
+            names.iter().map(|name| self.travelled.vertex(name)).collect()
+        };
+        let vertices = py.waiting(read).or_raise()?;
+        vertices.iter().map(|vertex| vertex_row(py, vertex)).collect()
+    }
+
+    /// The ways, from the first on.
+    fn paths(&self) -> Option<PyPaths> {
+        self.travelled.paths().map(|paths| PyPaths { paths: Mutex::new(paths) })
+    }
+
+    /// What each hop did.
+    fn figures(&self) -> Vec<FiguresRow> {
+        let row = |step: &StepFigures| {
+            let seconds = step.nanoseconds as f64 / 1e9;
+            (step.hop, step.round, step.frontier, step.reached, step.vertices, step.relations, seconds)
+        };
+        self.travelled.figures().iter().map(row).collect()
+    }
+}
+
+/// Ways, one after the other.
+#[pyclass(frozen, name = "_Paths", module = "fieldstone")]
+pub struct PyPaths {
+    paths: Mutex<Paths>,
+}
+
+#[pymethods]
+impl PyPaths {
+    /// The next ways, at most so many: vertices and relations of each; none behind the last.
+    fn next<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<(Vec<Pair>, Vec<EdgeRow<'py>>)>> {
+        let read = || -> fieldstone::Result<Vec<Path>> {
+            let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = Vec::new();
+            while read.len() < most {
+                let Some(path) = paths.next()? else { break };
+                read.push(path);
+            }
+            Ok(read)
+        };
+        let rows = |path: Path| {
+            let edges = path.edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
+            Ok((path.vertices.iter().map(pair).collect(), edges))
+        };
+        py.waiting(read).or_raise()?.into_iter().map(rows).collect()
+    }
+}
