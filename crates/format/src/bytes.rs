@@ -107,7 +107,13 @@ impl<'a> Cursor<'a> {
     /// One byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
+        match self.data.get(self.position) {
+            Some(byte) => {
+                self.position += 1;
+                Ok(*byte)
+            }
+            None => Err(self.fail("the data end too early")),
+        }
     }
     /// Little-endian u16.
     pub fn u16(&mut self) -> Result<u16> {

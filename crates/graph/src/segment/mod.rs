@@ -15,6 +15,7 @@ mod merge;
 mod storage;
 mod write;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -26,7 +27,7 @@ use fieldstone_format::graph_segment::{
 
 pub use build::{CommitOrder, Rows, build};
 pub use merge::merge;
-pub use storage::{FileStorage, PageCache, SectionBytes, Storage};
+pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
 
 /// A declared type, and what it came with.
@@ -158,12 +159,7 @@ impl Segment {
     fn offsets(&self, number: u32) -> Result<[(usize, usize); 2]> {
         let bytes =
             self.storage.read(Section::Offsets, number as usize * OFFSETS_BYTES, 2 * OFFSETS_BYTES)?;
-        let six = |at: usize| (0..6).fold(0usize, |n, i| n | usize::from(bytes[at + i]) << (8 * i));
-        let [rows, adjacency] = [0, 6].map(|at| (six(at), six(at + OFFSETS_BYTES)));
-        if rows.0 > rows.1 || adjacency.0 > adjacency.1 {
-            return Err(outside());
-        }
-        Ok([rows, adjacency])
+        read_offsets(&bytes)
     }
 
     /// The rows of a vertex: its versions, and behind them those of the relations that leave it.
@@ -191,6 +187,20 @@ impl Segment {
     pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [_, (from, to)] = self.offsets(number)?;
         self.storage.read(Section::Adjacency, from, to - from)
+    }
+
+    /// The same for who asks for many, ascending.
+    #[inline]
+    pub fn adjacency_on<'a>(
+        &'a self,
+        number: u32,
+        cursors: &'a mut AdjacencyCursor,
+    ) -> Result<Cow<'a, [u8]>> {
+        let AdjacencyCursor { offsets, adjacency } = cursors;
+        let at = number as usize * OFFSETS_BYTES;
+        let bytes = self.storage.read_on(Section::Offsets, at, 2 * OFFSETS_BYTES, offsets)?;
+        let [_, (from, to)] = read_offsets(&bytes)?;
+        self.storage.read_on(Section::Adjacency, from, to - from, adjacency)
     }
 
     /// Type and id of a vertex.
@@ -221,6 +231,27 @@ impl Segment {
         let stamp = |at: usize| entry[at..at + 8].try_into().map(u64::from_le_bytes).map_err(|_| outside());
         Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
     }
+}
+
+/// Where the last of many vertices was.
+#[derive(Debug, Default)]
+pub struct AdjacencyCursor {
+    offsets: PageCursor,
+    adjacency: PageCursor,
+}
+
+/// From where to where rows and adjacency of a vertex reach.
+#[inline]
+fn read_offsets(bytes: &[u8]) -> Result<[(usize, usize); 2]> {
+    let six = |at: usize| {
+        let bytes = bytes.get(at..at + 6).ok_or_else(outside)?;
+        Ok(bytes.iter().rev().fold(0usize, |n, byte| n << 8 | usize::from(*byte)))
+    };
+    let [rows, adjacency] = [(six(0)?, six(OFFSETS_BYTES)?), (six(6)?, six(6 + OFFSETS_BYTES)?)];
+    if rows.0 > rows.1 || adjacency.0 > adjacency.1 {
+        return Err(outside());
+    }
+    Ok([rows, adjacency])
 }
 
 /// Bytes that say how long a vertex is, in front of its rows.

@@ -3,6 +3,7 @@
 //! Pages of files are read when they are asked for, compared with their checksums, and kept in a cache that all
 //! segments of a process share. Nothing is mapped into memory: another process can shorten a file.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -81,6 +82,31 @@ impl Storage {
     }
 }
 
+/// The page of a section that was read last: who reads a section from front to back asks the cache once for each.
+#[derive(Debug, Default)]
+pub struct PageCursor {
+    page: Option<(usize, Arc<[u8]>)>,
+}
+
+impl Storage {
+    /// Bytes of a section, mostly those of the page that a cursor has; Corrupt where it does not have them.
+    #[inline]
+    pub fn read_on<'a>(
+        &'a self,
+        section: Section,
+        from: usize,
+        len: usize,
+        cursor: &'a mut PageCursor,
+    ) -> Result<Cow<'a, [u8]>> {
+        let to = from.checked_add(len).filter(|to| *to as u64 <= self.len(section)).ok_or_else(outside)?;
+        match self {
+            Storage::Memory(sections) => Ok(Cow::Borrowed(&sections[section as usize][from..to])),
+            Storage::File(_) if len == 0 => Ok(Cow::Borrowed(&[])),
+            Storage::File(file) => file.read_on(section, from..to, cursor),
+        }
+    }
+}
+
 /// Numbers of files, so that pages of two are never taken for one another.
 static FILES: AtomicU64 = AtomicU64::new(0);
 
@@ -153,6 +179,24 @@ impl FileStorage {
             at = number * PAGE + end;
         }
         Ok(SectionBytes::Owned(bytes))
+    }
+
+    fn read_on<'a>(
+        &self,
+        section: Section,
+        range: Range<usize>,
+        cursor: &'a mut PageCursor,
+    ) -> Result<Cow<'a, [u8]>> {
+        let number = range.start / PAGE;
+        if (range.end - 1) / PAGE != number {
+            return self.read(section, range).map(|bytes| Cow::Owned(bytes.to_vec()));
+        }
+        if cursor.page.as_ref().is_none_or(|(known, _)| *known != number) {
+            cursor.page = Some((number, self.page(section, number)?));
+        }
+        let within = range.start - number * PAGE..range.end - number * PAGE;
+        let bytes = cursor.page.as_ref().and_then(|(_, page)| page.get(within)).ok_or_else(outside)?;
+        Ok(Cow::Borrowed(bytes))
     }
 
     fn page(&self, section: Section, number: usize) -> Result<Arc<[u8]>> {

@@ -16,8 +16,11 @@ use fieldstone_format::graph_segment::adjacency::{EdgeVersion, GroupBytes, group
 use super::frame::Frame;
 use super::plan::{Hop, Plan};
 use super::travelled::StepFigures;
-use crate::segment::SectionBytes;
+use crate::segment::{AdjacencyCursor, SectionBytes};
 use crate::state::{GraphState, standing};
+
+/// Segments that have one vertex, at most; with more the state is asked.
+const MOST: usize = 16;
 
 /// A set of numbers.
 #[derive(Debug, Clone)]
@@ -82,6 +85,7 @@ struct Neighbours<'a> {
     deleted: Option<Bits>,
     /// Where each segment's last vertex was.
     last: Vec<usize>,
+    cursors: Vec<AdjacencyCursor>,
     relations: u64,
 }
 
@@ -153,7 +157,8 @@ impl<'a> Neighbours<'a> {
             }
         }
         let last = vec![0; segments.len()];
-        Ok(Neighbours { frame, state, at, old: old.collect(), deleted, last, relations: 0 })
+        let cursors = segments.iter().map(|_| AdjacencyCursor::default()).collect();
+        Ok(Neighbours { frame, state, at, old: old.collect(), deleted, last, cursors, relations: 0 })
     }
 
     fn codes(&self, hop: &Hop) -> Codes {
@@ -177,13 +182,55 @@ impl<'a> Neighbours<'a> {
             return self.add_exactly(vertex, hop, set);
         }
         let frame = self.frame;
-        let mut adjacency: Vec<(usize, SectionBytes<'_>)> = Vec::new();
-        for (i, segment) in frame.segments().iter().enumerate() {
+        let mut own: [(usize, u32); MOST] = [(0, 0); MOST];
+        let mut len = 0;
+        for i in 0..frame.segments().len() {
             if self.old[i].0
-                && let Some(own) = frame.own(i, vertex, &mut self.last[i])
+                && let Some(number) = frame.own(i, vertex, &mut self.last[i])
             {
-                adjacency.push((i, segment.adjacency(own)?));
+                if len == MOST {
+                    return self.add_exactly(vertex, hop, set);
+                }
+                own[len] = (i, number);
+                len += 1;
             }
+        }
+        let mut cursors = std::mem::take(&mut self.cursors);
+        let regular = match &own[..len] {
+            [] => Ok(true),
+            [(i, number)] => self.add_of_one(*i, *number, codes, &mut cursors[*i], set),
+            several => self.add_of_several(several, codes, set),
+        };
+        self.cursors = cursors;
+        if regular? { Ok(()) } else { self.add_exactly(vertex, hop, set) }
+    }
+
+    /// Adds what the one segment says that has a vertex; says whether that is all there is to say.
+    fn add_of_one(
+        &mut self,
+        i: usize,
+        number: u32,
+        codes: &Codes,
+        cursors: &mut AdjacencyCursor,
+        set: &mut Bits,
+    ) -> Result<bool> {
+        let bytes = self.frame.segments()[i].adjacency_on(number, cursors)?;
+        let mut regular = true;
+        for group in groups(&bytes)? {
+            let group = group?;
+            if codes[i].get(group.code as usize).copied().flatten().is_some() {
+                self.relations += group.len as u64;
+                regular &= self.add_group(i, &group, set)?;
+            }
+        }
+        Ok(regular)
+    }
+
+    /// The same of several segments.
+    fn add_of_several(&mut self, own: &[(usize, u32)], codes: &Codes, set: &mut Bits) -> Result<bool> {
+        let mut adjacency: Vec<(usize, SectionBytes<'_>)> = Vec::with_capacity(own.len());
+        for (i, number) in own {
+            adjacency.push((*i, self.frame.segments()[*i].adjacency(*number)?));
         }
         let mut all: Vec<(u32, usize, GroupBytes<'_>)> = Vec::new();
         for (i, bytes) in &adjacency {
@@ -196,9 +243,7 @@ impl<'a> Neighbours<'a> {
             }
         }
         let mut regular = true;
-        if adjacency.len() > 1 {
-            all.sort_unstable_by_key(|(code, _, group)| (*code, Reverse(group.len)));
-        }
+        all.sort_unstable_by_key(|(code, _, group)| (*code, Reverse(group.len)));
         for same in all.chunk_by(|a, b| a.0 == b.0) {
             regular &= match same {
                 [(_, i, group)] => self.add_group(*i, group, set)?,
@@ -206,7 +251,7 @@ impl<'a> Neighbours<'a> {
                 [] => true,
             };
         }
-        if regular { Ok(()) } else { self.add_exactly(vertex, hop, set) }
+        Ok(regular)
     }
 
     /// Adds what one segment alone has; says whether that is all there is to say.
