@@ -9,7 +9,7 @@
 //! * deleting a vertex ends the relations at it that its user put before.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
@@ -18,6 +18,7 @@ use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use crate::segment::Segment;
+use crate::travel::Frame;
 use crate::vocabulary::{Direction, Vocabulary};
 
 /// The end of time: everything is older.
@@ -31,6 +32,8 @@ pub struct GraphState {
     deletes: bool,
     vocabulary: Arc<Vocabulary>,
     most: u64,
+    /// Made when a walk first needs it.
+    frame: OnceLock<Arc<Frame>>,
 }
 
 /// One version of a vertex.
@@ -134,7 +137,7 @@ impl GraphState {
         let deletes = segments.iter().any(|segment| !segment.tombstones.is_empty());
         let vocabulary = Vocabulary::of(segments.iter().flat_map(|segment| &segment.types));
         let most = segments.iter().map(|segment| segment.summary.most).max().unwrap_or(0);
-        GraphState { segments, deletes, vocabulary: Arc::new(vocabulary), most }
+        GraphState { segments, deletes, vocabulary: Arc::new(vocabulary), most, frame: OnceLock::new() }
     }
 
     /// The state with further segments.
@@ -145,6 +148,15 @@ impl GraphState {
     /// The segments, the older first.
     pub fn segments(&self) -> &[Arc<Segment>] {
         &self.segments
+    }
+
+    /// One numbering for the vertices of all segments.
+    pub(crate) fn frame(&self) -> Result<Arc<Frame>> {
+        if let Some(known) = self.frame.get() {
+            return Ok(known.clone());
+        }
+        let frame = Arc::new(Frame::of(&self.segments)?);
+        Ok(self.frame.get_or_init(|| frame).clone())
     }
 
     /// The types of vertices and relations.

@@ -30,6 +30,7 @@ mod wide;
 use fieldstone_core::value::Test;
 use fieldstone_format::graph::VertexName;
 
+pub(crate) use frame::Frame;
 pub use paths::Paths;
 pub use plan::Plan;
 pub use travelled::{Path, StepFigures, Travelled, travel, travel_within};

@@ -107,7 +107,7 @@ pub fn travel_within(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock, few:
     let most = if plan.is_plain() { few } else { u64::MAX };
     match walk(&mut expander, &starts, clock, most)? {
         None => {
-            let frame = Arc::new(Frame::of(travelled.state.segments())?);
+            let frame = travelled.state.frame()?;
             let (numbers, figures) = wide::walk(&frame, &travelled.state, &plan, &starts, clock)?;
             travelled.sets.push(Found::Numbers(frame, numbers));
             travelled.figures = figures;

@@ -5,6 +5,7 @@
 //! segment has what is younger than the moment that is asked about. A relation at whose ends a vertex was ever deleted
 //! goes the long way, through the state.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -16,11 +17,14 @@ use fieldstone_format::graph_segment::adjacency::{EdgeVersion, GroupBytes, group
 use super::frame::Frame;
 use super::plan::{Hop, Plan};
 use super::travelled::StepFigures;
-use crate::segment::{AdjacencyCursor, SectionBytes};
+use crate::segment::AdjacencyCursor;
 use crate::state::{GraphState, standing};
 
 /// Segments that have one vertex, at most; with more the state is asked.
 const MOST: usize = 16;
+
+/// Versions among which one is looked for from the first to the last.
+const FEW: usize = 8;
 
 /// A set of numbers.
 #[derive(Debug, Clone)]
@@ -199,7 +203,7 @@ impl<'a> Neighbours<'a> {
         let regular = match &own[..len] {
             [] => Ok(true),
             [(i, number)] => self.add_of_one(*i, *number, codes, &mut cursors[*i], set),
-            several => self.add_of_several(several, codes, set),
+            several => self.add_of_several(several, codes, &mut cursors, set),
         };
         self.cursors = cursors;
         if regular? { Ok(()) } else { self.add_exactly(vertex, hop, set) }
@@ -227,13 +231,21 @@ impl<'a> Neighbours<'a> {
     }
 
     /// The same of several segments.
-    fn add_of_several(&mut self, own: &[(usize, u32)], codes: &Codes, set: &mut Bits) -> Result<bool> {
-        let mut adjacency: Vec<(usize, SectionBytes<'_>)> = Vec::with_capacity(own.len());
-        for (i, number) in own {
-            adjacency.push((*i, self.frame.segments()[*i].adjacency(*number)?));
+    fn add_of_several(
+        &mut self,
+        own: &[(usize, u32)],
+        codes: &Codes,
+        cursors: &mut [AdjacencyCursor],
+        set: &mut Bits,
+    ) -> Result<bool> {
+        let mut adjacency: [(usize, Cow<'_, [u8]>); MOST] =
+            std::array::from_fn(|_| (0, Cow::Borrowed(&[][..])));
+        let having = cursors.iter_mut().enumerate().filter(|(i, _)| own.iter().any(|(known, _)| known == i));
+        for (at, ((i, cursors), (_, number))) in having.zip(own).enumerate() {
+            adjacency[at] = (i, self.frame.segments()[i].adjacency_on(*number, cursors)?);
         }
-        let mut all: Vec<(u32, usize, GroupBytes<'_>)> = Vec::new();
-        for (i, bytes) in &adjacency {
+        let mut all: Vec<(u32, usize, GroupBytes<'_>)> = Vec::with_capacity(own.len());
+        for (i, bytes) in &adjacency[..own.len()] {
             for group in groups(bytes)? {
                 let group = group?;
                 if let Some(code) = codes[*i].get(group.code as usize).copied().flatten() {
@@ -294,8 +306,10 @@ impl<'a> Neighbours<'a> {
         }
         shared.sort_unstable_by_key(|version| version.far);
         let first = shared.len();
-        let has =
-            |known: &[Shared], far: u32| known.binary_search_by_key(&far, |version| version.far).is_ok();
+        let has = |known: &[Shared], far: u32| match known.len() {
+            ..=FEW => known.iter().any(|version| version.far == far),
+            _ => known.binary_search_by_key(&far, |version| version.far).is_ok(),
+        };
         let mut regular = true;
         if largest.plain && self.old[i].1 {
             let mut both = false;
@@ -340,7 +354,7 @@ impl<'a> Neighbours<'a> {
         group.each(segment.summary.base, |own, versions| {
             let far = self.frame.number(i, own)?;
             if wanted(far) {
-                for version in versions {
+                for version in versions.iter().filter(|version| version.stamp <= self.at) {
                     let user = segment.user(version.user)?;
                     into.push(Shared { far, stamp: version.stamp, user, deleted: version.deleted });
                 }
