@@ -378,6 +378,14 @@ class Graph:
         rows = native.find(type, tests, stamp_of(at, "at"), count(limit, "limit"))
         return [Vertex(native, row) for row in rows]
 
+    def search(self, text: str, type: str | None = None, *, limit: int | None = None) -> list[Vertex]:
+        """The vertices that have all words of `text` in their ids, in the property `name`, or in properties
+        declared as `text`: whole words, or with a ``*`` behind them the beginnings of words, in any case. By
+        type and id; at most `limit`.
+        """
+        native = self._read
+        return [Vertex(native, row) for row in native.search(text, type, count(limit, "limit"))]
+
     def travel(
         self, *, at: Any = None, causal: bool = False, jobs: bool = False, limit: int | None = None
     ) -> Travel:

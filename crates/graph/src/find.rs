@@ -1,11 +1,16 @@
-//! Vertices by what they are.
+//! Vertices by what they are: their type, the values of their properties, words.
 
-use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::index::{each_text, words};
 use crate::read::{self, Vertex};
 use crate::state::{END, GraphState, VertexVersion, standing};
 use crate::travel::VertexTest;
+
+/// The property that names a vertex, of which words are found without a declaration.
+const NAME: &str = "name";
 
 /// The vertices that pass a test, as they were at a moment or are, at most so many.
 pub fn find(
@@ -22,30 +27,46 @@ pub fn find(
 /// The vertices that pass a test, in the order of their places.
 pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> Result<Vec<VertexPlace>> {
     let mut found = Vec::new();
-    match &test.named {
-        Some(named) => {
-            for name in named {
-                let place = VertexPlace::of(name);
-                if state.names(place)? && test.passes(state, name, at, causal)? {
-                    found.push(place);
-                }
+    if let Some(named) = &test.named {
+        for name in named {
+            let place = VertexPlace::of(name);
+            if state.names(place)? && test.passes(state, name, at, causal)? {
+                found.push(place);
             }
         }
-        None => {
-            for segment in state.segments() {
-                for number in 0..segment.vertices() {
-                    let name = segment.name(number)?;
-                    let place = VertexPlace::of(&name);
-                    if test.passes(state, &name, at, causal)? && (causal || is_there(state, place, at)?) {
-                        found.push(place);
-                    }
-                }
+    } else {
+        for place in candidates(state, test)? {
+            let name = state.name(place)?;
+            if test.passes(state, &name, at, causal)? && (causal || is_there(state, place, at)?) {
+                found.push(place);
             }
         }
     }
     found.sort_unstable();
     found.dedup();
     Ok(found)
+}
+
+/// What may pass: by a property that is indexed, or else by type, or else all.
+fn candidates(state: &GraphState, test: &VertexTest) -> Result<Vec<VertexPlace>> {
+    let indexed = test.tests.iter().find(|(name, _)| match &test.kind {
+        Some(kind) => state.vocabulary().indexes(kind, name),
+        None => false,
+    });
+    let mut places = Vec::new();
+    for segment in state.segments() {
+        let numbers = match (indexed, &test.kind) {
+            (Some((name, test)), _) => segment.values_of(name)?.candidates(test),
+            (None, Some(kind)) => segment.of_kind(kind)?.to_vec(),
+            (None, None) => (0..segment.vertices()).collect(),
+        };
+        for number in numbers {
+            places.push(segment.place(number)?);
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
 }
 
 /// Whether a vertex is there at a moment: somebody put it, or a relation holds at it.
@@ -59,4 +80,78 @@ fn is_there(state: &GraphState, place: VertexPlace, at: u64) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// One word that is searched: it, and whether words that begin so count.
+type Wanted = (String, bool);
+
+/// The words of a search. A `*` behind a word stands for any end.
+fn wanted(text: &str) -> Result<Vec<Wanted>> {
+    let mut all = Vec::new();
+    for part in text.split_whitespace() {
+        let prefix = part.ends_with('*');
+        let mut of_part: Vec<Wanted> = words(part).map(|word| (word, false)).collect();
+        if let Some(last) = of_part.last_mut() {
+            last.1 = prefix;
+        }
+        all.append(&mut of_part);
+    }
+    if all.is_empty() {
+        return Err(Error::invalid(format!("'{text}' has no words"))
+            .with_hint("give words, or their beginnings with a *: plasma tur*"));
+    }
+    Ok(all)
+}
+
+/// The vertices that have all these words in their ids, names or declared texts, as they are; by type and id.
+pub fn search(
+    state: &GraphState,
+    text: &str,
+    kind: Option<&str>,
+    limit: Option<usize>,
+) -> Result<Vec<Vertex>> {
+    let wanted = wanted(text)?;
+    let names = state.vocabulary().texts(NAME);
+    let mut lists = Vec::new();
+    for (word, prefix) in &wanted {
+        // A vertex may have one word in one segment and another in the next, with other versions of it.
+        let mut places = Vec::new();
+        for segment in state.segments() {
+            for number in segment.words_of(&names)?.candidates(word, *prefix) {
+                places.push(segment.place(number)?);
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        lists.push(places);
+    }
+    lists.sort_by_key(Vec::len);
+    let (first, others) = lists.split_first().map_or((&[][..], &[][..]), |(first, rest)| (&**first, rest));
+    let has = |place: &&VertexPlace| others.iter().all(|list| list.binary_search(place).is_ok());
+    let places: Vec<VertexPlace> = first.iter().filter(has).copied().collect();
+    let mut found = Vec::new();
+    for place in places {
+        let name = state.name(place)?;
+        if kind.is_some_and(|kind| *kind != *name.kind) || !is_there(state, place, END)? {
+            continue;
+        }
+        let vertex = read::vertex(state, &name, None)?;
+        if has_all(&vertex, &wanted, &names) {
+            found.push(vertex);
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.truncate(limit.unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+fn has_all(vertex: &Vertex, wanted: &[Wanted], names: &[String]) -> bool {
+    let mut all: Vec<String> = words(&vertex.name.id).collect();
+    let text = |(name, _): &&(String, Value)| names.contains(name);
+    for (_, value) in vertex.fixed.iter().chain(&vertex.props).filter(text) {
+        each_text(value, &mut |text| all.extend(words(text)));
+    }
+    wanted.iter().all(|(word, prefix)| {
+        all.iter().any(|known| known == word || (*prefix && known.starts_with(word.as_str())))
+    })
 }

@@ -14,7 +14,7 @@
 //!
 //! Of contradicting declarations the one that was known first keeps the name; the others are reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fieldstone_format::graph::{EdgeType, Record, TypeDecl, VertexType};
@@ -147,6 +147,18 @@ impl Vocabulary {
     /// A declared type of vertices.
     pub fn vertex(&self, name: &str) -> Option<&VertexType> {
         self.vertices.get(name)
+    }
+
+    /// Whether vertices of a type are to be found by the values of a property.
+    pub fn indexes(&self, kind: &str, name: &str) -> bool {
+        self.vertices.get(kind).is_some_and(|vertex| vertex.index.iter().any(|known| known == name))
+    }
+
+    /// Properties of which words are found: this one, and those that were declared; sorted.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let declared = self.vertices.values().flat_map(|vertex| vertex.text.iter().cloned());
+        let all: BTreeSet<String> = declared.chain([name.to_owned()]).collect();
+        all.into_iter().collect()
     }
 
     /// A declared type of relations.

@@ -102,6 +102,19 @@ impl PyGraph {
         let found = py.waiting(|| graph.find(&test, at, limit, self.transaction)).or_raise()?;
         found.iter().map(|vertex| vertex_row(py, vertex)).collect()
     }
+
+    /// Vertices that have words.
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        kind: Option<&str>,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<VertexRow<'py>>> {
+        let graph = self.open()?;
+        let found = py.waiting(|| graph.search(text, kind, limit, self.transaction)).or_raise()?;
+        found.iter().map(|vertex| vertex_row(py, vertex)).collect()
+    }
 }
 
 /// What a traversal gave.

@@ -146,6 +146,18 @@ impl Graph {
         self.inner.reading(transaction, |state| find::find(state, test, at, limit))
     }
 
+    /// The vertices that have words in their ids, in the property `name`, or in texts that are declared; all of the
+    /// words, of which one with a `*` behind it stands for all that begin so. By type and id, at most so many.
+    pub fn search(
+        &self,
+        text: &str,
+        kind: Option<&str>,
+        limit: Option<usize>,
+        transaction: Option<Id>,
+    ) -> Result<Vec<Vertex>> {
+        self.inner.reading(transaction, |state| find::search(state, text, kind, limit))
+    }
+
     /// All of it, as it is now: nothing that is put later shows.
     pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
         self.inner.state(transaction)

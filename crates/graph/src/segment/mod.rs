@@ -25,6 +25,7 @@ use fieldstone_format::graph_segment::{
     CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows,
 };
 
+use crate::index::SegmentIndex;
 pub use build::{CommitOrder, Rows, build};
 pub use merge::merge;
 pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
@@ -66,6 +67,8 @@ pub struct Segment {
     pub tombstones: Vec<Tombstone>,
     /// Bytes that it takes.
     pub bytes: u64,
+    /// Its vertices by type, value and word, as far as they were asked for.
+    pub(crate) index: SegmentIndex,
 }
 
 impl Segment {
@@ -82,8 +85,8 @@ impl Segment {
         }
         let names = summary.names.iter().map(|name| name.as_str().into()).collect();
         let bytes = storage.bytes();
-        let mut segment =
-            Segment { storage, summary, names, types: Vec::new(), tombstones: Vec::new(), bytes };
+        let (types, tombstones, index) = Default::default();
+        let mut segment = Segment { storage, summary, names, types, tombstones, bytes, index };
         segment.types = write::read_types(&segment.section(Section::Types)?)?;
         segment.tombstones =
             write::read_tombstones(&segment.section(Section::Tombstones)?, &segment.summary)?;

@@ -4,6 +4,7 @@ mod edges;
 mod find;
 mod get;
 mod put;
+mod search;
 mod stats;
 mod travel;
 mod verify;
@@ -35,6 +36,7 @@ enum Action {
     Put(put::Arguments),
     Edges(edges::Arguments),
     Find(find::Arguments),
+    Search(search::Arguments),
     Travel(travel::Arguments),
     Stats(stats::Arguments),
     Verify(verify::Arguments),
@@ -47,6 +49,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Put(arguments) => put::run(arguments, out),
         Action::Edges(arguments) => edges::run(arguments, out),
         Action::Find(arguments) => find::run(arguments, out),
+        Action::Search(arguments) => search::run(arguments, out),
         Action::Travel(arguments) => travel::run(arguments, out),
         Action::Stats(arguments) => stats::run(arguments, out),
         Action::Verify(arguments) => verify::run(arguments, out),

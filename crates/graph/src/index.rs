@@ -1,0 +1,287 @@
+//! Vertices of one segment by type, by the values of properties, and by words.
+//!
+//! A segment never changes, so neither does an index of it. Each is made when it is first asked for, in one pass over
+//! the segment, and is in memory for as long as the segment is open (G-18). An index gives candidates: versions that
+//! are hidden, or of another moment, are in it too, and who asks looks at the vertex itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fieldstone_core::Result;
+use fieldstone_core::value::{Glob, Test, Value};
+use fieldstone_format::graph::Props;
+use fieldstone_format::graph_segment::rows::{self, read_vertex};
+
+use crate::segment::Segment;
+
+/// Bytes of a word by which it is sorted: longer ones that begin alike are told apart at the vertex.
+const KEY: usize = 8;
+
+/// The indexes of a segment.
+#[derive(Debug, Default)]
+pub struct SegmentIndex {
+    kinds: OnceLock<HashMap<Arc<str>, Arc<[u32]>>>,
+    values: Mutex<HashMap<String, Arc<ValueIndex>>>,
+    words: Mutex<Option<(Vec<String>, Arc<WordIndex>)>>,
+}
+
+/// Numbers of vertices by the value that a property has in one of their versions.
+#[derive(Debug, Default)]
+pub struct ValueIndex {
+    /// By [`Value::order`].
+    entries: Vec<(Value, u32)>,
+    /// Whether a value is a range: these overlap, and are not found by their order.
+    ranges: bool,
+}
+
+/// Numbers of vertices by words: of their ids, of the property `name`, and of others that were declared.
+#[derive(Debug, Default)]
+pub struct WordIndex {
+    /// The first bytes of a word as a number, and the vertex; ascending.
+    keys: Vec<(u64, u32)>,
+}
+
+/// The words of a text, in lower case: runs of letters and digits.
+pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+fn key(word: &str) -> u64 {
+    let mut bytes = [0; KEY];
+    let len = word.len().min(KEY);
+    bytes[..len].copy_from_slice(&word.as_bytes()[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Visits the properties, static ones too, of all versions of all vertices.
+fn each_version(segment: &Segment, mut visit: impl FnMut(u32, &Props) -> Result<()>) -> Result<()> {
+    for number in 0..segment.vertices() {
+        let (vertex, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
+        for version in &vertex.versions {
+            for props in version.fixed.iter().chain([&version.props]) {
+                visit(number, props)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Segment {
+    /// Numbers of the vertices of a type.
+    pub fn of_kind(&self, kind: &str) -> Result<Arc<[u32]>> {
+        if self.index.kinds.get().is_none() {
+            let mut kinds: HashMap<Arc<str>, Vec<u32>> = HashMap::new();
+            for number in 0..self.vertices() {
+                let rows = self.rows(number)?;
+                let (kind, _) = rows::read_name(&rows)?;
+                kinds.entry(self.kind(kind)?.clone()).or_default().push(number);
+            }
+            let kinds = kinds.into_iter().map(|(kind, numbers)| (kind, numbers.into())).collect();
+            // Another thread may have been quicker.
+            let _ = self.index.kinds.set(kinds);
+        }
+        Ok(self.index.kinds.get().and_then(|kinds| kinds.get(kind)).cloned().unwrap_or_default())
+    }
+
+    /// The vertices by a property.
+    pub fn values_of(&self, name: &str) -> Result<Arc<ValueIndex>> {
+        let known = self.index.values.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut index = ValueIndex::default();
+        each_version(self, |number, props| {
+            if let Some(value) = props.get(name)? {
+                index.ranges |= matches!(value, Value::IntRange(..) | Value::FloatRange(..));
+                index.entries.push((value, number));
+            }
+            Ok(())
+        })?;
+        index.entries.sort_by(|a, b| a.0.order(&b.0).then(a.1.cmp(&b.1)));
+        let index = Arc::new(index);
+        let mut values = self.index.values.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(values.entry(name.to_owned()).or_insert(index).clone())
+    }
+
+    /// The vertices by words of their ids and of these properties.
+    pub fn words_of(&self, names: &[String]) -> Result<Arc<WordIndex>> {
+        let known = self.index.words.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((of, known)) = known
+            && of == names
+        {
+            return Ok(known);
+        }
+        let mut keys = Vec::new();
+        for number in 0..self.vertices() {
+            let rows = self.rows(number)?;
+            keys.extend(words(rows::read_name(&rows)?.1).map(|word| (key(&word), number)));
+        }
+        each_version(self, |number, props| {
+            for name in names {
+                if let Some(value) = props.get(name)? {
+                    each_text(&value, &mut |text| {
+                        keys.extend(words(text).map(|word| (key(&word), number)));
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        keys.sort_unstable();
+        keys.dedup();
+        let index = Arc::new(WordIndex { keys });
+        let mut slot = self.index.words.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some((names.to_vec(), index.clone()));
+        Ok(index)
+    }
+}
+
+/// Visits the texts of a value.
+pub fn each_text(value: &Value, visit: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Text(text) => visit(text),
+        Value::List(all) | Value::Array(all) => all.iter().for_each(|one| each_text(one, visit)),
+        _ => {}
+    }
+}
+
+impl ValueIndex {
+    /// Numbers of the vertices of which a version may pass a test; each perhaps several times.
+    pub fn candidates(&self, test: &Test) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for (from, to) in self.spans(test) {
+            let passing = self.entries[from..to].iter().filter(|(value, _)| test.matches(value));
+            numbers.extend(passing.map(|(_, number)| *number));
+        }
+        numbers
+    }
+
+    /// Where entries stand that may pass.
+    fn spans(&self, test: &Test) -> Vec<(usize, usize)> {
+        let before = |value: &Value| self.entries.partition_point(|(known, _)| known.order(value).is_lt());
+        let behind = |value: &Value| self.entries.partition_point(|(known, _)| known.order(value).is_le());
+        let all = (0, self.entries.len());
+        let ordered =
+            |value: &Value| !self.ranges && !matches!(value, Value::IntRange(..) | Value::FloatRange(..));
+        let span = match test {
+            Test::Equal(value) => (before(value), behind(value)),
+            Test::IsIn(values) => return values.iter().map(|value| (before(value), behind(value))).collect(),
+            Test::Above(value) | Test::AtLeast(value) if ordered(value) => (before(value), all.1),
+            Test::Below(value) | Test::AtMost(value) if ordered(value) => (0, behind(value)),
+            Test::Between(from, to) if ordered(from) && ordered(to) => (before(from), behind(to)),
+            Test::Glob(pattern) => {
+                let prefix = Glob::new(pattern).prefix();
+                let begins = |text: &str| *text < *prefix || text.starts_with(&prefix);
+                let to = self.entries.partition_point(|(known, _)| match known {
+                    Value::Text(text) => begins(text),
+                    other => other.order(&Value::Text(String::new())).is_lt(),
+                });
+                (before(&Value::Text(prefix.clone())), to)
+            }
+            Test::All(tests) => {
+                let narrowest = tests.iter().map(|test| self.spans(test));
+                let size = |spans: &Vec<(usize, usize)>| -> usize {
+                    spans.iter().map(|(from, to)| to.saturating_sub(*from)).sum()
+                };
+                return narrowest.min_by_key(size).unwrap_or_else(|| vec![all]);
+            }
+            _ => all,
+        };
+        vec![(span.0, span.1.max(span.0))]
+    }
+}
+
+impl WordIndex {
+    /// Numbers of the vertices that may have a word, or one that begins so; ascending, each once.
+    pub fn candidates(&self, word: &str, prefix: bool) -> Vec<u32> {
+        let from = key(word);
+        let to = match prefix && word.len() < KEY {
+            true => from | (u64::MAX >> (8 * word.len())),
+            false => from,
+        };
+        let first = self.keys.partition_point(|(known, _)| *known < from);
+        let mut numbers: Vec<u32> = self.keys[first..]
+            .iter()
+            .take_while(|(known, _)| *known <= to)
+            .map(|(_, number)| *number)
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_miss_nothing_that_passes() {
+        let values = [
+            Value::Int(1),
+            Value::Float(1.0),
+            Value::Float(2.5),
+            Value::UInt(7),
+            Value::Float(f64::NAN),
+            Value::Text("a".into()),
+            Value::Text("ab".into()),
+            Value::Text("b".into()),
+            Value::Bool(true),
+            Value::Null,
+            Value::DateTime(5),
+        ];
+        let tests = |v: &Value, w: &Value| {
+            vec![
+                Test::Equal(v.clone()),
+                Test::Above(v.clone()),
+                Test::AtLeast(v.clone()),
+                Test::Below(v.clone()),
+                Test::AtMost(v.clone()),
+                Test::Between(v.clone(), w.clone()),
+                Test::IsIn(vec![v.clone(), w.clone()]),
+                Test::Glob("a*".into()),
+                Test::Glob("*b".into()),
+                Test::Exists,
+                Test::All(vec![Test::AtLeast(v.clone()), Test::AtMost(w.clone())]),
+                Test::Not(Box::new(Test::Equal(v.clone()))),
+            ]
+        };
+        for ranges in [false, true] {
+            let mut entries: Vec<(Value, u32)> = values
+                .iter()
+                .cloned()
+                .zip(0..)
+                .chain(ranges.then_some((Value::IntRange(0, 9), 99)))
+                .collect();
+            let all = entries.clone();
+            entries.sort_by(|a, b| a.0.order(&b.0));
+            let index = ValueIndex { entries, ranges };
+            for test in values.iter().flat_map(|v| values.iter().flat_map(move |w| tests(v, w))) {
+                let mut found = index.candidates(&test);
+                found.sort_unstable();
+                found.dedup();
+                let mut expected: Vec<u32> =
+                    all.iter().filter(|(value, _)| test.matches(value)).map(|(_, number)| *number).collect();
+                expected.sort_unstable();
+                assert_eq!(found, expected, "{test:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_found_whole_and_by_their_beginning() {
+        let texts = ["plasma turbulence", "plasmatic", "turbulences-of-2026", "Größe", "tur"];
+        let mut keys: Vec<(u64, u32)> = (0..)
+            .zip(texts)
+            .flat_map(|(n, text)| words(text).map(move |word| (key(&word), n)).collect::<Vec<_>>())
+            .collect();
+        keys.sort_unstable();
+        let index = WordIndex { keys };
+        assert_eq!(index.candidates("tur", true), [0, 2, 4]);
+        assert_eq!(index.candidates("tur", false), [4]);
+        assert_eq!(index.candidates("größe", false), [3]);
+        // Longer words that begin alike are candidates, and looked at.
+        assert_eq!(index.candidates("plasmati", true), [1]);
+        assert_eq!(index.candidates("turbulence", false), [0, 2]);
+        assert_eq!(index.candidates("x", true), [0u32; 0]);
+    }
+}
