@@ -6,8 +6,8 @@
         g = store.graph
         g.put_edge("write", ("job", "17"), ("file", "/plot.png"))
         g.put_edge("read", ("job", "17"), ("file", "/a.nc"), props={"bytes": 10})
-        sources = g.travel().v(("file", "/plot.png")).e("wasWrittenBy").e("read").ea("bytes", fieldstone.above(5))
-        assert [v.id for v in sources.run()] == ["/a.nc"]
+        sources = g.travel().v(("file", "/plot.png")).e("wasWrittenBy").e("read")
+        assert [v.id for v in sources.ea("bytes", fieldstone.above(5)).run()] == ["/a.nc"]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHUNK = 1024
 class Travel:
     """A traversal, step by step. Made by ``g.travel()``; each call gives a new one with one step more.
 
-    Source: GraphMeta (CLUSTER 2016), section IV-D.
+    Source: GraphMeta (TPDS 30 (7), 2019), GTravel.
     """
 
     def __init__(

@@ -17,7 +17,7 @@
 //! * by cause, what is distinct is a vertex and a time, so that every way that times allow is taken;
 //! * both ways of walking sets give the same.
 //!
-//! Source: GraphMeta (CLUSTER 2016), section IV-D: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
+//! Source: GraphMeta (TPDS 30 (7), 2019), GTravel: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
 
 mod expand;
 mod frame;
