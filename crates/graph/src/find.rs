@@ -1,16 +1,82 @@
 //! Vertices by what they are: their type, the values of their properties, words.
 
-use fieldstone_core::value::Value;
+use fieldstone_core::value::{Test, Value};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::index::{each_text, words};
 use crate::read::{self, Vertex};
+use crate::segment::index::{each_text, words};
 use crate::state::{END, GraphState, VertexVersion, standing};
-use crate::travel::VertexTest;
 
 /// The property that names a vertex, of which words are found without a declaration.
 const NAME: &str = "name";
+
+/// Vertices by what they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VertexTest {
+    /// One of these; any where there is none.
+    pub named: Option<Vec<VertexName>>,
+    /// Of this type.
+    pub kind: Option<String>,
+    /// All of these properties pass, static ones or the user's.
+    pub tests: Vec<(String, Test)>,
+    /// A version between these stamps passes, both included; `None`: the one that holds.
+    pub versions: Option<(u64, u64)>,
+}
+
+impl VertexTest {
+    /// Whether a vertex is such. By cause, one that was deleted is as it was before.
+    pub fn passes(&self, state: &GraphState, name: &VertexName, at: u64, causal: bool) -> Result<bool> {
+        let named = self.named.as_ref().is_none_or(|named| named.contains(name));
+        if !named || self.kind.as_ref().is_some_and(|kind| **kind != *name.kind) {
+            return Ok(false);
+        }
+        if self.tests.is_empty() && self.versions.is_none() {
+            return Ok(true);
+        }
+        let versions = state.vertex_versions(VertexPlace::of(name))?;
+        if let Some((from, to)) = self.versions {
+            let within = |version: &&VertexVersion| {
+                !version.deleted && (from..=to).contains(&version.stamp) && version.stamp <= at
+            };
+            for version in versions.iter().filter(within) {
+                let fixed = version.fixed.as_ref();
+                if pass(&self.tests, |name| either(fixed, &version.props, name))? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let holding = standing(&versions, at, VertexVersion::facts);
+        let put = |version: &&VertexVersion| !version.deleted && version.stamp <= at;
+        let holding: Vec<&VertexVersion> = match holding.is_empty() && causal {
+            true => versions.iter().filter(put).collect(),
+            false => holding,
+        };
+        let Some(newest) = holding.first() else { return Ok(false) };
+        let fixed = holding.iter().find_map(|version| version.fixed.as_ref());
+        pass(&self.tests, |name| either(fixed, &newest.props, name))
+    }
+}
+
+/// Whether all tests pass, of properties that `value` gives.
+pub fn pass(tests: &[(String, Test)], value: impl Fn(&str) -> Result<Option<Value>>) -> Result<bool> {
+    for (name, test) in tests {
+        if !value(name)?.is_some_and(|value| test.matches(&value)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A property of the user's, or else a static one.
+fn either(fixed: Option<&Props>, props: &Props, name: &str) -> Result<Option<Value>> {
+    match props.get(name)? {
+        Some(value) => Ok(Some(value)),
+        None => fixed.map_or(Ok(None), |fixed| fixed.get(name)),
+    }
+}
 
 /// The vertices that pass a test, as they were at a moment or are, at most so many.
 pub fn find(

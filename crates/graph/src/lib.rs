@@ -9,7 +9,6 @@
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
 //! | [`find`] | vertices by what they are |
 //! | [`folder`] | segments on disk, and their list |
-//! | [`index`] | vertices of a segment by type, value and word |
 //! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
@@ -22,7 +21,7 @@
 pub mod cause;
 pub mod find;
 pub mod folder;
-pub mod index;
+mod frame;
 pub mod live;
 pub mod put;
 pub mod read;

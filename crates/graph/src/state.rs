@@ -17,8 +17,8 @@ use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
+use crate::frame::Frame;
 use crate::segment::Segment;
-use crate::travel::Frame;
 use crate::vocabulary::{Direction, Vocabulary};
 
 /// The end of time: everything is older.

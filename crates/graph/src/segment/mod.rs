@@ -2,6 +2,7 @@
 //!
 //! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
 //! * `build`: a segment in memory from rows as they come out of the logs;
+//! * [`index`]: vertices by type, value and word;
 //! * `merge`: one segment from several;
 //! * `write`: what both make it with.
 //!
@@ -11,6 +12,7 @@
 //! * every byte that comes from a file was compared with its checksum.
 
 mod build;
+pub mod index;
 mod merge;
 mod storage;
 mod write;
@@ -25,7 +27,8 @@ use fieldstone_format::graph_segment::{
     CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows,
 };
 
-use crate::index::SegmentIndex;
+use index::SegmentIndex;
+
 pub use build::{CommitOrder, Rows, build};
 pub use merge::merge;
 pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};

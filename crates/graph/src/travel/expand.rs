@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone_core::value::{Test, Value};
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_format::graph::{Props, VertexName};
+use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
-use super::VertexTest;
-use super::plan::{Hop, Plan, Point};
+use super::plan::{Hop, Point, TravelPlan};
 use crate::cause::{self, Course};
+use crate::find::pass;
 use crate::read::{self, Vertex};
-use crate::state::{Edge, EdgeVersion, GraphState, VertexVersion, standing};
+use crate::state::{Edge, EdgeVersion, GraphState};
 
 /// When a walk by cause is somewhere: at no time yet, as long as no relation moved it.
 pub(super) type Moment = Option<u64>;
@@ -22,7 +21,7 @@ pub(super) type Number = u32;
 
 /// A relation that a walk took, and where it goes on.
 #[derive(Debug, Clone)]
-pub(super) struct Taken {
+pub(super) struct TakenRelation {
     pub far: Number,
     pub moment: Moment,
     /// The end from which it was taken, its type, and the version; none where the walk stays.
@@ -33,7 +32,7 @@ pub(super) struct Taken {
 #[derive(Debug, Clone)]
 pub(super) struct Expander {
     pub state: Arc<GraphState>,
-    pub plan: Arc<Plan>,
+    pub plan: Arc<TravelPlan>,
     numbers: HashMap<VertexPlace, Number>,
     places: Vec<VertexPlace>,
     /// Whether a vertex passes the tests of a set.
@@ -44,7 +43,7 @@ pub(super) struct Expander {
 }
 
 impl Expander {
-    pub fn new(state: Arc<GraphState>, plan: Arc<Plan>) -> Expander {
+    pub fn new(state: Arc<GraphState>, plan: Arc<TravelPlan>) -> Expander {
         Expander {
             state,
             plan,
@@ -102,13 +101,13 @@ impl Expander {
 
     /// Where a walk goes on from a vertex, from each of these moments, by the i-th hop; each with the index of its
     /// moment.
-    pub fn hop(&mut self, from: Number, moments: &[Moment], i: usize) -> Result<Vec<(usize, Taken)>> {
+    pub fn hop(&mut self, from: Number, moments: &[Moment], i: usize) -> Result<Vec<(usize, TakenRelation)>> {
         let plan = self.plan.clone();
         let hop = &plan.hops[i];
         let mut found = Vec::new();
         if hop.stays {
             for (m, moment) in moments.iter().enumerate() {
-                found.push((m, Taken { far: from, moment: *moment, way: None }));
+                found.push((m, TakenRelation { far: from, moment: *moment, way: None }));
             }
         } else {
             for place in self.parts(self.place(from))? {
@@ -130,7 +129,7 @@ impl Expander {
         place: VertexPlace,
         moments: &[Moment],
         hop: &Hop,
-        found: &mut Vec<(usize, Taken)>,
+        found: &mut Vec<(usize, TakenRelation)>,
     ) -> Result<()> {
         let causal = self.plan.causal;
         let hides = |kind: &str, reverse: bool| causal && kind == "write" && reverse;
@@ -166,7 +165,7 @@ impl Expander {
                     let Some(moment) = after else { continue };
                     let (direction, far) = (direction.clone(), *far);
                     let way = Some((place, Edge { direction, far, versions: vec![*version] }));
-                    found.push((m, Taken { far: self.number(far), moment, way }));
+                    found.push((m, TakenRelation { far: self.number(far), moment, way }));
                 }
             }
         }
@@ -225,7 +224,7 @@ impl Expander {
         let rows = self.state.rows(place, edge, &asked)?;
         let mut passing = Vec::new();
         for (version, (_, props)) in versions.into_iter().zip(rows) {
-            if pass(&hop.edges, |name| property(&props, name))? {
+            if pass(&hop.edges, |name| props.get(name))? {
                 passing.push(version);
             }
         }
@@ -249,62 +248,6 @@ impl Expander {
         }
         self.passing.insert((i, number), passes);
         Ok(passes)
-    }
-}
-
-impl VertexTest {
-    /// Whether a vertex is such. By cause, one that was deleted is as it was before.
-    pub fn passes(&self, state: &GraphState, name: &VertexName, at: u64, causal: bool) -> Result<bool> {
-        let named = self.named.as_ref().is_none_or(|named| named.contains(name));
-        if !named || self.kind.as_ref().is_some_and(|kind| **kind != *name.kind) {
-            return Ok(false);
-        }
-        if self.tests.is_empty() && self.versions.is_none() {
-            return Ok(true);
-        }
-        let versions = state.vertex_versions(VertexPlace::of(name))?;
-        if let Some((from, to)) = self.versions {
-            let within = |version: &&VertexVersion| {
-                !version.deleted && (from..=to).contains(&version.stamp) && version.stamp <= at
-            };
-            for version in versions.iter().filter(within) {
-                let fixed = version.fixed.as_ref();
-                if pass(&self.tests, |name| either(fixed, &version.props, name))? {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
-        }
-        let holding = standing(&versions, at, VertexVersion::facts);
-        let put = |version: &&VertexVersion| !version.deleted && version.stamp <= at;
-        let holding: Vec<&VertexVersion> = match holding.is_empty() && causal {
-            true => versions.iter().filter(put).collect(),
-            false => holding,
-        };
-        let Some(newest) = holding.first() else { return Ok(false) };
-        let fixed = holding.iter().find_map(|version| version.fixed.as_ref());
-        pass(&self.tests, |name| either(fixed, &newest.props, name))
-    }
-}
-
-fn pass(tests: &[(String, Test)], value: impl Fn(&str) -> Result<Option<Value>>) -> Result<bool> {
-    for (name, test) in tests {
-        if !value(name)?.is_some_and(|value| test.matches(&value)) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn property(props: &Props, name: &str) -> Result<Option<Value>> {
-    props.get(name)
-}
-
-/// A property of the user's, or else a static one.
-fn either(fixed: Option<&Props>, props: &Props, name: &str) -> Result<Option<Value>> {
-    match property(props, name)? {
-        Some(value) => Ok(Some(value)),
-        None => fixed.map_or(Ok(None), |fixed| property(fixed, name)),
     }
 }
 

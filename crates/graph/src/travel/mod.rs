@@ -4,7 +4,7 @@
 //! [`Travelled`].
 //!
 //! ```text
-//! travel ── plan ──▶ Plan: where it starts, hops, what is repeated
+//! travel ── plan ──▶ TravelPlan: where it starts, hops, what is repeated
 //!                      │
 //!        walk: sets of vertices, hop by hop ──▶ sets
 //!        wide: the same for large sets without tests, over numbers of segments
@@ -20,7 +20,7 @@
 //! Source: GraphMeta (TPDS 30 (7), 2019), GTravel: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
 
 mod expand;
-mod frame;
+mod figures;
 mod paths;
 mod plan;
 mod travelled;
@@ -28,12 +28,12 @@ mod walk;
 mod wide;
 
 use fieldstone_core::value::Test;
-use fieldstone_format::graph::VertexName;
 
-pub(crate) use frame::Frame;
-pub use paths::Paths;
-pub use plan::Plan;
-pub use travelled::{Path, StepFigures, Travelled, travel, travel_within};
+pub use crate::find::VertexTest;
+pub use figures::StepFigures;
+pub use paths::{Path, Paths};
+pub use plan::TravelPlan;
+pub use travelled::{Travelled, travel, travel_within};
 
 /// What is walked.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,19 +48,6 @@ pub struct Travel {
     pub limit: Option<usize>,
     /// What is done, one after the other. The first is a start.
     pub steps: Vec<TravelStep>,
-}
-
-/// Vertices by what they are.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct VertexTest {
-    /// One of these; any where there is none.
-    pub named: Option<Vec<VertexName>>,
-    /// Of this type.
-    pub kind: Option<String>,
-    /// All of these properties pass, static ones or the user's.
-    pub tests: Vec<(String, Test)>,
-    /// A version between these stamps passes, both included; `None`: the one that holds.
-    pub versions: Option<(u64, u64)>,
 }
 
 /// One step of a traversal.

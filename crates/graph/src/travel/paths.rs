@@ -6,17 +6,26 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_format::graph::VertexName;
 
-use super::expand::{Expander, Moment, Number, Taken};
-use super::travelled::Path;
+use super::expand::{Expander, Moment, Number, TakenRelation};
 use super::walk::Reached;
-use crate::read::relation;
+use crate::read::{Relation, relation};
+
+/// A whole way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// From the start to the end.
+    pub vertices: Vec<VertexName>,
+    /// The relations between them, one fewer; as their near ends have them.
+    pub edges: Vec<Relation>,
+}
 
 /// Somewhere on a way, with what is still to be tried from there.
 struct Stop {
     vertex: Number,
     /// Where the way goes on: set, round, relation. The last is tried first.
-    open: Vec<(usize, u32, Taken)>,
+    open: Vec<(usize, u32, TakenRelation)>,
 }
 
 /// The ways of a walk.
@@ -27,7 +36,7 @@ pub struct Paths {
     starts: Vec<Number>,
     way: Vec<Stop>,
     /// What led to each stop but the first.
-    taken: Vec<Taken>,
+    taken: Vec<TakenRelation>,
 }
 
 impl std::fmt::Debug for Paths {
@@ -44,6 +53,7 @@ impl Paths {
     }
 
     /// The next way; `None` behind the last.
+    #[allow(clippy::should_implement_trait, reason = "an iterator's items are no results of a whole walk")]
     pub fn next(&mut self) -> Result<Option<Path>> {
         loop {
             let next = match self.way.last_mut() {

@@ -9,7 +9,7 @@ use crate::vocabulary::{Direction, Vocabulary};
 
 /// A traversal that was checked.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct TravelPlan {
     /// The moment that is asked about.
     pub(super) at: u64,
     pub(super) causal: bool,
@@ -60,13 +60,13 @@ fn refused(message: &str, hint: &str) -> Error {
 
 impl Travel {
     /// Checks it. Types are those of a vocabulary.
-    pub fn plan(&self, vocabulary: &Vocabulary) -> Result<Plan> {
+    pub fn plan(&self, vocabulary: &Vocabulary) -> Result<TravelPlan> {
         let mut steps = self.steps.iter();
         let Some(TravelStep::Vertices(start)) = steps.next() else {
             let hint = "begin with v: the vertices where it starts";
             return Err(refused("a traversal without a start", hint));
         };
-        let mut plan = Plan {
+        let mut plan = TravelPlan {
             at: self.at.unwrap_or(END),
             causal: self.causal,
             jobs: self.jobs,
@@ -88,7 +88,7 @@ impl Travel {
     }
 }
 
-impl Plan {
+impl TravelPlan {
     fn add(&mut self, step: &TravelStep, vocabulary: &Vocabulary) -> Result<()> {
         if self.paths {
             return Err(refused("return_fp is not the last step", "end with return_fp"));

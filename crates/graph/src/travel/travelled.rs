@@ -8,73 +8,46 @@ use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::expand::{Expander, shown};
-use super::frame::Frame;
+use super::figures::StepFigures;
 use super::paths::Paths;
-use super::plan::Plan;
+use super::plan::TravelPlan;
 use super::walk::{Reached, walk};
 use super::wide;
 use crate::find;
-use crate::read::{Relation, Vertex};
+use crate::frame::Frame;
+use crate::read::Vertex;
 use crate::state::GraphState;
 
 /// Vertices that are read one by one before a walk without tests goes over to numbers of segments.
 const FEW: u64 = 256;
 
-/// What one hop of one round did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepFigures {
-    /// Which hop, from 0.
-    pub hop: usize,
-    /// The round of what is repeated, from 1; 0 behind it.
-    pub round: u32,
-    /// Vertices that it began with; by cause, with each of their times.
-    pub frontier: u64,
-    /// Those that it reached, and that no earlier round had.
-    pub reached: u64,
-    /// Vertices whose relations were read.
-    pub vertices: u64,
-    /// Relations that were read.
-    pub relations: u64,
-    /// How long it took.
-    pub nanoseconds: u64,
-}
-
-/// A whole way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Path {
-    /// From the start to the end.
-    pub vertices: Vec<VertexName>,
-    /// The relations between them, one fewer; as their near ends have them.
-    pub edges: Vec<Relation>,
-}
-
 /// A set of vertices.
 #[derive(Debug, Clone)]
-enum Found {
+enum VertexSet {
     Places(Vec<VertexPlace>),
     Numbers(Arc<Frame>, Vec<u32>),
 }
 
-impl Found {
+impl VertexSet {
     fn len(&self) -> usize {
         match self {
-            Found::Places(places) => places.len(),
-            Found::Numbers(_, numbers) => numbers.len(),
+            VertexSet::Places(places) => places.len(),
+            VertexSet::Numbers(_, numbers) => numbers.len(),
         }
     }
 
     fn place(&self, i: usize) -> Result<VertexPlace> {
         match self {
-            Found::Places(places) => Ok(places[i]),
-            Found::Numbers(frame, numbers) => frame.place(numbers[i]),
+            VertexSet::Places(places) => Ok(places[i]),
+            VertexSet::Numbers(frame, numbers) => frame.place(numbers[i]),
         }
     }
 
     fn truncate(&mut self, len: usize) -> bool {
         let cut = self.len() > len;
         match self {
-            Found::Places(places) => places.truncate(len),
-            Found::Numbers(_, numbers) => numbers.truncate(len),
+            VertexSet::Places(places) => places.truncate(len),
+            VertexSet::Numbers(_, numbers) => numbers.truncate(len),
         }
         cut
     }
@@ -84,20 +57,25 @@ impl Found {
 #[derive(Debug, Clone)]
 pub struct Travelled {
     state: Arc<GraphState>,
-    plan: Arc<Plan>,
-    sets: Vec<Found>,
+    plan: Arc<TravelPlan>,
+    sets: Vec<VertexSet>,
     ways: Option<(Expander, Arc<Reached>)>,
     figures: Vec<StepFigures>,
     truncated: bool,
 }
 
 /// Walks a plan over a state.
-pub fn travel(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock) -> Result<Travelled> {
+pub fn travel(state: Arc<GraphState>, plan: TravelPlan, clock: &dyn Clock) -> Result<Travelled> {
     travel_within(state, plan, clock, FEW)
 }
 
 /// The same; a walk without tests goes over to numbers of segments after so many vertices.
-pub fn travel_within(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock, few: u64) -> Result<Travelled> {
+pub fn travel_within(
+    state: Arc<GraphState>,
+    plan: TravelPlan,
+    clock: &dyn Clock,
+    few: u64,
+) -> Result<Travelled> {
     let starts = find::starts(&state, &plan.start, plan.at, plan.causal)?;
     let plan = Arc::new(plan);
     let mut expander = Expander::new(state.clone(), plan.clone());
@@ -109,7 +87,7 @@ pub fn travel_within(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock, few:
         None => {
             let frame = travelled.state.frame()?;
             let (numbers, figures) = wide::walk(&frame, &travelled.state, &plan, &starts, clock)?;
-            travelled.sets.push(Found::Numbers(frame, numbers));
+            travelled.sets.push(VertexSet::Numbers(frame, numbers));
             travelled.figures = figures;
         }
         Some(mut reached) => {
@@ -122,7 +100,7 @@ pub fn travel_within(state: Arc<GraphState>, plan: Plan, clock: &dyn Clock, few:
                     let numbers = reached.set(i, &plan);
                     let mut places: Vec<VertexPlace> = numbers.iter().map(|n| expander.place(*n)).collect();
                     places.sort_unstable();
-                    travelled.sets.push(Found::Places(places));
+                    travelled.sets.push(VertexSet::Places(places));
                 }
             }
         }
@@ -141,7 +119,7 @@ impl Travelled {
 
     /// How many vertices each set has: those that `rtn` returns, in order, and the last.
     pub fn sets(&self) -> Vec<usize> {
-        self.sets.iter().map(Found::len).collect()
+        self.sets.iter().map(VertexSet::len).collect()
     }
 
     /// Whether sets were cut off at the limit.

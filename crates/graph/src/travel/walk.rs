@@ -11,8 +11,8 @@ use fieldstone_core::env::Clock;
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::expand::{Expander, Moment, Number};
-use super::plan::Plan;
-use super::travelled::StepFigures;
+use super::figures::StepFigures;
+use super::plan::TravelPlan;
 
 /// A vertex in one of the sets.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) fn walk(
     most: u64,
 ) -> Result<Option<Reached>> {
     let plan = expander.plan.clone();
-    let mut walk = Walker {
+    let mut walk = SetWalk {
         expander,
         clock,
         most,
@@ -68,7 +68,7 @@ pub(super) fn walk(
     Ok(Some(reached))
 }
 
-struct Walker<'a> {
+struct SetWalk<'a> {
     expander: &'a mut Expander,
     clock: &'a dyn Clock,
     /// Vertices that are read, at most.
@@ -77,7 +77,7 @@ struct Walker<'a> {
     reached: Reached,
 }
 
-impl Walker<'_> {
+impl SetWalk<'_> {
     fn run(&mut self, starts: &[VertexPlace]) -> Result<bool> {
         let plan = self.expander.plan.clone();
         let mut frontier = Vec::new();
@@ -170,7 +170,7 @@ impl Walker<'_> {
 
 impl Reached {
     /// The distinct vertices of a set; where paths or sets are returned, those from which the walk reaches its end.
-    pub fn set(&self, set: usize, plan: &Plan) -> Vec<Number> {
+    pub fn set(&self, set: usize, plan: &TravelPlan) -> Vec<Number> {
         let reaches = |i: usize, node: &Node| {
             let most = plan.repeat.map_or(u32::MAX, |(_, most)| most);
             self.ahead.is_empty()
@@ -194,7 +194,7 @@ impl Reached {
     }
 
     /// Finds out from which nodes the walk reaches its end, backwards.
-    fn look_ahead(&mut self, plan: &Plan) {
+    fn look_ahead(&mut self, plan: &TravelPlan) {
         let mut before: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (from, to) in &self.links {
             before[*to as usize].push(*from);

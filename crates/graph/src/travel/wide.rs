@@ -14,9 +14,9 @@ use fieldstone_core::env::Clock;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, GroupBytes, groups};
 
-use super::frame::Frame;
-use super::plan::{Hop, Plan};
-use super::travelled::StepFigures;
+use super::figures::StepFigures;
+use super::plan::{Hop, TravelPlan};
+use crate::frame::Frame;
 use crate::segment::AdjacencyCursor;
 use crate::state::{GraphState, standing};
 
@@ -100,7 +100,7 @@ type Codes = Vec<Vec<Option<u32>>>;
 pub(super) fn walk(
     frame: &Frame,
     state: &GraphState,
-    plan: &Plan,
+    plan: &TravelPlan,
     starts: &[VertexPlace],
     clock: &dyn Clock,
 ) -> Result<(Vec<u32>, Vec<StepFigures>)> {

@@ -79,16 +79,16 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             all.push(Json::Array(names(&travelled, set)?));
         }
         let truncated = travelled.truncated();
-        return Ok(match <[Json; 1]>::try_from(all) {
-            Ok([vertices]) => out.document(&json!({"vertices": vertices, "truncated": truncated}))?,
-            Err(sets) => out.document(&json!({"sets": sets, "truncated": truncated}))?,
+        return out.document(&match <[Json; 1]>::try_from(all) {
+            Ok([vertices]) => json!({"vertices": vertices, "truncated": truncated}),
+            Err(sets) => json!({"sets": sets, "truncated": truncated}),
         });
     }
-    for set in 0..sets.len() {
+    for (set, len) in sets.iter().enumerate() {
         if set > 0 {
             out.line("")?;
         }
-        for from in (0..sets[set]).step_by(CHUNK) {
+        for from in (0..*len).step_by(CHUNK) {
             for name in travelled.names(set, from, CHUNK)? {
                 out.line(name)?;
             }

@@ -12,9 +12,9 @@ use fieldstone_core::value::{Glob, Test, Value};
 use fieldstone_format::graph::Props;
 use fieldstone_format::graph_segment::rows::{self, read_vertex};
 
-use crate::segment::Segment;
+use super::Segment;
 
-/// Bytes of a word by which it is sorted: longer ones that begin alike are told apart at the vertex.
+/// Bytes of a word by which it is sorted: longer ones that begin alike are distinguished at the vertex.
 const KEY: usize = 8;
 
 /// The indexes of a segment.

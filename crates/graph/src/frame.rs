@@ -19,7 +19,7 @@ const FAR_SMALLER: u32 = 16;
 
 /// The numbering.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     segments: Vec<Arc<Segment>>,
     /// Which of them is the largest.
     base: usize,
