@@ -17,6 +17,10 @@ use crate::log::Waiting as _;
 /// Hop, round, frontier, reached, vertices, relations, seconds.
 type FiguresRow = (usize, u32, u64, u64, u64, u64, f64);
 
+/// Names, type, tests by name, stamps between which versions are.
+type VertexTestRow<'py> =
+    (Option<Vec<Bound<'py, PyAny>>>, Option<String>, Bound<'py, PyDict>, Option<(u64, u64)>);
+
 /// Tests of properties by their names.
 fn named_tests(tests: &Bound<'_, PyDict>) -> PyResult<Vec<(String, fieldstone::catalog::value::Test)>> {
     tests
@@ -31,12 +35,7 @@ fn named_tests(tests: &Bound<'_, PyDict>) -> PyResult<Vec<(String, fieldstone::c
 
 /// What vertices are: names, type, tests, versions.
 fn vertex_test(of: &Bound<'_, PyTuple>) -> PyResult<VertexTest> {
-    let (named, kind, tests, versions): (
-        Option<Vec<Bound<'_, PyAny>>>,
-        Option<String>,
-        Bound<'_, PyDict>,
-        Option<(u64, u64)>,
-    ) = of.extract()?;
+    let (named, kind, tests, versions): VertexTestRow<'_> = of.extract()?;
     let named = named.map(|all| all.iter().map(name).collect::<PyResult<_>>()).transpose()?;
     Ok(VertexTest { named, kind, tests: named_tests(&tests)?, versions })
 }
