@@ -17,7 +17,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),
     ("Array files", &["container"]),
-    ("Words and shells", &["schema", "completions", "help"]),
+    ("Words and shells", &["shell", "schema", "completions", "help"]),
 ];
 
 const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}\n";

@@ -28,6 +28,7 @@ pub mod output;
 pub mod picture;
 pub mod region;
 pub mod rows;
+pub mod shell;
 pub mod table;
 pub mod time;
 pub mod verbs;
@@ -84,11 +85,17 @@ pub fn main() -> ExitCode {
 
 /// Runs the program with `arguments`, the first of which is its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    log::start();
+    ExitCode::from(call(arguments))
+}
+
+/// Runs the program with `arguments`, the first of which is its name; gives its exit code.
+pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|word| word == "__complete") {
         let words = arguments[2..].iter().map(|word| word.to_string_lossy().into_owned());
         complete::main(&words.collect::<Vec<_>>());
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let parsed = command()
         .try_get_matches_from(&arguments)
@@ -111,10 +118,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                     output::report(&help::wrong_call(&error, &arguments), json);
                 }
             }
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return if error.use_stderr() { 2 } else { 0 };
         }
     };
-    log::start();
     let format = match (program.json, program.jsonl) {
         (true, _) => Format::Json,
         (_, true) => Format::JsonLines,
@@ -128,10 +134,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         (stopped, _) => stopped,
     };
     match done {
-        Ok(()) | Err(Stop::PipeClosed) => ExitCode::SUCCESS,
+        Ok(()) | Err(Stop::PipeClosed) => 0,
+        Err(Stop::Exit(code)) => code,
         Err(Stop::Error(error)) => {
             output::report(&error, format != Format::Text);
-            ExitCode::from(error.kind().exit_code())
+            error.kind().exit_code()
         }
     }
 }

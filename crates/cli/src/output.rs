@@ -21,6 +21,8 @@ pub enum Stop {
     Error(Error),
     /// Nobody reads our output any more, as in `fieldstone list … | head`.
     PipeClosed,
+    /// Something that the program ran ended with this code, and all was said.
+    Exit(u8),
 }
 
 /// What a verb returns.
@@ -131,6 +133,16 @@ impl Out {
     /// What stdout is to hold.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// The options that ask for the same, for further calls.
+    pub fn options(&self) -> Vec<String> {
+        let format = match self.format {
+            Format::Text => None,
+            Format::Json => Some("--json"),
+            Format::JsonLines => Some("--jsonl"),
+        };
+        format.into_iter().chain(self.quiet.then_some("--quiet")).map(str::to_owned).collect()
     }
 
     /// Columns that a person sees; `None` where a program reads.

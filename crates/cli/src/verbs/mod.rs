@@ -24,6 +24,7 @@ mod plot;
 mod rebuild;
 mod runs;
 mod schema;
+mod shell;
 mod show;
 mod sql;
 mod stats;
@@ -75,6 +76,7 @@ pub enum Verb {
     Version(version::Arguments),
     Doctor(doctor::Arguments),
     Container(container::Arguments),
+    Shell(shell::Arguments),
     Completions(completions::Arguments),
     Help(help::Arguments),
 }
@@ -112,6 +114,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Dump(arguments) => dump::run(arguments, out),
         Verb::Version(arguments) => version::run(arguments, out),
         Verb::Doctor(arguments) => doctor::run(arguments, out),
+        Verb::Shell(arguments) => shell::run(arguments, out),
         Verb::Container(arguments) => container::run(arguments, out),
         Verb::Completions(arguments) => completions::run(arguments, out),
         Verb::Help(arguments) => help::run(arguments, out),

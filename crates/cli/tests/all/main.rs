@@ -14,4 +14,5 @@ mod layout;
 mod lineage;
 mod real_files;
 mod schema_and_show;
+mod shell;
 mod write_and_read;

@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     done.map_err(|stop| match stop {
         Stop::Error(error) => hinted(error).into(),
-        Stop::PipeClosed => Stop::PipeClosed,
+        other => other,
     })
 }
 
