@@ -12,10 +12,12 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ._audit import Audit, Difference, audited, differences
 from ._lineage import Lineage
 from ._travel import Travel
 from ._values import datetime_ns
@@ -400,6 +402,44 @@ class Graph:
         """What there is: segments of the view, vertices and versions of relations in them, bytes,
         problems."""
         return GraphStats(self._read.stats())
+
+    # -- showing and sharing
+
+    def export(
+        self, x: Name | Vertex, format: str = "prov-json", path: str | os.PathLike[str] | None = None
+    ) -> str | None:
+        """Where `x` came from, for others: as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with
+        the users who ran what made it. Returns the text, or writes it to `path`. NotFound where nothing names
+        `x`.
+        """
+        return self._read.export(x, format, path)
+
+    def compare(self, *vertices: Name | Vertex) -> list[Difference]:
+        """What differs between executions, or between those that wrote several results: rows of ``.what``
+        (executable, argument, environment, folder, host, input, version), ``.name`` and ``.values``, one for
+        each vertex, None where it has none. What is the same for all has no row.
+        """
+        return differences(self._read, vertices)
+
+    def script(self, x: Name | Vertex) -> str:
+        """Commands for ``sh`` that rebuild `x`: what ran upstream, by cause, each in its folder, with its
+        environment and arguments. It stops where an input is not what it was, and where a secret is not set.
+        NotFound where no execution wrote `x`, or nothing says its command.
+        """
+        return self._read.script(x)
+
+    def audit(
+        self,
+        user: str | int | None = None,
+        file: Name | Vertex | str | os.PathLike[str] | None = None,
+        since: Any = None,
+        until: Any = None,
+    ) -> Audit:
+        """What a user did, by name or uid, with all processes of his jobs; or who had to do with a file, and
+        all that came from it (``.derived``); or what a user did to a file. `since` and `until` bound the
+        time. Invalid where neither is given, NotFound where the graph has none such.
+        """
+        return audited(self._read, user, file, stamp_of(since, "since"), stamp_of(until, "until"))
 
     def __repr__(self) -> str:
         return f"<fieldstone.Graph of {self.store.url}>"

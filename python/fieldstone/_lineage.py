@@ -20,14 +20,15 @@ class Lineage:
 
     `root` is what was asked for, `vertices` the pairs of type and id (the root first, then by hops), `edges`
     the relations, each from its source, by stamp; `executions` the jobs and processes among the vertices;
-    `truncated` says whether a limit cut it off. ``print`` shows a tree.
+    `truncated` says whether a limit cut it off. ``print`` shows a tree, a notebook a picture.
     """
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
         from ._graph import Edge
 
-        self.root, steps, edges, self.truncated, self._tree = row
+        self.root, steps, edges, self.truncated, self._tree, self._traced = row
         self.direction = direction
+        self._graph = graph
         self.vertices: list[tuple[str, str]] = [pair for pair, _ in steps]
         self.depths: dict[tuple[str, str], int] = dict(steps)
         self.edges: list[Edge] = [Edge(graph, edge) for edge in edges]
@@ -86,7 +87,12 @@ class Lineage:
             graph.add_edge(edge.src, edge.dst, type=edge.type, stamp=int(edge.stamp), props=edge.props)
         return graph
 
-    def _repr_html_(self) -> str:
-        from html import escape
+    def export(self, format: str = "prov-json") -> str:
+        """The lineage for others: "prov-json" (W3C PROV-JSON), "openlineage" (run events), "ro-crate"
+        (metadata of a Process Run Crate), "dot" (for Graphviz) or "svg" (a picture), with the users of its
+        executions.
+        """
+        return self._graph.export_traced(self._traced, format)
 
-        return f"<pre>{escape(str(self))}</pre>"
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x: auto">{self.export("svg")}</div>'

@@ -69,7 +69,7 @@ mod native {
     #[pymodule_export]
     use super::fields::{FieldsIterator, PyField, PyFields, Reader};
     #[pymodule_export]
-    use super::graph::{PyGraph, PyPaths, PyTravelled};
+    use super::graph::{PyGraph, PyPaths, PyTravelled, Traced};
     #[pymodule_export]
     use super::grib::grib_keys;
     #[pymodule_export]

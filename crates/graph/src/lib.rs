@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`cause`] | what a walk by cause takes |
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`audit`] | what a user did, or who had to do with a file |
+//! | [`dossier`] | a lineage with all that is known of it |
 //! | [`find`] | vertices by what they are |
 //! | [`folder`] | segments on disk, and their list |
 //! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
@@ -18,7 +20,9 @@
 //! | [`travel`] | traversals, step by step |
 //! | [`view`] | how the state follows the logs |
 
+pub mod audit;
 pub mod cause;
+pub mod dossier;
 pub mod find;
 pub mod folder;
 mod frame;

@@ -17,8 +17,8 @@ pub(super) type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, 
 /// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted.
 pub(super) type EdgeRow<'py> =
     (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
-/// Root, vertices with depths, relations, whether it was cut off, its tree as text.
-type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String);
+/// Root, vertices with depths, relations, whether it was cut off, its tree as text, and itself.
+type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String, Traced);
 
 /// Lines of a tree that is printed.
 const SHOWN: usize = 40;
@@ -119,10 +119,11 @@ impl PyGraph {
         let (graph, vertex) = (self.open()?, name(vertex)?);
         let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
         let tree = found.tree(SHOWN);
-        let Lineage { root, vertices, edges, truncated, .. } = found;
+        let Lineage { root, vertices, edges, truncated, .. } = &found;
         let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
         let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
-        Ok((pair(&root), vertices, edges, truncated, tree))
+        let (root, truncated) = (pair(root), *truncated);
+        Ok((root, vertices, edges, truncated, tree, Traced { lineage: found, at }))
     }
 
     /// The name of a user, or its number.
@@ -136,4 +137,11 @@ impl PyGraph {
         let stats = py.waiting(|| graph.stats()).or_raise()?;
         Ok((stats.segments, stats.vertices, stats.relations, stats.bytes, stats.problems))
     }
+}
+
+/// A lineage as it was traced, to be exported.
+#[pyclass(frozen, name = "_Traced", module = "fieldstone")]
+pub struct Traced {
+    pub lineage: Lineage,
+    pub at: Option<u64>,
 }

@@ -4,6 +4,7 @@
 
 mod annotate;
 mod archive;
+mod audit;
 mod axes;
 mod completions;
 mod container;
@@ -66,6 +67,7 @@ pub enum Verb {
     Sql(sql::Arguments),
     Delete(delete::Arguments),
     Trace(trace::Arguments),
+    Audit(audit::Arguments),
     Graph(graph::Arguments),
     Rebuild(rebuild::Arguments),
     Schema(schema::Arguments),
@@ -105,6 +107,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),
+        Verb::Audit(arguments) => audit::run(arguments, out),
         Verb::Graph(arguments) => graph::run(arguments, out),
         Verb::Rebuild(arguments) => rebuild::run(arguments, out),
         Verb::Schema(arguments) => schema::run(arguments, out),

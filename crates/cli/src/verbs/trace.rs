@@ -1,23 +1,33 @@
 //! `fieldstone trace`: where a result came from, or what came from it.
 
 use clap::Args;
-use fieldstone::graph::{TraceOptions, Way};
+use fieldstone::Code;
+use fieldstone::graph::{Dossier, Graph, TraceOptions, VertexName, Way};
+use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use serde_json::json;
 
 use crate::graph::{Graphed, edge_json, stamp, vertex};
 use crate::output::{Done, Out};
+use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone trace store /data/plot.png
   fieldstone trace store job:17 --down
   fieldstone trace store plot.png --at 2026-11-21T06:00 --json
+  fieldstone trace store plot.png --format svg > lineage.svg
+  fieldstone trace store --compare job:17 job:18
+  fieldstone trace store plot.png --script > rebuild.sh
 
 WHAT is the path of a file, or TYPE:ID. The walk goes by cause: what was read after a result was written did not go
 into it, and what a later write replaced did not come from the earlier one. A job and its processes count as one.
 
 With --json: root, vertices of type, id and depth, edges of type, src, dst, props, stamp, time, until, user and deleted,
-and truncated.";
+and truncated.
+
+--compare prints what differs between executions, or between those that wrote several results: executable, argument,
+environment, folder, host, input, version; a line each, with a value for each of WHAT. --script prints commands for sh
+that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or svg.";
 
 /// Show where a result came from, or what came from it
 #[derive(Debug, Args)]
@@ -25,8 +35,18 @@ and truncated.";
 pub struct Arguments {
     #[command(flatten)]
     store: Graphed,
-    /// The path of a file, or TYPE:ID
-    what: String,
+    /// The path of a file, or TYPE:ID; several with --compare
+    #[arg(required = true)]
+    what: Vec<String>,
+    /// What differs between several
+    #[arg(long, conflicts_with_all = ["down", "depth", "since", "any_time", "script", "format"])]
+    compare: bool,
+    /// Commands for sh that rebuild it
+    #[arg(long, conflicts_with_all = ["down", "depth", "since", "any_time", "format"])]
+    script: bool,
+    /// prov-json, openlineage, ro-crate, dot or svg
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<LineageFormat>,
     /// What came from it, not what it came from
     #[arg(long)]
     down: bool,
@@ -50,9 +70,19 @@ pub struct Arguments {
     lines: usize,
 }
 
+/// Vertices of a script, at most: one that is cut off rebuilds nothing.
+const ALL: usize = 1_000_000;
+
 /// Traces.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let root = vertex(&arguments.what)?;
+    let what = arguments.what.iter().map(|what| vertex(what)).collect::<fieldstone::Result<Vec<_>>>()?;
+    if arguments.compare {
+        return compared(arguments, &what, out);
+    }
+    let [root] = what.as_slice() else {
+        let why = format!("a trace of {} vertices", what.len());
+        return Err(Code::CommandLine.error(why).with_hint("give one, or --compare them").into());
+    };
     let options = TraceOptions {
         way: if arguments.down { Way::Down } else { Way::Up },
         depth: arguments.depth,
@@ -63,7 +93,16 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let store = arguments.store.open()?;
     let graph = store.graph();
-    let lineage = graph.trace(&root, &options, None)?;
+    if arguments.script {
+        let options = TraceOptions { limit: arguments.limit.max(ALL), ..options };
+        out.text(&script(&graph.dossier(root, &options, None)?)?)?;
+        return Ok(store.close()?);
+    }
+    if let Some(format) = arguments.format {
+        out.text(export(&graph.dossier(root, &options, None)?, format))?;
+        return Ok(store.close()?);
+    }
+    let lineage = graph.trace(root, &options, None)?;
     if out.json() {
         let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
         let vertices = lineage
@@ -78,6 +117,37 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         }))?;
     } else {
         out.line(lineage.tree(arguments.lines.max(1)))?;
+    }
+    Ok(store.close()?)
+}
+
+/// Prints what differs.
+fn compared(arguments: &Arguments, what: &[VertexName], out: &mut Out) -> Done {
+    if what.len() < 2 {
+        let why = "one vertex is compared with nothing";
+        return Err(Code::CommandLine.error(why).with_hint("give two or more").into());
+    }
+    let at = arguments.at.as_deref().map(stamp).transpose()?;
+    let store = arguments.store.open()?;
+    let graph: &Graph = store.graph();
+    let dossier = |vertex| graph.dossier(vertex, &compared_by(vertex, at), None);
+    let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
+    let rows = compare(&dossiers)?;
+    if out.json() {
+        let rows = rows.iter().map(|row| json!({"what": row.what, "name": row.name, "values": row.values}));
+        out.document(&json!({
+            "compared": what.iter().map(|vertex| [&*vertex.kind, &*vertex.id]).collect::<Vec<_>>(),
+            "rows": rows.collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let columns = [Column::text("what").rank(9), Column::text("name").least(8).rank(9)];
+        let values = what.iter().map(|_| Column::text("").least(10).rank(8));
+        let mut table = Table::new(columns.into_iter().chain(values));
+        for row in rows {
+            let values = row.values.into_iter().map(|value| value.unwrap_or_else(|| "-".to_owned()));
+            table.row([row.what, row.name].into_iter().chain(values).collect(), out)?;
+        }
+        table.finish(out)?;
     }
     Ok(store.close()?)
 }

@@ -14,5 +14,6 @@ mod layout;
 mod lineage;
 mod real_files;
 mod schema_and_show;
+mod sharing;
 mod shell;
 mod write_and_read;

@@ -169,6 +169,10 @@ pub trait Identity: Send + Sync + fmt::Debug {
     fn uid(&self) -> u32;
     /// Name of a user, or its number as text where it has none.
     fn user_name(&self, uid: u32) -> String;
+    /// Number of the user who has a name, or whose number it is.
+    fn user_number(&self, name: &str) -> Option<u32> {
+        name.parse().ok()
+    }
     /// Whether a process of this host is alive.
     fn alive(&self, process: u32) -> bool;
 }

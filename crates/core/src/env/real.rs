@@ -117,6 +117,11 @@ impl Identity for RealIdentity {
         name_in_passwd(&String::from_utf8_lossy(&passwd), uid).unwrap_or_else(|| uid.to_string())
     }
 
+    fn user_number(&self, name: &str) -> Option<u32> {
+        let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
+        number_in_passwd(&String::from_utf8_lossy(&passwd), name).or_else(|| name.parse().ok())
+    }
+
     fn alive(&self, process: u32) -> bool {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
         // A process of another user answers EPERM, and is alive.
@@ -131,6 +136,12 @@ fn name_in_passwd(passwd: &str, uid: u32) -> Option<String> {
         let name = parts.next().filter(|n| !n.is_empty())?;
         (parts.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
     })
+}
+
+/// The number of the first user of this name.
+fn number_in_passwd(passwd: &str, name: &str) -> Option<u32> {
+    let of_name = |line: &&str| line.split(':').next() == Some(name);
+    passwd.lines().find(of_name).filter(|_| !name.is_empty())?.split(':').nth(2)?.parse().ok()
 }
 
 /// What a handle was opened for.
@@ -554,6 +565,9 @@ mod tests {
         let text = "root:x:0:0:root:/root:/bin/sh\nbroken\n:x:7:7::/:\nann:x:1000:1000::/home/ann:/bin/sh\n";
         assert_eq!(name_in_passwd(text, 1000).as_deref(), Some("ann"));
         assert_eq!(name_in_passwd(text, 7), None);
+        assert_eq!(number_in_passwd(text, "ann"), Some(1000));
+        assert_eq!((number_in_passwd(text, "an"), number_in_passwd(text, "")), (None, None));
+        assert_eq!(RealIdentity.user_number("4000000001"), Some(4_000_000_001));
         assert_eq!(RealIdentity.user_name(4_000_000_001), "4000000001");
     }
 }

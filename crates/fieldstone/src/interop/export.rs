@@ -177,7 +177,7 @@ fn cannot_write(what: &str, cause: std::io::Error) -> Error {
 }
 
 /// Writes a file that is there whole and durable, or not at all.
-fn whole_file(
+pub(crate) fn whole_file(
     path: &Path,
     overwrite: bool,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,

@@ -26,6 +26,8 @@ mod handles;
 mod ingest;
 mod kill;
 mod lineage;
+mod lineage_audit;
+mod lineage_export;
 mod outside;
 mod processes;
 mod shared;

@@ -212,6 +212,11 @@ impl GraphInner {
         self.env.identity.user_name(user)
     }
 
+    /// The number of a user.
+    pub fn user_number(&self, name: &str) -> Option<u32> {
+        self.env.identity.user_number(name)
+    }
+
     /// The clock, nanoseconds since 1970.
     pub fn clock(&self) -> i64 {
         self.env.clock.now()

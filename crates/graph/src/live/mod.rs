@@ -21,6 +21,8 @@ use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
+use crate::audit::{Audit, AuditOptions, audit};
+use crate::dossier::{Dossier, around, dossier};
 use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
@@ -158,6 +160,30 @@ impl Graph {
         self.inner.reading(transaction, |state| find::search(state, text, kind, limit))
     }
 
+    /// A lineage with all that is known of its vertices, and who ran its executions.
+    pub fn dossier(
+        &self,
+        root: &VertexName,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Dossier> {
+        let named = |user| self.user_name(user);
+        self.inner.reading(transaction, |state| dossier(state, root, options, &named))
+    }
+
+    /// The same of a lineage that is there already; `at` is the moment it was asked for.
+    pub fn around(&self, lineage: &Lineage, at: Option<u64>, transaction: Option<Id>) -> Result<Dossier> {
+        let named = |user| self.user_name(user);
+        self.inner.reading(transaction, |state| around(state, lineage.clone(), at, &named))
+    }
+
+    /// What a user did, or who had to do with a file and all that came from it. Invalid where neither is given,
+    /// NotFound where nothing names them.
+    pub fn audit(&self, options: &AuditOptions, transaction: Option<Id>) -> Result<Audit> {
+        let named = |user| self.user_name(user);
+        self.inner.reading(transaction, |state| audit(state, options, &named))
+    }
+
     /// All of it, as it is now: nothing that is put later shows.
     pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
         self.inner.state(transaction)
@@ -182,6 +208,11 @@ impl Graph {
     /// The name of a user, as a version has its number.
     pub fn user_name(&self, user: u32) -> String {
         self.inner.user_name(user)
+    }
+
+    /// The number of a user of this name, or of this number as text.
+    pub fn user_number(&self, name: &str) -> Option<u32> {
+        self.inner.user_number(name)
     }
 
     /// The stamp that a put of now would get.

@@ -1,6 +1,8 @@
 //! `fieldstone graph`: vertices and relations of the provenance graph.
 
+mod checksum;
 mod edges;
+mod export;
 mod find;
 mod get;
 mod put;
@@ -18,6 +20,7 @@ Examples:
   fieldstone graph put store job:17 write /data/a.nc bytes=10
   fieldstone graph get store job:17
   fieldstone graph edges store /data/a.nc wasWrittenBy
+  fieldstone graph export store /data/a.nc --format svg --output lineage.svg
   fieldstone graph stats store
 
 A vertex is TYPE:ID, or the path of a file. What is put is a version; nothing that was put is changed.";
@@ -38,6 +41,8 @@ enum Action {
     Find(find::Arguments),
     Search(search::Arguments),
     Travel(travel::Arguments),
+    Export(export::Arguments),
+    Checksum(checksum::Arguments),
     Stats(stats::Arguments),
     Verify(verify::Arguments),
 }
@@ -51,6 +56,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Find(arguments) => find::run(arguments, out),
         Action::Search(arguments) => search::run(arguments, out),
         Action::Travel(arguments) => travel::run(arguments, out),
+        Action::Export(arguments) => export::run(arguments, out),
+        Action::Checksum(arguments) => checksum::run(arguments, out),
         Action::Stats(arguments) => stats::run(arguments, out),
         Action::Verify(arguments) => verify::run(arguments, out),
     }

@@ -77,6 +77,10 @@ impl Identity for SimIdentity {
         format!("user{uid}")
     }
 
+    fn user_number(&self, name: &str) -> Option<u32> {
+        name.strip_prefix("user").unwrap_or(name).parse().ok()
+    }
+
     fn alive(&self, process: u32) -> bool {
         let key = Process { host: self.process.host.clone(), id: process };
         let state = self.world.lock();

@@ -1,5 +1,5 @@
 //! Provenance that others recorded, as rows of the graph: Darshan logs, SLURM's accounting, OpenLineage
-//! events, directory trees.
+//! events, directory trees. And lineages of ours for others: [`export()`], [`compare()`], [`script()`].
 //!
 //! [`recognise`] says what a file is, [`read`] and [`LineageReader`] turn it into [`GraphRows`], and [`tree`] walks a directory
 //! in batches. Nothing here puts rows into a store.
@@ -23,11 +23,17 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod checksum;
+mod compare;
 mod darshan;
+pub(crate) mod export;
 mod openlineage;
+mod openlineage_own;
 mod props;
 mod sacct;
+mod script;
 mod tree;
+mod units;
 
 use std::path::Path;
 
@@ -39,8 +45,12 @@ pub use fieldstone_graph::put::{RelationPut, VertexPut};
 
 use crate::interop::helper::{Helper, HelperOptions};
 
+pub use checksum::checksum;
+pub use compare::{Difference, compare, compared_by};
+pub use export::{LineageFormat, export, write_text};
 pub use openlineage::OpenLineage;
 pub use sacct::sacct;
+pub use script::script;
 pub use tree::{TreeReport, tree};
 
 /// How much of a file [`recognise`] wants to see, where there is so much.

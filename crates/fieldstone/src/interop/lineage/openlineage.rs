@@ -11,7 +11,9 @@
 //!   `dataset:<namespace>/<name>`;
 //! * facets that are a text, a number or a bool are kept as properties `<facet>.<name>`, of the run and its job at the job, of a
 //!   data set at the relation; others, and what is not known here, are passed over;
-//! * events without a run (of jobs, of data sets) are noted.
+//! * events without a run (of jobs, of data sets) are noted;
+//! * events that Fieldstone itself exported come back as the vertices and relations they were made of
+//!   ([`openlineage_own`](super::openlineage_own)).
 //!
 //! An event that is not whole is Invalid and named by its line, and nothing of its text is taken.
 
@@ -21,8 +23,9 @@ use fieldstone_core::value::{Value, parse_moment};
 use fieldstone_core::{Code, Result};
 use serde_json::{Map, Value as Json};
 
+use super::openlineage_own::{self as own, OwnExecution};
 use super::props::{PropList, Span, clip, count, put_execution, relation};
-use super::{GraphRows, VertexName};
+use super::{GraphRows, RelationPut, VertexName, VertexPut};
 
 /// Longest name, of which an id has three and the graph takes 64 KiB.
 const NAME: usize = 16 << 10;
@@ -58,6 +61,10 @@ struct RunEvents {
     all: Facets,
     /// Relations: whether it was written, the data set.
     data: BTreeMap<(bool, VertexName), Facets>,
+    /// What an export of ours says of the execution, of the newest event.
+    own: Option<(u64, OwnExecution)>,
+    /// Relations as such an export has them, by type, ends and stamp.
+    exact: BTreeMap<(VertexName, std::sync::Arc<str>, VertexName, Option<u64>), RelationPut>,
 }
 
 /// Properties with the times of their events.
@@ -73,6 +80,8 @@ struct Event {
     job: String,
     facets: Scalars,
     data: Vec<(bool, VertexName, Scalars)>,
+    own: Option<OwnExecution>,
+    exact: Vec<RelationPut>,
 }
 
 impl OpenLineage {
@@ -116,7 +125,7 @@ impl OpenLineage {
     }
 
     fn take(&mut self, event: Event) {
-        let Event { time, kind, job, facets, data } = event;
+        let Event { time, kind, job, facets, data, own, exact } = event;
         let run = self.runs.entry(job).or_default();
         run.first = Some(run.first.map_or(time, |first| first.min(time)));
         match kind.as_str() {
@@ -131,6 +140,12 @@ impl OpenLineage {
             _ => {}
         }
         merge(&mut run.all, time, &facets);
+        if let Some(own) = own.filter(|_| run.own.as_ref().is_none_or(|(known, _)| *known <= time)) {
+            run.own = Some((time, own));
+        }
+        for put in exact {
+            run.exact.insert((put.source.clone(), put.kind.clone(), put.target.clone(), put.time), put);
+        }
         for (written, vertex, facets) in data {
             merge(run.data.entry((written, vertex)).or_default(), time, &facets);
         }
@@ -141,11 +156,20 @@ impl OpenLineage {
         let mut rows = GraphRows::default();
         for (id, run) in &self.runs {
             let Some(begin) = run.start.or(run.first) else { continue };
-            let vertex = VertexName::new("job", id);
             let span = Span { begin, end: run.end.as_ref().map(|(end, _)| *end) };
+            rows.relations.extend(run.exact.values().cloned());
+            let vertex = match &run.own {
+                Some((_, own)) => own.vertex.clone(),
+                None => VertexName::new("job", id),
+            };
+            if let Some((_, own)) = &run.own {
+                put_own(&mut rows, own, span)?;
+            }
             let (begun, mut ended) = (list(&run.begun), list(&run.all));
             ended.set_some("state", run.end.as_ref().map(|(_, state)| Value::Text(state.clone())));
-            put_execution(&mut rows, &vertex, span, begun, &ended)?;
+            if run.own.is_none() {
+                put_execution(&mut rows, &vertex, span, begun, &ended)?;
+            }
             for ((written, data), facets) in &run.data {
                 let kind = if *written { "write" } else { "read" };
                 let mut put = relation(kind, &vertex, data, span);
@@ -164,6 +188,29 @@ impl OpenLineage {
         }
         Ok(rows)
     }
+}
+
+/// Puts an execution that an export of ours describes: with its times, where it had any.
+fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
+    let (mut begun, mut ended) = (PropList::default(), PropList::default());
+    let has = |name: &str| own.props.iter().any(|(known, _)| known == name);
+    for (name, value) in own.props.iter().filter(|(name, _)| !matches!(name.as_str(), "start" | "end")) {
+        let late = matches!(name.as_str(), "exit" | "signal" | "error" | "state");
+        if late { ended.set(name, value.clone()) } else { begun.set(name, value.clone()) }
+    }
+    if span.end.is_none() {
+        begun.merge(&ended);
+    }
+    if has("start") {
+        return put_execution(rows, &own.vertex, span, begun, &ended);
+    }
+    begun.merge(&ended);
+    if begun.len() > 0 {
+        let props = begun.props()?;
+        let time = Some(span.begin);
+        rows.vertices.push(VertexPut { vertex: own.vertex.clone(), fixed: None, props, time });
+    }
+    Ok(())
 }
 
 /// Adds properties; where two events have one, that of the later counts, whichever was read first.
@@ -210,6 +257,9 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     facets.extend(scalars(run.get("facets")));
     facets.extend(scalars(job.get("facets")));
     facets.extend(parent(run).map(|parent| ("parent".to_owned(), Value::Text(clip(&parent)))));
+    let ours = own::execution(run.get("facets"))?;
+    let near = ours.as_ref().map_or_else(|| VertexName::new("job", &id), |ours| ours.vertex.clone());
+    let mut exact = ours.as_ref().map(|ours| ours.relations.clone()).unwrap_or_default();
     let mut data = Vec::new();
     for (member, written) in [("inputs", false), ("outputs", true)] {
         let sets = match event.get(member) {
@@ -221,12 +271,17 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
             let set = set.as_object().ok_or_else(|| named("not a JSON object".to_owned()))?;
             let vertex = dataset(&text(set, "namespace").map_err(named)?, &text(set, "name").map_err(named)?);
             let mut facets = scalars(set.get("facets"));
-            let own = if written { "outputFacets" } else { "inputFacets" };
-            facets.extend(scalars(set.get(own)));
+            let of_use = set.get(if written { "outputFacets" } else { "inputFacets" });
+            let kind = if written { "write" } else { "read" };
+            if let Some(relations) = own::relations(kind, &near, of_use).map_err(named)? {
+                exact.extend(relations);
+                continue;
+            }
+            facets.extend(scalars(of_use));
             data.push((written, vertex, facets));
         }
     }
-    Ok(Some(Event { time, kind, job: id, facets, data }))
+    Ok(Some(Event { time, kind, job: id, facets, data, own: ours, exact }))
 }
 
 /// The job that a run is part of, by its facet `parent`.
@@ -251,7 +306,10 @@ fn dataset(namespace: &str, name: &str) -> VertexName {
 /// Members of facets that are a text, a number or a bool, as `<facet>.<name>`.
 fn scalars(facets: Option<&Json>) -> Scalars {
     let mut found = Vec::new();
-    for (facet, members) in facets.and_then(Json::as_object).into_iter().flatten() {
+    let all = facets.and_then(Json::as_object).into_iter().flatten();
+    for (facet, members) in
+        all.filter(|(facet, _)| ![own::EXECUTION, own::RELATION].contains(&facet.as_str()))
+    {
         for (name, member) in members.as_object().into_iter().flatten() {
             let value = match member {
                 _ if EMPTY.contains(&name.as_str()) || found.len() == FACETS => continue,

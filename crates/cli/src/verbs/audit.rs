@@ -1,0 +1,108 @@
+//! `fieldstone audit`: who did what, and all that a file reached.
+
+use clap::Args;
+use fieldstone::graph::AuditOptions;
+use serde_json::json;
+
+use crate::catalog::moment_cell;
+use crate::graph::{Graphed, stamp, vertex};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table, printable};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone audit store --user alice --since 2026-11-01
+  fieldstone audit store --file /data/mesh.nc
+  fieldstone audit store --file mesh.nc --since 2026-11-21T06:00 --json
+
+Of a user: what was run, and what that executed, read and wrote; processes count with their job. Of a file: who
+executed, read and wrote it; then all that came from it, by cause: with --since, from when it was damaged. Where a
+program reads, a line has time, user, execution, action and object, with tabs between; `derived` and a vertex is a
+line of what came from the file.
+
+With --json: rows of time, stamp, user, execution, action and object; derived, a list of type and id; and truncated.";
+
+/// Show who did what, and all that a file reached
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+    /// Name of a user, or the uid
+    #[arg(long, required_unless_present = "file")]
+    user: Option<String>,
+    /// The path of a file, or TYPE:ID
+    #[arg(long)]
+    file: Option<String>,
+    /// What ended before this moment is left out: a date, seconds since 1970, or a stamp
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// What began after this moment is left out
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Rows, and vertices that came from the file, at most
+    #[arg(long, value_name = "ROWS", default_value_t = 100_000)]
+    limit: usize,
+}
+
+/// Audits.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let store = arguments.store.open()?;
+    let graph = store.graph();
+    let number = |name: &String| graph.user_number(name).map_or_else(|| name.clone(), |uid| uid.to_string());
+    let options = AuditOptions {
+        user: arguments.user.as_ref().map(number),
+        file: arguments.file.as_deref().map(vertex).transpose()?,
+        since: arguments.since.as_deref().map(stamp).transpose()?,
+        until: arguments.until.as_deref().map(stamp).transpose()?,
+        limit: arguments.limit,
+    };
+    let audit = graph.audit(&options, None)?;
+    if out.json() {
+        let rows = audit.rows.iter().map(|row| {
+            json!({
+                "time": moment_cell(row.time),
+                "stamp": row.stamp,
+                "user": row.user,
+                "execution": [&*row.execution.kind, &*row.execution.id],
+                "action": row.action,
+                "object": [&*row.object.kind, &*row.object.id],
+            })
+        });
+        out.document(&json!({
+            "rows": rows.collect::<Vec<_>>(),
+            "derived": audit.derived.iter().map(|name| [&*name.kind, &*name.id]).collect::<Vec<_>>(),
+            "truncated": audit.truncated,
+        }))?;
+        return Ok(store.close()?);
+    }
+    let mut table = Table::new([
+        Column::text("time").rank(8),
+        Column::text("user").least(4).rank(7),
+        Column::text("execution").least(8).rank(6),
+        Column::text("action").least(5).rank(9),
+        Column::text("object").least(16).rank(9),
+    ]);
+    for row in &audit.rows {
+        let (execution, object) = (row.execution.to_string(), row.object.to_string());
+        table
+            .row(vec![moment_cell(row.time), row.user.clone(), execution, row.action.clone(), object], out)?;
+    }
+    table.finish(out)?;
+    if !audit.derived.is_empty() && out.width().is_some() {
+        out.line(format!(
+            "\nderived from {}:",
+            options.file.as_ref().map(ToString::to_string).unwrap_or_default()
+        ))?;
+    }
+    for name in &audit.derived {
+        match out.width() {
+            Some(_) => out.line(format!("  {name}"))?,
+            None => out.text(format!("derived\t{}\n", printable(&name.to_string())))?,
+        }
+    }
+    if audit.truncated {
+        out.note("cut off at the limit: there is more");
+    }
+    Ok(store.close()?)
+}

@@ -1,0 +1,43 @@
+//! `fieldstone graph checksum`: the checksums of files as executions record them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::lineage::checksum;
+use serde_json::json;
+
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph checksum plot.png data/*.nc
+
+A line is the checksum and the path, with two blanks between: `xxh3:` and 32 hex digits of XXH3-128, the same as
+`xxhsum -H2` prints. Scripts of `fieldstone trace --script` compare files by it.
+
+With --json: {\"files\": [...]} of path and checksum.";
+
+/// Print the checksums of files as the graph has them
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The files
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Prints a line for each file.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let env = fieldstone::Env::real();
+    if out.json() {
+        let each = arguments
+            .files
+            .iter()
+            .map(|path| Ok(json!({"path": path.to_string_lossy(), "checksum": checksum(&env, path)?})));
+        return out.items("files", each);
+    }
+    for path in &arguments.files {
+        out.text(format!("{}  {}\n", checksum(&env, path)?, path.display()))?;
+    }
+    Ok(())
+}

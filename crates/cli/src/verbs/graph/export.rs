@@ -1,0 +1,75 @@
+//! `fieldstone graph export`: where a result came from, in a form that others read.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::graph::TraceOptions;
+use fieldstone::lineage::{LineageFormat, export, write_text};
+use serde_json::json;
+
+use crate::graph::{Graphed, stamp, vertex};
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph export store plot.png --format svg --output lineage.svg
+  fieldstone graph export store plot.png --format ro-crate --output ro-crate-metadata.json
+  fieldstone graph export store job:17 --format openlineage | gzip > events.json.gz
+
+Upstream, with the users who ran what made it. prov-json is W3C PROV-JSON; openlineage a list of run events, which
+`fieldstone ingest` takes back as the same relations; ro-crate the metadata of a Process Run Crate; dot is for
+Graphviz; svg is a picture.
+
+With --json and --output: path, format and bytes.";
+
+/// Write where a result came from, for others
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+    /// The path of a file, or TYPE:ID
+    what: String,
+    /// prov-json, openlineage, ro-crate, dot or svg
+    #[arg(long, value_name = "FORMAT", default_value = "prov-json")]
+    format: LineageFormat,
+    /// The file to write, in place of one that is there; stdout where it is not given
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Hops, at most
+    #[arg(long, value_name = "HOPS")]
+    depth: Option<u32>,
+    /// As it was at this moment: a date, seconds since 1970, or a stamp
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Vertices, at most
+    #[arg(long, value_name = "VERTICES", default_value_t = 1_000_000)]
+    limit: usize,
+}
+
+/// Exports.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let root = vertex(&arguments.what)?;
+    let options = TraceOptions {
+        depth: arguments.depth,
+        at: arguments.at.as_deref().map(stamp).transpose()?,
+        limit: arguments.limit,
+        ..TraceOptions::default()
+    };
+    let store = arguments.store.open()?;
+    let text = export(&store.graph().dossier(&root, &options, None)?, arguments.format);
+    match &arguments.output {
+        None => out.text(text)?,
+        Some(path) => {
+            write_text(path, &text)?;
+            if out.json() {
+                out.document(&json!({
+                    "path": path.to_string_lossy(),
+                    "format": arguments.format.name(),
+                    "bytes": text.len(),
+                }))?;
+            }
+        }
+    }
+    Ok(store.close()?)
+}

@@ -1,0 +1,124 @@
+//! Which executions have to run again, in which order, and what they need that none of them makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone_core::{Code, Result};
+use fieldstone_graph::dossier::is_execution;
+
+use super::Command;
+use crate::interop::lineage::VertexName;
+use crate::interop::lineage::units::{Contact, Unit};
+
+/// Which units have to run: from those that wrote the result upstream, not past one that says no command.
+pub fn chosen(root: &VertexName, all: &[Unit], commands: &[Vec<Command<'_>>]) -> Result<BTreeSet<usize>> {
+    let mut writers: BTreeMap<&VertexName, Vec<usize>> = BTreeMap::new();
+    for (i, unit) in all.iter().enumerate() {
+        unit.writes.iter().for_each(|write| writers.entry(&write.data).or_default().push(i));
+    }
+    let mut open: Vec<usize> = match is_execution(&root.kind) {
+        true => (0..all.len()).filter(|i| all[*i].name == *root || all[*i].parts.contains(root)).collect(),
+        false => writers.get(root).cloned().unwrap_or_default(),
+    };
+    let silent = open.iter().filter(|i| commands[**i].is_empty()).count();
+    if silent == open.len() {
+        let why = match open.first() {
+            Some(i) => format!("nothing says with which command {} ran", all[*i].name),
+            None => format!("no execution wrote {root}"),
+        };
+        let hint = "commands are recorded by `fieldstone run` and fieldstone.execution";
+        return Err(Code::VertexNotFound.error(why).with_hint(hint));
+    }
+    let mut chosen = BTreeSet::new();
+    while let Some(i) = open.pop() {
+        if commands[i].is_empty() || !chosen.insert(i) {
+            continue;
+        }
+        let inputs = all[i].reads.iter().chain(&all[i].programs);
+        open.extend(inputs.filter_map(|input| writers.get(&input.data)).flatten());
+    }
+    Ok(chosen)
+}
+
+/// Who of the units wrote data, and when each began to.
+pub type Writers<'a> = BTreeMap<&'a VertexName, Vec<(usize, u64)>>;
+
+pub fn writers<'a>(all: &'a [Unit], chosen: &BTreeSet<usize>) -> Writers<'a> {
+    let mut writers = Writers::new();
+    for i in chosen {
+        all[*i]
+            .writes
+            .iter()
+            .for_each(|write| writers.entry(&write.data).or_default().push((*i, write.begin)));
+    }
+    writers
+}
+
+/// The others that wrote an input by the time it was read.
+fn wrote<'w>(
+    writers: &'w Writers<'_>,
+    reader: usize,
+    input: &Contact,
+) -> impl Iterator<Item = usize> + use<'w> {
+    let (by, all) = (input.end, writers.get(&input.data).map(Vec::as_slice).unwrap_or_default());
+    all.iter().filter(move |(writer, begin)| *writer != reader && *begin <= by).map(|(writer, _)| *writer)
+}
+
+/// Units in an order in which writers stand before those who read what they wrote: by time where nothing else says.
+pub fn by_cause(all: &[Unit], chosen: &BTreeSet<usize>, writers: &Writers<'_>) -> Vec<usize> {
+    let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut needed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for reader in chosen {
+        let inputs = all[*reader].reads.iter().chain(&all[*reader].programs);
+        let before: BTreeSet<usize> = inputs.flat_map(|input| wrote(writers, *reader, input)).collect();
+        before.iter().for_each(|writer| needed.entry(*writer).or_default().push(*reader));
+        needs.insert(*reader, before);
+    }
+    let mut ready: BTreeSet<usize> =
+        needs.iter().filter(|(_, before)| before.is_empty()).map(|(i, _)| *i).collect();
+    let mut order = Vec::new();
+    // Where some need each other, who began first goes first. Units stand by their beginning.
+    while let Some(next) = ready.pop_first().or_else(|| needs.keys().next().copied()) {
+        if needs.remove(&next).is_none() {
+            continue;
+        }
+        order.push(next);
+        for reader in needed.get(&next).into_iter().flatten() {
+            if let Some(before) = needs.get_mut(reader)
+                && before.remove(&next)
+                && before.is_empty()
+            {
+                ready.insert(*reader);
+            }
+        }
+    }
+    order
+}
+
+/// What is read and not made here, the first use of each.
+pub fn given<'a>(
+    all: &'a [Unit],
+    chosen: &BTreeSet<usize>,
+    writers: &Writers<'_>,
+) -> BTreeMap<&'a VertexName, &'a Contact> {
+    let made = |reader: usize, input: &Contact| {
+        // What it wrote itself it read back, unless that was there before, or is not what it read.
+        let own = all[reader].writes.binary_search_by(|write| write.data.cmp(&input.data));
+        let own = own.ok().map(|at| &all[reader].writes[at]);
+        wrote(writers, reader, input).next().is_some()
+            || own.is_some_and(|write| {
+                let same =
+                    write.checksum.is_none() || input.checksum.is_none() || write.checksum == input.checksum;
+                write.replaces && same && write.begin <= input.end
+            })
+    };
+    let mut given: BTreeMap<&VertexName, &Contact> = BTreeMap::new();
+    for i in chosen {
+        for input in all[*i].reads.iter().chain(&all[*i].programs).filter(|input| !made(*i, input)) {
+            let first = given.entry(&input.data).or_insert(input);
+            if (input.checksum.is_none(), input.begin) < (first.checksum.is_none(), first.begin) {
+                *first = input;
+            }
+        }
+    }
+    given
+}

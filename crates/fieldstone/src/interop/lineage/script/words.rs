@@ -1,0 +1,103 @@
+//! Texts as `sh` takes them: words, comments, variables, secrets.
+
+use crate::interop::lineage::export::names::short;
+
+/// A text as one word of sh.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '+' | '%')
+    };
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A text within a comment, or within a message: one line of it.
+pub fn line(text: &str) -> String {
+    short(text, 500)
+}
+
+/// Whether sh takes a name for a variable, and the script has no use of its own for it.
+pub fn is_variable(name: &str) -> bool {
+    let mut chars = name.chars();
+    let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let readonly = matches!(
+        name,
+        "PPID" | "UID" | "EUID" | "BASHOPTS" | "SHELLOPTS" | "BASH_VERSINFO" | "IFS" | "_" | "PWD" | "OLDPWD"
+    );
+    first && !readonly && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Literal text, and the places of secrets, `${FIELDSTONE_SECRET_1}`.
+pub fn pieces(word: &str) -> Vec<std::result::Result<&str, &str>> {
+    const OPEN: &str = "${FIELDSTONE_SECRET_";
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        if digits == 0 || !after[digits..].starts_with('}') {
+            // It only begins like one.
+            let end = before.len() + OPEN.len();
+            pieces.push(Ok(&rest[..end]));
+            rest = &rest[end..];
+            continue;
+        }
+        if !before.is_empty() {
+            pieces.push(Ok(before));
+        }
+        let whole = before.len()..before.len() + OPEN.len() + digits + 1;
+        pieces.push(Err(&rest[whole.clone()]));
+        rest = &rest[whole.end..];
+    }
+    if !rest.is_empty() {
+        pieces.push(Ok(rest));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_so_that_sh_takes_them_as_they_are() {
+        for (text, word) in [
+            ("a.nc", "a.nc"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$(rm x)", "'$(rm x)'"),
+            ("it's", r"'it'\''s'"),
+            ("~", "'~'"),
+            ("é\n", "'é\n'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+        assert_eq!(line("a\nrm -r /\u{1b}"), "a\u{fffd}rm -r /\u{fffd}");
+    }
+
+    #[test]
+    fn secrets_are_distinguished_from_text_that_only_begins_like_one() {
+        let word = "--u=${FIELDSTONE_SECRET_1}@h/${FIELDSTONE_SECRET_}${FIELDSTONE_SECRET_12}";
+        let secret = |text: &'static str| Err(text);
+        assert_eq!(
+            pieces(word),
+            [
+                Ok("--u="),
+                secret("${FIELDSTONE_SECRET_1}"),
+                Ok("@h/${FIELDSTONE_SECRET_"),
+                Ok("}"),
+                secret("${FIELDSTONE_SECRET_12}")
+            ]
+        );
+        assert!(pieces("").is_empty());
+    }
+
+    #[test]
+    fn only_names_of_variables_are_exported() {
+        assert!(is_variable("OMP_NUM_THREADS") && is_variable("_x1"));
+        for wrong in ["", "1x", "BASH_FUNC_a%%", "a b", "é", "x;rm", "UID", "PWD"] {
+            assert!(!is_variable(wrong), "{wrong}");
+        }
+    }
+}

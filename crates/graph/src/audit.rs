@@ -1,0 +1,236 @@
+//! Audits: what a user did, or who had to do with a file and all that it reached.
+//!
+//! A walk begins at the user's or the file's vertex and reads what is at it and at the executions next to it, so its
+//! cost follows what it shows and not how much there is beside. A job's audit takes in its processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone_core::{Code, Result};
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::dossier::{newest, turned};
+use crate::read::{Relation, relation};
+use crate::state::{END, Edge, EdgeVersion, GraphState, standing};
+use crate::trace::{TraceOptions, Way, trace};
+
+/// What executions do to data.
+const ACTIONS: [&str; 3] = ["exe", "read", "write"];
+
+/// What is audited: a user, a file, or what a user did to a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditOptions {
+    /// A user's id: the uid, as text.
+    pub user: Option<String>,
+    /// A file or other data.
+    pub file: Option<VertexName>,
+    /// What ended before this stamp is left out.
+    pub since: Option<u64>,
+    /// What began after this stamp is left out.
+    pub until: Option<u64>,
+    /// Rows, and vertices that came from the file, at most.
+    pub limit: usize,
+}
+
+impl Default for AuditOptions {
+    fn default() -> AuditOptions {
+        AuditOptions { user: None, file: None, since: None, until: None, limit: usize::MAX }
+    }
+}
+
+/// One thing that was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    /// The stamp at which it began.
+    pub stamp: u64,
+    /// The clock of who recorded it, nanoseconds since 1970.
+    pub time: i64,
+    /// Name of the user who ran the execution, or else of who recorded what it did.
+    pub user: String,
+    /// The job or process.
+    pub execution: VertexName,
+    /// `run`, `exe`, `read` or `write`.
+    pub action: String,
+    /// What it was done to: the execution itself, where it was run.
+    pub object: VertexName,
+}
+
+/// Who did what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// What was done, by stamp.
+    pub rows: Vec<AuditRow>,
+    /// Of a file: all that came from it, by cause, executions among it; the nearest first.
+    pub derived: Vec<VertexName>,
+    /// Whether it was cut off at the limit.
+    pub truncated: bool,
+}
+
+/// An audit. Invalid where neither a user nor a file is given, NotFound where the graph has none such.
+pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> String) -> Result<Audit> {
+    let mut auditor =
+        Auditor { state, options, named, users: BTreeMap::new(), rows: Vec::new(), truncated: false };
+    let mut derived = Vec::new();
+    match (&options.file, &options.user) {
+        (Some(file), _) => {
+            auditor.exists(file)?;
+            auditor.of_data(file)?;
+            derived = auditor.derived(file)?;
+        }
+        (None, Some(user)) => {
+            let user = VertexName::new("user", user);
+            auditor.exists(&user)?;
+            auditor.of_user(&user)?;
+        }
+        (None, None) => {
+            return Err(Code::Argument
+                .error("an audit of nobody and nothing")
+                .with_hint("give a user, by name or uid, or a file"));
+        }
+    }
+    let Auditor { mut rows, mut truncated, .. } = auditor;
+    rows.sort_by(|a, b| {
+        let key = |row: &AuditRow| (row.stamp, row.action != "run", row.execution.clone());
+        (key(a), &a.action, &a.object).cmp(&(key(b), &b.action, &b.object))
+    });
+    truncated |= rows.len() > options.limit || derived.len() > options.limit;
+    rows.truncate(options.limit);
+    derived.truncate(options.limit);
+    Ok(Audit { rows, derived, truncated })
+}
+
+struct Auditor<'a> {
+    state: &'a GraphState,
+    options: &'a AuditOptions,
+    named: &'a dyn Fn(u32) -> String,
+    /// Ids of the users of executions.
+    users: BTreeMap<VertexName, BTreeSet<String>>,
+    rows: Vec<AuditRow>,
+    truncated: bool,
+}
+
+impl Auditor<'_> {
+    fn exists(&self, vertex: &VertexName) -> Result<()> {
+        if self.state.names(VertexPlace::of(vertex))? {
+            return Ok(());
+        }
+        let hint = match &*vertex.kind {
+            "user" => "only who ran an execution is a vertex; give the name, or the uid",
+            _ => "write its id out: a file's is its full path",
+        };
+        Err(Code::VertexNotFound.error(format!("the graph has no vertex {vertex}")).with_hint(hint))
+    }
+
+    /// Versions of a relation within the time that is asked for, and not deleted.
+    fn versions<'e>(&self, edge: &'e Edge) -> Vec<&'e EdgeVersion> {
+        let mut versions = standing(&edge.versions, self.options.until.unwrap_or(END), EdgeVersion::facts);
+        versions.retain(|version| version.end() >= self.options.since.unwrap_or(0));
+        versions
+    }
+
+    /// Takes what one relation says.
+    fn take(&mut self, vertex: &VertexName, edge: &Edge) -> Result<()> {
+        let kind = edge.direction.kind.to_string();
+        let versions = self.versions(edge);
+        let rows = self.state.rows(VertexPlace::of(vertex), edge, &versions)?;
+        for (version, row) in versions.into_iter().zip(rows) {
+            let done = turned(relation(self.state, vertex, edge, version, row)?, &kind);
+            let (execution, object) = match &*done.kind {
+                "run" => (&done.far, &done.far),
+                _ => (&done.near, &done.far),
+            };
+            let ids = match &*done.kind {
+                "run" => BTreeSet::from([done.near.id.to_string()]),
+                _ => self.users_of(execution)?,
+            };
+            if self.options.user.as_ref().is_some_and(|user| !ids.is_empty() && !ids.contains(user)) {
+                continue;
+            }
+            if ids.is_empty() && self.options.user.as_ref().is_some_and(|user| *user != done.user.to_string())
+            {
+                continue;
+            }
+            let names: Vec<String> =
+                ids.iter().map(|id| id.parse().map_or_else(|_| id.clone(), self.named)).collect();
+            let user = if names.is_empty() { (self.named)(done.user) } else { names.join(", ") };
+            self.rows.push(AuditRow {
+                stamp: done.stamp,
+                time: done.time,
+                user,
+                execution: execution.clone(),
+                action: done.kind.clone(),
+                object: object.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Ids of the users who ran an execution, or its job.
+    fn users_of(&mut self, execution: &VertexName) -> Result<BTreeSet<String>> {
+        if let Some(known) = self.users.get(execution) {
+            return Ok(known.clone());
+        }
+        let ids = |runs: Vec<Relation>| runs.into_iter().map(|run| run.near.id.to_string());
+        let mut users: BTreeSet<String> = ids(newest(self.state, execution, "run", END)?).collect();
+        if users.is_empty() && &*execution.kind == "process" {
+            for job in newest(self.state, execution, "contains", END)? {
+                users.extend(ids(newest(self.state, &job.near, "run", END)?));
+            }
+        }
+        self.users.insert(execution.clone(), users.clone());
+        Ok(users)
+    }
+
+    /// What executions did to data.
+    fn of_data(&mut self, file: &VertexName) -> Result<()> {
+        let wanted = |kind: &str, reverse: bool| reverse && ACTIONS.contains(&kind);
+        for edge in self.state.edges(VertexPlace::of(file), &wanted)? {
+            self.take(file, &edge)?;
+        }
+        Ok(())
+    }
+
+    /// What a user ran, and what that did.
+    fn of_user(&mut self, user: &VertexName) -> Result<()> {
+        let place = VertexPlace::of(user);
+        let mut done: BTreeSet<VertexPlace> = BTreeSet::new();
+        for edge in self.state.edges(place, &|kind, reverse| kind == "run" && !reverse)? {
+            if standing(&edge.versions, self.options.until.unwrap_or(END), EdgeVersion::facts).is_empty() {
+                continue;
+            }
+            self.take(user, &edge)?;
+            let mut open = vec![edge.far];
+            while let Some(execution) = open.pop() {
+                if !done.insert(execution) {
+                    continue;
+                }
+                if self.rows.len() > self.options.limit {
+                    self.truncated = true;
+                    return Ok(());
+                }
+                let name = self.state.name(execution)?;
+                let wanted =
+                    |kind: &str, reverse: bool| !reverse && (ACTIONS.contains(&kind) || kind == "contains");
+                for edge in self.state.edges(execution, &wanted)? {
+                    if &*edge.direction.kind == "contains" {
+                        // A process that somebody else ran is his.
+                        open.push(edge.far);
+                    } else {
+                        self.take(&name, &edge)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All that came from data, executions among it.
+    fn derived(&mut self, file: &VertexName) -> Result<Vec<VertexName>> {
+        let AuditOptions { since, until, limit, .. } = *self.options;
+        let limit = limit.saturating_add(1);
+        let options = TraceOptions { way: Way::Down, since, at: until, limit, ..TraceOptions::default() };
+        let lineage = trace(self.state, file, &options)?;
+        self.truncated |= lineage.truncated;
+        Ok(lineage.vertices.into_iter().skip(1).map(|step| step.name).collect())
+    }
+}

@@ -1,0 +1,158 @@
+//! A lineage with all that is known of it: properties of its vertices, who ran its executions, and their jobs.
+//!
+//! A trace gives relations by cause. Who shows or shares a lineage needs more, which does not move the time of a walk:
+//! users, the job of a process that alone had a part in it, and what was put of each vertex. It is read from one state,
+//! so all of it is of one moment (G-40).
+//!
+//! What was deleted shows what it was last: a file that is gone still has a size, and its job a name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::read::Relation;
+use crate::state::{END, EdgeVersion, GraphState, VertexVersion, standing};
+use crate::trace::{Lineage, TraceOptions, trace};
+
+/// Properties of a vertex, by name.
+pub type Properties = Vec<(String, Value)>;
+
+/// Whether vertices of a type are executions.
+pub fn is_execution(kind: &str) -> bool {
+    matches!(kind, "job" | "process")
+}
+
+/// A lineage, and what is known of its vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dossier {
+    /// The lineage.
+    pub lineage: Lineage,
+    /// Static properties and others, of vertices that have any; of users and jobs around it, too.
+    pub props: BTreeMap<VertexName, Properties>,
+    /// From users to executions: who ran them; without properties.
+    pub runs: Vec<Relation>,
+    /// From jobs that are not in the lineage to processes that are; without properties.
+    pub jobs: Vec<Relation>,
+    /// Names of users, by uid.
+    pub users: BTreeMap<String, String>,
+}
+
+impl Dossier {
+    /// A property of a vertex.
+    pub fn prop(&self, vertex: &VertexName, name: &str) -> Option<&Value> {
+        let of_it = self.props.get(vertex)?;
+        of_it.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// What a user is called.
+    pub fn user<'a>(&'a self, id: &'a str) -> &'a str {
+        self.users.get(id).map_or(id, String::as_str)
+    }
+
+    /// The vertices of the lineage, then jobs around it; no users.
+    pub fn vertices(&self) -> impl Iterator<Item = &VertexName> {
+        let around: BTreeSet<&VertexName> = self.jobs.iter().map(|edge| &edge.near).collect();
+        self.lineage.vertices.iter().map(|step| &step.name).chain(around)
+    }
+
+    /// The relations of the lineage, then those around it; users' too.
+    pub fn relations(&self) -> impl Iterator<Item = &Relation> {
+        self.lineage.edges.iter().chain(&self.jobs).chain(&self.runs)
+    }
+}
+
+/// The lineage of a vertex with what is known of it. NotFound where nothing names it.
+pub fn dossier(
+    state: &GraphState,
+    root: &VertexName,
+    options: &TraceOptions,
+    named: &dyn Fn(u32) -> String,
+) -> Result<Dossier> {
+    around(state, trace(state, root, options)?, options.at, named)
+}
+
+/// A lineage with what is known of it at a moment.
+pub fn around(
+    state: &GraphState,
+    lineage: Lineage,
+    at: Option<u64>,
+    named: &dyn Fn(u32) -> String,
+) -> Result<Dossier> {
+    let at = at.unwrap_or(END);
+    let inside: BTreeSet<&VertexName> = lineage.vertices.iter().map(|step| &step.name).collect();
+    let mut jobs = Vec::new();
+    for process in inside.iter().filter(|name| &*name.kind == "process") {
+        let owned = newest(state, process, "contains", at)?;
+        jobs.extend(owned.into_iter().filter(|edge| !inside.contains(&edge.near)));
+    }
+    let executions = inside.iter().copied().filter(|name| is_execution(&name.kind));
+    let executions: BTreeSet<&VertexName> = executions.chain(jobs.iter().map(|edge| &edge.near)).collect();
+    let mut runs = Vec::new();
+    for execution in &executions {
+        runs.extend(newest(state, execution, "run", at)?);
+    }
+    let mut users = BTreeMap::new();
+    for id in runs.iter().map(|edge| &*edge.near.id) {
+        let name = id.parse().map_or_else(|_| id.to_owned(), named);
+        users.insert(id.to_owned(), name);
+    }
+    let mut props = BTreeMap::new();
+    let ran = runs.iter().map(|edge| &edge.near);
+    for vertex in inside.iter().copied().chain(executions.iter().copied()).chain(ran) {
+        if !props.contains_key(vertex) {
+            let own = properties(state, vertex, at)?;
+            props.insert(vertex.clone(), own);
+        }
+    }
+    props.retain(|_, own: &mut Properties| !own.is_empty());
+    Ok(Dossier { lineage, props, runs, jobs, users })
+}
+
+/// Relations of a type that lead to a vertex, each from its source and in its newest version until a moment; without
+/// their properties, which stand at the source: that may be a user with a million others.
+pub fn newest(state: &GraphState, vertex: &VertexName, kind: &str, at: u64) -> Result<Vec<Relation>> {
+    let mut relations = Vec::new();
+    for edge in state.edges(VertexPlace::of(vertex), &|known, reverse| known == kind && reverse)? {
+        let standing = standing(&edge.versions, at, EdgeVersion::facts);
+        let Some(version) = standing.first().copied() else { continue };
+        relations.push(Relation {
+            kind: kind.to_owned(),
+            near: state.name(edge.far)?,
+            far: vertex.clone(),
+            reverse: false,
+            props: Vec::new(),
+            stamp: version.stamp,
+            time: i64::try_from(version.stamp).unwrap_or(i64::MAX),
+            until: version.until,
+            user: version.user,
+            deleted: false,
+        });
+    }
+    Ok(relations)
+}
+
+/// A relation as its source has it.
+pub fn turned(relation: Relation, kind: &str) -> Relation {
+    if !relation.reverse {
+        return relation;
+    }
+    Relation { kind: kind.to_owned(), near: relation.far, far: relation.near, reverse: false, ..relation }
+}
+
+/// Static properties of a vertex and its others, as they were last until a moment.
+fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Properties> {
+    let versions = state.vertex_versions(VertexPlace::of(vertex))?;
+    let mut shown = standing(&versions, at, VertexVersion::facts);
+    if shown.is_empty() {
+        shown = versions.iter().filter(|version| !version.deleted && version.stamp <= at).collect();
+    }
+    let fixed = shown.iter().find_map(|version| version.fixed.as_ref());
+    let mut all = fixed.map(|props| props.pairs()).transpose()?.unwrap_or_default();
+    let own = shown.first().map(|version| version.props.pairs()).transpose()?.unwrap_or_default();
+    all.retain(|(name, _)| own.iter().all(|(other, _)| name != other));
+    all.extend(own);
+    Ok(all)
+}

@@ -1,0 +1,97 @@
+//! What is shown and shared of the graph: exports, comparisons, scripts, audits.
+
+use std::path::PathBuf;
+
+use fieldstone::graph::{AuditOptions, Dossier, TraceOptions};
+use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script, write_text};
+use pyo3::prelude::*;
+
+use super::read::{Pair, Traced, pair};
+use super::{PyGraph, name};
+use crate::errors::Raise;
+use crate::log::Waiting as _;
+
+/// Vertices of an export or a script, at most.
+const ALL: usize = 1_000_000;
+
+/// What, name, values.
+type DifferenceRow = (String, String, Vec<Option<String>>);
+/// Stamp, time in nanoseconds, user, execution, action, object.
+type ActionRow = (u64, i64, String, Pair, String, Pair);
+
+#[pymethods]
+impl PyGraph {
+    /// The text of the lineage upstream in a form; None where it is written to a path.
+    fn export(
+        &self,
+        py: Python<'_>,
+        vertex: &Bound<'_, PyAny>,
+        format: &str,
+        path: Option<PathBuf>,
+    ) -> PyResult<Option<String>> {
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let format: LineageFormat = format.parse().or_raise()?;
+        let options = TraceOptions { limit: ALL, ..TraceOptions::default() };
+        let exported = py.waiting(|| {
+            let text = export(&graph.dossier(&vertex, &options, self.transaction)?, format);
+            match path {
+                Some(path) => write_text(&path, &text).map(|()| None),
+                None => Ok(Some(text)),
+            }
+        });
+        exported.or_raise()
+    }
+
+    /// The text of a lineage that was traced.
+    fn export_traced(&self, py: Python<'_>, traced: &Traced, format: &str) -> PyResult<String> {
+        let graph = self.open()?;
+        let format: LineageFormat = format.parse().or_raise()?;
+        let exported = py.waiting(|| {
+            let dossier = graph.around(&traced.lineage, traced.at, self.transaction)?;
+            Ok(export(&dossier, format))
+        });
+        exported.or_raise()
+    }
+
+    /// What, name and values of what differs.
+    fn compare(&self, py: Python<'_>, vertices: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<DifferenceRow>> {
+        let graph = self.open()?;
+        let vertices = vertices.iter().map(name).collect::<PyResult<Vec<_>>>()?;
+        let compared = py.waiting(|| {
+            let each = vertices
+                .iter()
+                .map(|vertex| graph.dossier(vertex, &compared_by(vertex, None), self.transaction));
+            compare(&each.collect::<fieldstone::Result<Vec<Dossier>>>()?)
+        });
+        Ok(compared.or_raise()?.into_iter().map(|row| (row.what, row.name, row.values)).collect())
+    }
+
+    /// Commands for sh.
+    fn script(&self, py: Python<'_>, vertex: &Bound<'_, PyAny>) -> PyResult<String> {
+        let (graph, vertex) = (self.open()?, name(vertex)?);
+        let options = TraceOptions { limit: ALL, ..TraceOptions::default() };
+        py.waiting(|| script(&graph.dossier(&vertex, &options, self.transaction)?)).or_raise()
+    }
+
+    /// Rows, what came from the file, whether it was cut off.
+    fn audit(
+        &self,
+        py: Python<'_>,
+        user: Option<&str>,
+        file: Option<&Bound<'_, PyAny>>,
+        since: Option<u64>,
+        until: Option<u64>,
+    ) -> PyResult<(Vec<ActionRow>, Vec<Pair>, bool)> {
+        let graph = self.open()?;
+        let number =
+            |user: &str| graph.user_number(user).map_or_else(|| user.to_owned(), |uid| uid.to_string());
+        let file = file.map(name).transpose()?;
+        let options = AuditOptions { user: user.map(number), file, since, until, ..AuditOptions::default() };
+        let audit = py.waiting(|| graph.audit(&options, self.transaction)).or_raise()?;
+        let rows = audit
+            .rows
+            .into_iter()
+            .map(|row| (row.stamp, row.time, row.user, pair(&row.execution), row.action, pair(&row.object)));
+        Ok((rows.collect(), audit.derived.iter().map(pair).collect(), audit.truncated))
+    }
+}
