@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::graph::{Record, is_graph};
+use fieldstone_format::graph::is_graph;
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
@@ -271,15 +271,12 @@ fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<S
     let source = CommitOrder { known, user: commit.owner };
     rows.begin(source);
     for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_graph(side)) {
-        match Record::decode(side) {
-            Ok(record) => rows.add(source, record),
-            Err(error) => {
-                let later = if error.kind() == ErrorKind::Corrupt { "" } else { " of a later release" };
-                let Commit { writer, sequence, .. } = commit;
-                let note = format!("log {writer}, commit {sequence}, record {i}{later}: {}", error.message());
-                if damaged.len() < NOTES && !damaged.contains(&note) {
-                    damaged.push(note);
-                }
+        if let Err(error) = rows.add(source, side) {
+            let later = if error.kind() == ErrorKind::Corrupt { "" } else { " of a later release" };
+            let Commit { writer, sequence, .. } = commit;
+            let note = format!("log {writer}, commit {sequence}, record {i}{later}: {}", error.message());
+            if damaged.len() < NOTES && !damaged.contains(&note) {
+                damaged.push(note);
             }
         }
     }

@@ -16,6 +16,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod columns;
 mod props;
 mod record;
 mod types;
@@ -23,6 +24,7 @@ mod types;
 use std::fmt;
 use std::sync::Arc;
 
+pub use columns::RelationColumns;
 pub use props::Props;
 pub use record::{KINDS, ROWS_MAX, Record, is_graph};
 pub use types::{EdgeType, TypeDecl, VertexType};

@@ -8,6 +8,7 @@
 //! ```
 //! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use fieldstone_core::{Code, Error, Result};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::columns::RelationColumns;
 use super::types::{put_types, read_types};
 use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
@@ -85,6 +87,11 @@ impl Record {
             records.push(side::encode(RELATIONS, &body));
         }
         records
+    }
+
+    /// The body of a side record of relations, for [`RelationColumns`]; `None` for another kind.
+    pub fn relations_body(side: &SideRecord) -> Result<Option<Cow<'_, [u8]>>> {
+        if side.kind == RELATIONS { side::body(side).map(Some) } else { Ok(None) }
     }
 
     /// Reads the bytes of a side record of types.
@@ -193,7 +200,7 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
     if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a record is longer than its content")) }
 }
 
-fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
+pub(super) fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
     match cursor.size()? {
         n @ 1..=ROWS_MAX => Ok(n),
         _ => Err(cursor.fail("a record has an impossible number of rows")),
@@ -219,31 +226,34 @@ impl Hasher for ShortHasher {
     }
 }
 
-/// A column of texts, of which equal ones are one.
-struct Texts<'a> {
-    strings: std::vec::IntoIter<&'a [u8]>,
-    known: HashMap<&'a [u8], Arc<str>, BuildHasherDefault<ShortHasher>>,
-}
+/// Texts of a column, of which equal ones are one.
+#[derive(Default)]
+struct Texts<'a>(HashMap<&'a str, Arc<str>, BuildHasherDefault<ShortHasher>>);
 
 impl<'a> Texts<'a> {
-    fn read(cursor: &mut Cursor<'a>, n: usize) -> Result<Texts<'a>> {
-        Ok(Texts { strings: read_strings(cursor, n)?.into_iter(), known: HashMap::default() })
-    }
-
-    /// The next one; names are not empty.
-    fn next(&mut self) -> Result<Arc<str>> {
-        let bytes = self.strings.next().unwrap_or_default();
-        if let Some(known) = self.known.get(bytes) {
-            return Ok(known.clone());
-        }
-        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty());
-        let text: Arc<str> = text.ok_or_else(|| Error::corrupt("a name is empty or not UTF-8"))?.into();
-        self.known.insert(bytes, text.clone());
-        Ok(text)
+    fn shared(&mut self, text: &'a str) -> Arc<str> {
+        self.0.entry(text).or_insert_with(|| text.into()).clone()
     }
 }
 
-fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
+/// Reads a column of names: they are not empty.
+pub(super) fn read_names<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a str>> {
+    let wrong = || Error::corrupt("a name is empty or not UTF-8");
+    // Rows of a listed text point to the same bytes, which are looked at once.
+    let mut last: (&[u8], &str) = (&[], "");
+    let name = |bytes: &'a [u8]| {
+        if bytes.is_empty() {
+            return Err(wrong());
+        }
+        if !std::ptr::eq(bytes, last.0) {
+            last = (bytes, std::str::from_utf8(bytes).map_err(|_| wrong())?);
+        }
+        Ok(last.1)
+    };
+    read_strings(cursor, n)?.into_iter().map(name).collect()
+}
+
+pub(super) fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
     let flag = |number: i64| match number {
         0 => Ok(false),
         1 => Ok(true),
@@ -252,7 +262,7 @@ fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
     read_ints(cursor, n)?.into_iter().map(flag).collect()
 }
 
-fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
+pub(super) fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
     let (stamps, lags) = (read_ints(cursor, n)?, read_ints(cursor, n)?);
     let deleted = read_flags(cursor, n)?;
     let version = |((stamp, lag), deleted): ((i64, i64), bool)| Version {
@@ -265,45 +275,44 @@ fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
 
 fn read_vertices(cursor: &mut Cursor<'_>) -> Result<Vec<VertexRow>> {
     let n = read_rows(cursor)?;
-    let (mut kinds, mut ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
+    let (kinds, ids) = (read_names(cursor, n)?, read_names(cursor, n)?);
     let versions = read_versions(cursor, n)?;
     let (fixed, props) = (read_strings(cursor, n)?, read_strings(cursor, n)?);
+    let (mut known_kinds, mut known_ids) = (Texts::default(), Texts::default());
+    let mut names = kinds.into_iter().zip(ids);
     let mut rows = Vec::with_capacity(n);
     for (version, (fixed, props)) in versions.into_iter().zip(fixed.into_iter().zip(props)) {
+        let (kind, id) = names.next().unwrap_or_default();
         let fixed = match fixed {
             [] => None,
             [0] => Some(Props::default()),
             bytes => Some(Props::read(bytes)?),
         };
-        let vertex = VertexName { kind: kinds.next()?, id: ids.next()? };
+        let vertex = VertexName { kind: known_kinds.shared(kind), id: known_ids.shared(id) };
         rows.push(VertexRow { vertex, version, fixed, props: Props::read(props)? });
     }
     Ok(rows)
 }
 
 fn read_relations(cursor: &mut Cursor<'_>) -> Result<Vec<RelationRow>> {
-    let n = read_rows(cursor)?;
-    let mut kinds = Texts::read(cursor, n)?;
-    let (mut source_kinds, mut source_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
-    let (mut target_kinds, mut target_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
-    let versions = read_versions(cursor, n)?;
-    let ends = read_flags(cursor, n)?;
-    let lengths = match ends.iter().filter(|ends| **ends).count() {
-        0 => Vec::new(),
-        m => read_ints(cursor, m)?,
-    };
-    let mut lengths = lengths.into_iter();
-    let props = read_strings(cursor, n)?;
-    let mut rows = Vec::with_capacity(n);
-    for ((version, ends), props) in versions.into_iter().zip(ends).zip(props) {
-        let length = if ends { lengths.next() } else { None };
+    let columns = RelationColumns::read(cursor)?;
+    let mut texts: [Texts; 5] = Default::default();
+    let mut rows = Vec::with_capacity(columns.len());
+    for i in 0..columns.len() {
+        let [kind, source_kind, source_id, target_kind, target_id] = &mut texts;
         rows.push(RelationRow {
-            kind: kinds.next()?,
-            source: VertexName { kind: source_kinds.next()?, id: source_ids.next()? },
-            target: VertexName { kind: target_kinds.next()?, id: target_ids.next()? },
-            version,
-            until: length.map(|length| version.stamp.wrapping_add(length as u64)),
-            props: Props::read(props)?,
+            kind: kind.shared(columns.kinds[i]),
+            source: VertexName {
+                kind: source_kind.shared(columns.source_kinds[i]),
+                id: source_id.shared(columns.source_ids[i]),
+            },
+            target: VertexName {
+                kind: target_kind.shared(columns.target_kinds[i]),
+                id: target_id.shared(columns.target_ids[i]),
+            },
+            version: columns.versions[i],
+            until: columns.until[i],
+            props: Props::of_bytes(columns.props[i]),
         });
     }
     Ok(rows)

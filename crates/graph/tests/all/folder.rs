@@ -30,7 +30,7 @@ fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
     let mut all = Rows::default();
     for commit in 0..rows {
         let known = CommitKnown { since: commit, stamp: commit };
-        all.add(CommitOrder { known, user: 1 }, common::record(dice));
+        all.add(CommitOrder { known, user: 1 }, &common::record(dice).encode()).unwrap();
     }
     Arc::new(build(&all).unwrap())
 }

@@ -63,15 +63,17 @@ impl History {
             let part = &mut parts[dice.index(2)];
             part.add(
                 CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Relations(vec![row.clone()]),
-            );
+                &Record::Relations(vec![row.clone()]).encode(),
+            )
+            .unwrap();
         }
         for (row, user) in &self.vertices {
             let part = &mut parts[dice.index(2)];
             part.add(
                 CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Vertices(vec![row.clone()]),
-            );
+                &Record::Vertices(vec![row.clone()]).encode(),
+            )
+            .unwrap();
         }
         GraphState::of(
             parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect(),
@@ -209,7 +211,7 @@ fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> u
             "write" => to,
             _ => from,
         };
-        if &*row.kind == "write" && to && row.props.is_true("replaces").unwrap() {
+        if &*row.kind == "write" && to && row.props.get("replaces").unwrap() == Some(Value::Bool(true)) {
             bounds.insert(*begin);
         }
         if up && looked_at && *ended != u64::MAX {
@@ -222,7 +224,7 @@ fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> u
 /// The write that hides others at a vertex and a time.
 fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
     let replacing = standing.iter().filter(|(begin, .., row)| {
-        let replaces = &*row.kind == "write" && row.target == *here && row.props.is_true("replaces").unwrap();
+        let replaces = &*row.kind == "write" && row.target == *here && row.props.get("replaces").unwrap() == Some(Value::Bool(true));
         replaces && (*begin <= time) == up
     });
     let stamps = replacing.map(|(begin, ..)| *begin);
