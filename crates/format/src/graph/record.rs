@@ -10,18 +10,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
-
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::columns::RelationColumns;
 use super::types::{put_types, read_types};
 use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
-use crate::columns::{put_ints, put_strings, read_ints, read_strings};
+use crate::columns::{ShortHasher, put_ints, put_strings, read_ints, read_strings};
 use crate::log::SideRecord;
 use crate::side;
 
@@ -204,25 +202,6 @@ pub(super) fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
     match cursor.size()? {
         n @ 1..=ROWS_MAX => Ok(n),
         _ => Err(cursor.fail("a record has an impossible number of rows")),
-    }
-}
-
-/// Hashes texts that are mostly short, and come from no attacker who gains by a slow table: a record has at most
-/// [`ROWS_MAX`] rows.
-#[derive(Default)]
-struct ShortHasher(u64);
-
-impl Hasher for ShortHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn write_usize(&mut self, _: usize) {
-        // The length of a text: its bytes say it, too.
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

@@ -6,6 +6,7 @@
 //! Vertices are sorted by place; halves of relations go to their vertices by counting, and are sorted there.
 
 use std::cmp::{Ordering, Reverse};
+use std::hint::black_box;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_segment::CommitKnown;
@@ -218,6 +219,7 @@ pub fn build(rows: &Rows) -> Result<Segment> {
     let mut sink = MemorySink::default();
     let mut writer = Writer::new(&mut sink, base);
     let (mut lines, mut versions): (Vec<u32>, Vec<VertexVersion>) = (Vec::new(), Vec::new());
+    let mut gathered: Vec<RelationLine> = Vec::new();
     for (n, name) in tables.by_place.iter().enumerate() {
         lines.clear();
         lines.extend(take_while(&mut own, |(vertex, _)| *vertex as usize == n).iter().map(|(_, line)| line));
@@ -232,24 +234,34 @@ pub fn build(rows: &Rows) -> Result<Segment> {
             let order = |half: &Half| of_relations.order(half.line);
             a.key.cmp(&b.key).then_with(|| order(a).cmp(&order(b)))
         });
-        let (mut own, mut code) = (&*own, None);
-        while let Some(first) = own.first() {
+        // Lines and properties lie anywhere in memory: they are asked for side by side, before one is waited for.
+        gathered.clear();
+        gathered.extend(own.iter().map(|half| rows.relations[half.line as usize]));
+        let touched = own.iter().zip(&gathered).filter(|(half, _)| half.code() & 1 == 0);
+        black_box(touched.fold(0, |sum, (_, line)| sum ^ rows.props(line).last().copied().unwrap_or(0)));
+        let (mut at, mut code) = (0, None);
+        while let Some(first) = own.get(at).copied() {
             if code != Some(first.code()) {
                 code = Some(first.code());
                 writer.group(first.code());
             }
-            let same = take_while(&mut own, |half| half.key == first.key);
-            lines.clear();
-            lines.extend(same.iter().map(|half| half.line));
-            of_relations.leave_one(&mut lines);
-            for line in &lines {
-                let line = &rows.relations[*line as usize];
+            let same = own[at..].iter().take_while(|half| half.key == first.key).count();
+            let mut one = |line: &RelationLine| {
                 let row = match first.code() & 1 {
                     0 => NewRow::Content(line.time, rows.props(line)),
                     _ => NewRow::Elsewhere,
                 };
-                writer.version(first.far(), edge_version(line, &tables), row)?;
+                writer.version(first.far(), edge_version(line, &tables), row)
+            };
+            if same == 1 {
+                one(&gathered[at])?;
+            } else {
+                lines.clear();
+                lines.extend(own[at..at + same].iter().map(|half| half.line));
+                of_relations.leave_one(&mut lines);
+                lines.iter().try_for_each(|line| one(&rows.relations[*line as usize]))?;
             }
+            at += same;
         }
         writer.end()?;
     }

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -85,7 +84,9 @@ impl Rows {
             Record::Vertices(rows) => {
                 for row in rows {
                     let VertexName { kind, id } = &row.vertex;
-                    let vertex = self.names.vertex(kind, id);
+                    let name = [(&&**kind, &&**id)];
+                    let mut vertex = 0;
+                    self.names.vertices(name.into_iter(), |_, number| vertex = number);
                     self.vertices.push(VertexLine { vertex, commit, row });
                 }
             }
@@ -105,15 +106,15 @@ impl Rows {
             return Err(Error::corrupt("a record of the graph of more than 4 GiB"));
         }
         let columns = RelationColumns::of_body(&body)?;
-        let number = self.bodies.len() as u32;
+        let (number, first) = (self.bodies.len() as u32, self.relations.len());
         self.relations.reserve(columns.len());
         for i in 0..columns.len() {
             let (version, props) = (columns.versions[i], columns.props[i]);
             let from = if props.is_empty() { 0 } else { props.as_ptr() as usize - body.as_ptr() as usize };
             self.relations.push(RelationLine {
                 kind: self.names.kind(columns.kinds[i]),
-                source: self.names.vertex(columns.source_kinds[i], columns.source_ids[i]),
-                target: self.names.vertex(columns.target_kinds[i], columns.target_ids[i]),
+                source: 0,
+                target: 0,
                 commit,
                 stamp: version.stamp,
                 time: version.time,
@@ -125,6 +126,11 @@ impl Rows {
                 len: props.len() as u32,
             });
         }
+        let new = &mut self.relations[first..];
+        let sources = columns.source_kinds.iter().zip(&columns.source_ids);
+        self.names.vertices(sources, |i, number| new[i].source = number);
+        let targets = columns.target_kinds.iter().zip(&columns.target_ids);
+        self.names.vertices(targets, |i, number| new[i].target = number);
         self.bodies.push(body.into());
         Ok(())
     }
@@ -133,24 +139,6 @@ impl Rows {
     pub(super) fn props(&self, line: &RelationLine) -> &[u8] {
         let from = line.from as usize;
         &self.bodies[line.body as usize][from..from + line.len as usize]
-    }
-}
-
-/// Places are hashes already: they are spread evenly.
-#[derive(Debug, Default)]
-struct PlaceHasher(u64);
-
-impl Hasher for PlaceHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u128(&mut self, place: u128) {
-        self.0 = place as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 
@@ -163,6 +151,9 @@ pub(super) struct NamedVertex {
     len: usize,
 }
 
+/// Mentions of vertices that are looked up side by side: each look-up waits for memory, together they wait once.
+const TOGETHER: usize = 128;
+
 /// Names of types and vertices, each once, numbered as they came.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -171,10 +162,18 @@ pub(super) struct Names {
     /// The type that was asked for last: rows of one type stand together.
     last: u32,
     pub vertices: Vec<NamedVertex>,
-    by_place: HashMap<VertexPlace, u32, BuildHasherDefault<PlaceHasher>>,
+    /// Vertices by place: a slot for each, where the highest bits of the place say or behind that. See [`Slot`].
+    slots: Vec<Slot>,
     ids: String,
     /// Two vertices of one place, the first that were met.
     clash: Option<String>,
+}
+
+/// The lowest bits of a place, and the number of the vertex plus one; 0 where there is none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    low: u32,
+    number: u32,
 }
 
 impl Names {
@@ -194,21 +193,93 @@ impl Names {
         self.last
     }
 
-    fn vertex(&mut self, kind: &str, id: &str) -> u32 {
-        let (place, kind) = (VertexPlace::named(kind, id), self.kind(kind));
-        let next = self.vertices.len() as u32;
-        let number = *self.by_place.entry(place).or_insert(next);
-        if number == next {
-            self.vertices.push(NamedVertex { place, kind, from: self.ids.len(), len: id.len() });
-            self.ids.push_str(id);
-        } else {
-            let known = self.vertices[number as usize];
-            if (known.kind, self.id(&known)) != (kind, id) && self.clash.is_none() {
-                let name = |kind: u32, id: &str| format!("{}:{id}", self.kinds[kind as usize]);
-                self.clash = Some(format!("{} and {}", name(known.kind, self.id(&known)), name(kind, id)));
+    /// Gives the numbers of vertices to `take`, each with how many stand before it.
+    fn vertices<'a>(
+        &mut self,
+        mut names: impl Iterator<Item = (&'a &'a str, &'a &'a str)>,
+        mut take: impl FnMut(usize, u32),
+    ) {
+        let mut mentions = [(VertexPlace(0), 0u32, ""); TOGETHER];
+        let mut numbers = [0u32; TOGETHER];
+        let mut begin = 0;
+        loop {
+            let mut n = 0;
+            for (mention, (kind, id)) in mentions.iter_mut().zip(&mut names) {
+                *mention = (VertexPlace::named(kind, id), self.kind(kind), id);
+                n += 1;
+            }
+            self.make_room(n);
+            for (number, (place, ..)) in numbers.iter_mut().zip(&mentions[..n]) {
+                *number = self.slots[self.slot(*place)].number;
+            }
+            for (i, (place, kind, id)) in mentions[..n].iter().enumerate() {
+                let known = match numbers[i] {
+                    0 => None,
+                    number => self.vertices.get(number as usize - 1).filter(|known| known.place == *place),
+                };
+                numbers[i] = match known {
+                    Some(_) => numbers[i] - 1,
+                    None => self.vertex(*place, *kind, id),
+                };
+            }
+            for (i, (_, kind, id)) in mentions[..n].iter().enumerate() {
+                let known = &self.vertices[numbers[i] as usize];
+                if (known.kind, self.id(known)) != (*kind, *id) && self.clash.is_none() {
+                    let name = |kind: u32, id: &str| format!("{}:{id}", self.kinds[kind as usize]);
+                    self.clash = Some(format!("{} and {}", name(known.kind, self.id(known)), name(*kind, id)));
+                }
+                take(begin + i, numbers[i]);
+            }
+            begin += n;
+            if n < TOGETHER {
+                return;
             }
         }
+    }
+
+    /// Where a place is looked for first: the first slot with its lowest bits, or the empty one behind these.
+    fn slot(&self, place: VertexPlace) -> usize {
+        let most = self.slots.len() - 1;
+        let mut at = (place.0 >> 96) as usize & most;
+        while self.slots[at].number != 0 && self.slots[at].low != place.0 as u32 {
+            at = (at + 1) & most;
+        }
+        at
+    }
+
+    /// The number of a vertex that may be new.
+    fn vertex(&mut self, place: VertexPlace, kind: u32, id: &str) -> u32 {
+        let most = self.slots.len() - 1;
+        let mut at = self.slot(place);
+        while let Some(number) = self.slots[at].number.checked_sub(1) {
+            if self.vertices[number as usize].place == place {
+                return number;
+            }
+            at = (at + 1) & most;
+        }
+        let number = self.vertices.len() as u32;
+        self.vertices.push(NamedVertex { place, kind, from: self.ids.len(), len: id.len() });
+        self.ids.push_str(id);
+        self.slots[at] = Slot { low: place.0 as u32, number: number + 1 };
         number
+    }
+
+    /// Makes room for so many vertices more: less than half of the slots are taken.
+    fn make_room(&mut self, more: usize) {
+        let least = (2 * (self.vertices.len() + more) + 1).next_power_of_two();
+        if least <= self.slots.len() {
+            return;
+        }
+        let most = 2 * least - 1;
+        self.slots = vec![Slot::default(); most + 1];
+        for (number, vertex) in (1..).zip(&self.vertices) {
+            let place = vertex.place.0;
+            let mut at = (place >> 96) as usize & most;
+            while self.slots[at].number != 0 {
+                at = (at + 1) & most;
+            }
+            self.slots[at] = Slot { low: place as u32, number };
+        }
     }
 
     /// The id of a vertex.
