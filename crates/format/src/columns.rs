@@ -293,11 +293,17 @@ pub(crate) fn put_strings<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
     let mut words: Vec<&[u8]> = Vec::new();
     let mut seen: HashMap<&[u8], i64, BuildHasherDefault<ShortHasher>> = HashMap::default();
     let mut bytes = 0usize;
+    let mut last: &[u8] = &[];
     for value in values {
         bytes += value.as_ref().len();
-        let code = *seen.entry(value.as_ref()).or_insert_with(|| {
-            words.push(value.as_ref());
-            words.len() as i64 - 1
+        // One text for many rows is often the same bytes.
+        let again = codes.last().copied().filter(|_| std::ptr::eq(last, value.as_ref()));
+        last = value.as_ref();
+        let code = again.unwrap_or_else(|| {
+            *seen.entry(last).or_insert_with(|| {
+                words.push(last);
+                words.len() as i64 - 1
+            })
         });
         if words.len() > most || bytes > LISTED_BYTES {
             out.push(0);

@@ -22,6 +22,7 @@ mod engine_faults;
 mod finders;
 mod fleet;
 mod graph;
+mod graph_faults;
 mod handles;
 mod ingest;
 mod kill;

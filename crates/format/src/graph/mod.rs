@@ -16,6 +16,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod batch;
 mod columns;
 mod props;
 mod record;
@@ -24,6 +25,7 @@ mod types;
 use std::fmt;
 use std::sync::Arc;
 
+pub use batch::{PropValue, RelationBatch, TextColumn};
 pub use columns::RelationColumns;
 pub use props::Props;
 pub use record::{KINDS, ROWS_MAX, Record, is_graph};

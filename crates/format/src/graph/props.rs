@@ -50,11 +50,16 @@ impl Props {
             bytes.put_bytes(name.as_bytes());
             put_value(&mut bytes, value);
         }
-        if bytes.len() > PROPS_MAX {
-            return Err(Error::invalid(format!("properties of {} bytes", bytes.len()))
+        Props::check_length(bytes.len())?;
+        Ok(Props(bytes.into()))
+    }
+
+    pub(super) fn check_length(bytes: usize) -> Result<()> {
+        if bytes > PROPS_MAX {
+            return Err(Error::invalid(format!("properties of {bytes} bytes"))
                 .with_hint("they hold at most 16 MiB; larger things are fields or files"));
         }
-        Ok(Props(bytes.into()))
+        Ok(())
     }
 
     /// Properties whose bytes were [read](Props::read) before.

@@ -26,13 +26,13 @@ use crate::side;
 /// Kinds of side records that belong to the graph, known or not.
 pub const KINDS: std::ops::RangeInclusive<u16> = 0x0200..=0x02ff;
 const VERTICES: u16 = 0x0200;
-const RELATIONS: u16 = 0x0201;
+pub(super) const RELATIONS: u16 = 0x0201;
 const TYPES: u16 = 0x0202;
 
 /// Most rows of a record.
 pub const ROWS_MAX: usize = 65_536;
 /// Bytes of rows after which a record is split.
-const SPLIT_BYTES: usize = 16 << 20;
+pub(super) const SPLIT_BYTES: usize = 16 << 20;
 
 /// Whether a side record belongs to the graph.
 pub fn is_graph(side: &SideRecord) -> bool {
@@ -170,18 +170,43 @@ fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
     put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
 }
 
+/// Relations, each part of all rows.
+pub(super) struct RelationParts<'a> {
+    pub kinds: Vec<&'a [u8]>,
+    /// Types and ids.
+    pub source: [Vec<&'a [u8]>; 2],
+    pub target: [Vec<&'a [u8]>; 2],
+    pub versions: &'a [Version],
+    pub until: &'a [Option<u64>],
+    pub props: Vec<&'a [u8]>,
+}
+
 fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
-    out.put_varint(rows.len() as u64);
-    put_texts(out, rows, |row| &row.kind);
-    put_texts(out, rows, |row| &row.source.kind);
-    put_texts(out, rows, |row| &row.source.id);
-    put_texts(out, rows, |row| &row.target.kind);
-    put_texts(out, rows, |row| &row.target.id);
-    put_versions(out, rows, |row| &row.version);
-    put_numbers(out, rows, |row| i64::from(row.until.is_some()));
-    let until = |row: &RelationRow| row.until.map(|until| until.wrapping_sub(row.version.stamp) as i64);
-    put_ints(out, &rows.iter().filter_map(until).collect::<Vec<i64>>());
-    put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
+    fn texts<'a>(rows: &'a [RelationRow], text: impl Fn(&'a RelationRow) -> &'a str) -> Vec<&'a [u8]> {
+        rows.iter().map(|row| text(row).as_bytes()).collect()
+    }
+    let parts = RelationParts {
+        kinds: texts(rows, |row| &row.kind),
+        source: [texts(rows, |row| &row.source.kind), texts(rows, |row| &row.source.id)],
+        target: [texts(rows, |row| &row.target.kind), texts(rows, |row| &row.target.id)],
+        versions: &rows.iter().map(|row| row.version).collect::<Vec<Version>>(),
+        until: &rows.iter().map(|row| row.until).collect::<Vec<Option<u64>>>(),
+        props: rows.iter().map(|row| row.props.bytes()).collect(),
+    };
+    put_relation_parts(out, &parts);
+}
+
+pub(super) fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
+    out.put_varint(parts.versions.len() as u64);
+    put_strings(out, &parts.kinds);
+    parts.source.iter().chain(&parts.target).for_each(|column| put_strings(out, column));
+    put_versions(out, parts.versions, |version| version);
+    put_numbers(out, parts.until, |until| i64::from(until.is_some()));
+    let lengths = parts.until.iter().zip(parts.versions);
+    let length =
+        |(until, version): (&Option<u64>, &Version)| until.map(|until| until.wrapping_sub(version.stamp) as i64);
+    put_ints(out, &lengths.filter_map(length).collect::<Vec<i64>>());
+    put_strings(out, &parts.props);
 }
 
 fn read_body(kind: u16, body: &[u8]) -> Result<Record> {

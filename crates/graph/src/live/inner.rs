@@ -219,12 +219,19 @@ impl GraphInner {
 
     /// A stamp above all that were read or given away.
     pub fn stamp(&self) -> u64 {
-        let now = u64::try_from(self.clock()).unwrap_or(0);
-        let next = |last: u64| now.max(last.saturating_add(1));
+        self.stamps(1).0
+    }
+
+    /// The first of so many stamps above all that were read or given away, and the clock.
+    pub fn stamps(&self, count: u64) -> (u64, i64) {
+        let clock = self.clock();
+        let now = u64::try_from(clock).unwrap_or(0);
+        let first = |last: u64| now.max(last.saturating_add(1));
+        let next = |last: u64| first(last).saturating_add(count.saturating_sub(1));
         let last = &self.process().last;
         let before = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         // It always succeeds: the closure always gives one.
-        next(before.unwrap_or_default())
+        (first(before.unwrap_or_default()), clock)
     }
 
     /// Whether a stamp is one that others follow.
@@ -251,6 +258,16 @@ impl GraphInner {
         }
         buffer.vertices.extend(vertices);
         buffer.relations.extend(relations);
+    }
+
+    /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
+    pub fn give_records(&self, session: Option<Id>, rows: u64, records: Vec<SideRecord>) {
+        let losses = self.journal.keep(rows, session);
+        let mut buffers = lock(&self.process().buffers);
+        if let Some(before) = buffers.remove(&session) {
+            give(&self.journal, session, before);
+        }
+        self.journal.take_kept(records, rows, losses, session);
     }
 
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
@@ -527,7 +544,8 @@ impl FlushParticipant for GraphInner {
         lock(&self.process().own).clear();
         self.join_saving();
         let view = lock(&self.process().view);
-        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= SAVE_AT_END) {
+        let least = if self.chosen.is_some() { 1 } else { SAVE_AT_END };
+        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
             drop(view);
             self.save();
         }
