@@ -23,6 +23,7 @@ mod finders;
 mod fleet;
 mod graph;
 mod graph_faults;
+mod graph_sharing;
 mod handles;
 mod ingest;
 mod kill;
