@@ -9,7 +9,8 @@
 
 use std::io::Write;
 
-use fieldstone::graph::{RelationPut, Versions, VertexName};
+use fieldstone::catalog::value::Value as CatalogValue;
+use fieldstone::graph::{Props, RelationPut, Versions, VertexName};
 use fieldstone::{Env, Error, Mode, OpenOptions, Result, Store};
 
 /// Relations of a flush.
@@ -28,16 +29,23 @@ fn file(name: &str, number: usize) -> VertexName {
 
 fn write(env: &Env, store: &Store, name: &str, end: u64) -> Result<()> {
     let job = VertexName::new("job", name);
+    // So long that a few seconds of it are worth a file of the view.
+    let props = Props::of([("note", &CatalogValue::Text("x".repeat(200)))])?;
     let mut there = 0;
-    while env.clock.monotonic() < end {
-        let put = |number: usize| RelationPut::new("write", job.clone(), file(name, number));
+    loop {
+        let put = |number: usize| RelationPut {
+            props: props.clone(),
+            ..RelationPut::new("write", job.clone(), file(name, number))
+        };
         store.graph().put_relations((there..there + FLUSH).map(put).collect(), None)?;
         store.flush(None)?;
         there += FLUSH;
         say(&format!("{there} {}", env.clock.now()))?;
+        if env.clock.monotonic() >= end {
+            return Ok(());
+        }
         env.clock.sleep(PAUSE);
     }
-    Ok(())
 }
 
 fn read(env: &Env, store: &Store, names: &[&str], end: u64) -> Result<()> {
@@ -83,7 +91,9 @@ fn run(arguments: &[&str]) -> Result<()> {
             read(&env, &store, names, end(seconds)?)?;
             store.close()
         }
-        _ => Err(Error::invalid("usage: grapher write STORE NAME SECONDS, or grapher read STORE SECONDS NAME...")),
+        _ => Err(Error::invalid(
+            "usage: grapher write STORE NAME SECONDS, or grapher read STORE SECONDS NAME...",
+        )),
     }
 }
 

@@ -183,7 +183,8 @@ impl GraphColumns {
 
     /// Names of properties are not empty; keys of a dict are unique.
     fn check_nested(&self, name: &str) -> PyResult<()> {
-        let empty = self.nested.get(name).is_some_and(|columns| columns.iter().any(|(name, _)| name.is_empty()));
+        let empty =
+            self.nested.get(name).is_some_and(|columns| columns.iter().any(|(name, _)| name.is_empty()));
         if empty { Err(invalid(format!("a column of {name} has no name"), "give it one")) } else { Ok(()) }
     }
 

@@ -20,9 +20,12 @@ fn start(trace: Option<&Path>, user: Option<(u32, &Path)>, arguments: &[&str]) -
     let mut command = match trace {
         None => Command::new(example("grapher")),
         Some(trace) => {
-            let calls = "trace=openat,open,openat2,creat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
+            let calls =
+                "trace=openat,open,openat2,creat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
             let mut command = Command::new("strace");
-            command.args(["-f", "-y", "-o", trace.to_str().unwrap(), "-e", calls, "--"]).arg(example("grapher"));
+            command
+                .args(["-f", "-y", "-o", trace.to_str().unwrap(), "-e", calls, "--"])
+                .arg(example("grapher"));
             command
         }
     };
@@ -52,7 +55,8 @@ fn other_user(folder: &Folder) -> Option<std::path::PathBuf> {
     std::fs::create_dir(&home).unwrap();
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).ok()?;
     std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let reaches = Command::new(example("grapher")).uid(NOBODY).gid(NOBODY).current_dir(&home).output().is_ok();
+    let reaches =
+        Command::new(example("grapher")).uid(NOBODY).gid(NOBODY).current_dir(&home).output().is_ok();
     reaches.then_some(home)
 }
 
@@ -61,8 +65,6 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     let folder = Folder::new("graph-sharing");
     let url = folder.store();
     said(start(None, None, &["write", &url, "first", "0"]), "who makes the store");
-    // Something is there before anybody reads.
-    open(&url).flush(None).unwrap();
     let home = other_user(&folder);
     require("root", home.is_some(), "another user's process needs root");
     let seconds = if full() { "60" } else { "8" };
@@ -74,15 +76,20 @@ fn two_writers_and_two_readers_one_of_them_without_rights_hear_of_each_other_wit
     let flushed: BTreeMap<&str, Vec<(u64, u64)>> = WRITERS
         .into_iter()
         .zip(writers)
-        .map(|(name, child)| (name, said(child, name).iter().map(|line| (number(&line[0]), number(&line[1]))).collect()))
+        .map(|(name, child)| {
+            (name, said(child, name).iter().map(|line| (number(&line[0]), number(&line[1]))).collect())
+        })
         .collect();
     let mut slowest = 0;
     for (i, reader) in readers.into_iter().enumerate() {
         let seen = said(reader, &format!("reader {i}"));
         let end = seen.iter().map(|line| number(&line[2])).max().unwrap();
         for (name, flushes) in &flushed {
-            let own: Vec<(u64, u64)> =
-                seen.iter().filter(|line| line[0] == *name).map(|line| (number(&line[1]), number(&line[2]))).collect();
+            let own: Vec<(u64, u64)> = seen
+                .iter()
+                .filter(|line| line[0] == *name)
+                .map(|line| (number(&line[1]), number(&line[2])))
+                .collect();
             assert!(own.len() > 10, "reader {i} heard {} times of {name}", own.len());
             let last = own.last().unwrap().0;
             for (count, moment) in flushes.iter().filter(|(count, _)| *count <= last) {
@@ -115,13 +122,12 @@ fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name(
     let folder = Folder::new("graph-strace");
     let url = folder.store();
     said(start(None, None, &["write", &url, "first", "0"]), "who makes the store");
-    open(&url).flush(None).unwrap();
     let traces: Vec<_> = (0..4).map(|i| folder.0.join(format!("trace{i}"))).collect();
     let arguments: [&[&str]; 4] = [
-        &["write", &url, "a", "2"],
-        &["write", &url, "b", "2"],
-        &["read", &url, "2", "a", "b"],
-        &["read", &url, "2", "a", "b"],
+        &["write", &url, "a", "3"],
+        &["write", &url, "b", "3"],
+        &["read", &url, "4", "a", "b"],
+        &["read", &url, "4", "a", "b"],
     ];
     let children: Vec<Child> =
         traces.iter().zip(arguments).map(|(trace, arguments)| start(Some(trace), None, arguments)).collect();
@@ -141,5 +147,7 @@ fn segments_are_files_of_one_process_and_nobody_writes_to_one_that_has_its_name(
         }
     }
     assert!(makers.values().all(|who| who.len() == 1), "{makers:?}");
+    assert!(makers.keys().any(|path| path.ends_with(".segment")), "nobody wrote the view: {makers:?}");
+    assert!(makers.values().flatten().all(|who| *who >= 2), "who only puts needs no view: {makers:?}");
     println!("files made in the view's folder: {}", makers.len());
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 
-use super::record::{RELATIONS, ROWS_MAX, RelationParts, SPLIT_BYTES, put_relation_parts};
+use super::columns::ROWS_MAX;
+use super::record::{RELATIONS, RelationParts, SPLIT_BYTES, put_relation_parts};
 use super::{Props, RelationRow, Version, VertexName};
 use crate::bytes::Put;
 use crate::log::SideRecord;
@@ -155,8 +156,9 @@ impl RelationBatch {
     /// All of them as side records, each with its version.
     pub fn encode(&self, versions: &[Version]) -> Vec<SideRecord> {
         let texts = [&self.kinds, &self.source_kinds, &self.source_ids, &self.target_kinds, &self.target_ids];
-        let weight =
-            |row: usize| texts.iter().chain([&&self.props]).map(|column| column.get(row).len()).sum::<usize>();
+        let weight = |row: usize| {
+            texts.iter().chain([&&self.props]).map(|column| column.get(row).len()).sum::<usize>()
+        };
         let (mut records, mut begin, mut bytes) = (Vec::new(), 0, 0);
         for row in 0..versions.len() {
             let own = weight(row);

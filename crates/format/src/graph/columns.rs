@@ -1,11 +1,13 @@
 //! Relations of a record in columns, read where their bytes are: who takes in many makes no text of each.
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 
-use super::record::{read_flags, read_names, read_rows, read_versions};
 use super::{Props, Version};
 use crate::bytes::Cursor;
 use crate::columns::{read_ints, read_strings};
+
+/// Most rows of a record.
+pub const ROWS_MAX: usize = 65_536;
 
 /// Rows of relations, each part of all rows in one column.
 ///
@@ -101,4 +103,48 @@ impl<'a> RelationColumns<'a> {
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
+}
+
+pub(super) fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
+    match cursor.size()? {
+        n @ 1..=ROWS_MAX => Ok(n),
+        _ => Err(cursor.fail("a record has an impossible number of rows")),
+    }
+}
+
+/// Reads a column of names: they are not empty.
+pub(super) fn read_names<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a str>> {
+    let wrong = || Error::corrupt("a name is empty or not UTF-8");
+    // Rows of a listed text point to the same bytes, which are looked at once.
+    let mut last: (&[u8], &str) = (&[], "");
+    let name = |bytes: &'a [u8]| {
+        if bytes.is_empty() {
+            return Err(wrong());
+        }
+        if !std::ptr::eq(bytes, last.0) {
+            last = (bytes, std::str::from_utf8(bytes).map_err(|_| wrong())?);
+        }
+        Ok(last.1)
+    };
+    read_strings(cursor, n)?.into_iter().map(name).collect()
+}
+
+fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
+    let flag = |number: i64| match number {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::corrupt("a flag is neither 0 nor 1")),
+    };
+    read_ints(cursor, n)?.into_iter().map(flag).collect()
+}
+
+pub(super) fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
+    let (stamps, lags) = (read_ints(cursor, n)?, read_ints(cursor, n)?);
+    let deleted = read_flags(cursor, n)?;
+    let version = |((stamp, lag), deleted): ((i64, i64), bool)| Version {
+        stamp: stamp as u64,
+        time: stamp.wrapping_add(lag),
+        deleted,
+    };
+    Ok(stamps.into_iter().zip(lags).zip(deleted).map(version).collect())
 }

@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 
-use super::columns::RelationColumns;
+use super::columns::{ROWS_MAX, RelationColumns, read_names, read_rows, read_versions};
 use super::types::{put_types, read_types};
 use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
-use crate::columns::{ShortHasher, put_ints, put_strings, read_ints, read_strings};
+use crate::columns::{ShortHasher, put_ints, put_strings, read_strings};
 use crate::log::SideRecord;
 use crate::side;
 
@@ -29,8 +29,6 @@ const VERTICES: u16 = 0x0200;
 pub(super) const RELATIONS: u16 = 0x0201;
 const TYPES: u16 = 0x0202;
 
-/// Most rows of a record.
-pub const ROWS_MAX: usize = 65_536;
 /// Bytes of rows after which a record is split.
 pub(super) const SPLIT_BYTES: usize = 16 << 20;
 
@@ -203,8 +201,9 @@ pub(super) fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
     put_versions(out, parts.versions, |version| version);
     put_numbers(out, parts.until, |until| i64::from(until.is_some()));
     let lengths = parts.until.iter().zip(parts.versions);
-    let length =
-        |(until, version): (&Option<u64>, &Version)| until.map(|until| until.wrapping_sub(version.stamp) as i64);
+    let length = |(until, version): (&Option<u64>, &Version)| {
+        until.map(|until| until.wrapping_sub(version.stamp) as i64)
+    };
     put_ints(out, &lengths.filter_map(length).collect::<Vec<i64>>());
     put_strings(out, &parts.props);
 }
@@ -223,13 +222,6 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
     if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a record is longer than its content")) }
 }
 
-pub(super) fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
-    match cursor.size()? {
-        n @ 1..=ROWS_MAX => Ok(n),
-        _ => Err(cursor.fail("a record has an impossible number of rows")),
-    }
-}
-
 /// Texts of a column, of which equal ones are one.
 #[derive(Default)]
 struct Texts<'a>(HashMap<&'a str, Arc<str>, BuildHasherDefault<ShortHasher>>);
@@ -238,43 +230,6 @@ impl<'a> Texts<'a> {
     fn shared(&mut self, text: &'a str) -> Arc<str> {
         self.0.entry(text).or_insert_with(|| text.into()).clone()
     }
-}
-
-/// Reads a column of names: they are not empty.
-pub(super) fn read_names<'a>(cursor: &mut Cursor<'a>, n: usize) -> Result<Vec<&'a str>> {
-    let wrong = || Error::corrupt("a name is empty or not UTF-8");
-    // Rows of a listed text point to the same bytes, which are looked at once.
-    let mut last: (&[u8], &str) = (&[], "");
-    let name = |bytes: &'a [u8]| {
-        if bytes.is_empty() {
-            return Err(wrong());
-        }
-        if !std::ptr::eq(bytes, last.0) {
-            last = (bytes, std::str::from_utf8(bytes).map_err(|_| wrong())?);
-        }
-        Ok(last.1)
-    };
-    read_strings(cursor, n)?.into_iter().map(name).collect()
-}
-
-pub(super) fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
-    let flag = |number: i64| match number {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Error::corrupt("a flag is neither 0 nor 1")),
-    };
-    read_ints(cursor, n)?.into_iter().map(flag).collect()
-}
-
-pub(super) fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
-    let (stamps, lags) = (read_ints(cursor, n)?, read_ints(cursor, n)?);
-    let deleted = read_flags(cursor, n)?;
-    let version = |((stamp, lag), deleted): ((i64, i64), bool)| Version {
-        stamp: stamp as u64,
-        time: stamp.wrapping_add(lag),
-        deleted,
-    };
-    Ok(stamps.into_iter().zip(lags).zip(deleted).map(version).collect())
 }
 
 fn read_vertices(cursor: &mut Cursor<'_>) -> Result<Vec<VertexRow>> {

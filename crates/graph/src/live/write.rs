@@ -129,7 +129,8 @@ impl GraphInner {
                 let (source, target) = (name(&batch.source_kinds)?, name(&batch.target_kinds)?);
                 let named = check_name(&source).and_then(|()| check_name(&target));
                 let forward = types.forward(batch.kinds.text(row)?.into(), source, target.clone());
-                if !matches!((named, forward), (Ok(()), Ok((kind, _, far))) if kind.as_bytes() == own[0] && far == target) {
+                if !matches!((named, forward), (Ok(()), Ok((kind, _, far))) if kind.as_bytes() == own[0] && far == target)
+                {
                     return Ok(false);
                 }
                 last = Some(own);

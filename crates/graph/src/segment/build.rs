@@ -80,9 +80,7 @@ trait Versions {
             let ((a, of_a), (b, of_b)) = (self.version(a), self.version(b));
             a == b && self.commit(of_a).user == self.commit(of_b).user
         };
-        sorted.dedup_by(|later, kept| {
-            self.version(*later).1 == self.version(*kept).1 && same(*later, *kept)
-        });
+        sorted.dedup_by(|later, kept| self.version(*later).1 == self.version(*kept).1 && same(*later, *kept));
         sorted.dedup_by(|later, kept| {
             if !same(*later, *kept) {
                 return false;

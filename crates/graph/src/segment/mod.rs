@@ -23,9 +23,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
 use fieldstone_format::graph_segment::rows::{read_name, relations_at};
-use fieldstone_format::graph_segment::{
-    CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace,
-};
+use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace};
 
 pub use build::build;
 pub use merge::merge;

@@ -27,7 +27,7 @@ pub struct CommitOrder {
 pub struct Rows {
     /// The commits.
     pub(super) commits: Vec<CommitOrder>,
-    pub(super) names: Names,
+    pub(super) names: RowNames,
     pub(super) vertices: Vec<VertexLine>,
     pub(super) relations: Vec<RelationLine>,
     pub(super) types: Vec<TypeRow>,
@@ -43,7 +43,7 @@ pub(super) struct VertexLine {
     pub row: VertexRow,
 }
 
-/// A version of a relation; type and ends are numbers of [`Names`].
+/// A version of a relation; type and ends are numbers of [`RowNames`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RelationLine {
     pub kind: u32,
@@ -154,16 +154,16 @@ pub(super) struct NamedVertex {
 /// Mentions of vertices that are looked up side by side: each look-up waits for memory, together they wait once.
 const TOGETHER: usize = 128;
 
-/// Names of types and vertices, each once, numbered as they came.
+/// RowNames of types and vertices, each once, numbered as they came.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct RowNames {
     pub kinds: Vec<Arc<str>>,
     by_kind: HashMap<Arc<str>, u32>,
     /// The type that was asked for last: rows of one type stand together.
     last: u32,
     pub vertices: Vec<NamedVertex>,
-    /// Vertices by place: a slot for each, where the highest bits of the place say or behind that. See [`Slot`].
-    slots: Vec<Slot>,
+    /// Vertices by place: a slot for each, where the highest bits of the place say or behind that. See [`PlaceSlot`].
+    slots: Vec<PlaceSlot>,
     ids: String,
     /// Two vertices of one place, the first that were met.
     clash: Option<String>,
@@ -171,12 +171,12 @@ pub(super) struct Names {
 
 /// The lowest bits of a place, and the number of the vertex plus one; 0 where there is none.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct PlaceSlot {
     low: u32,
     number: u32,
 }
 
-impl Names {
+impl RowNames {
     fn kind(&mut self, kind: &str) -> u32 {
         if self.kinds.get(self.last as usize).is_some_and(|last| **last == *kind) {
             return self.last;
@@ -226,7 +226,8 @@ impl Names {
                 let known = &self.vertices[numbers[i] as usize];
                 if (known.kind, self.id(known)) != (*kind, *id) && self.clash.is_none() {
                     let name = |kind: u32, id: &str| format!("{}:{id}", self.kinds[kind as usize]);
-                    self.clash = Some(format!("{} and {}", name(known.kind, self.id(known)), name(*kind, id)));
+                    self.clash =
+                        Some(format!("{} and {}", name(known.kind, self.id(known)), name(*kind, id)));
                 }
                 take(begin + i, numbers[i]);
             }
@@ -260,7 +261,7 @@ impl Names {
         let number = self.vertices.len() as u32;
         self.vertices.push(NamedVertex { place, kind, from: self.ids.len(), len: id.len() });
         self.ids.push_str(id);
-        self.slots[at] = Slot { low: place.0 as u32, number: number + 1 };
+        self.slots[at] = PlaceSlot { low: place.0 as u32, number: number + 1 };
         number
     }
 
@@ -271,14 +272,14 @@ impl Names {
             return;
         }
         let most = 2 * least - 1;
-        self.slots = vec![Slot::default(); most + 1];
+        self.slots = vec![PlaceSlot::default(); most + 1];
         for (number, vertex) in (1..).zip(&self.vertices) {
             let place = vertex.place.0;
             let mut at = (place >> 96) as usize & most;
             while self.slots[at].number != 0 {
                 at = (at + 1) & most;
             }
-            self.slots[at] = Slot { low: place as u32, number };
+            self.slots[at] = PlaceSlot { low: place as u32, number };
         }
     }
 

@@ -224,7 +224,9 @@ fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> u
 /// The write that hides others at a vertex and a time.
 fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
     let replacing = standing.iter().filter(|(begin, .., row)| {
-        let replaces = &*row.kind == "write" && row.target == *here && row.props.get("replaces").unwrap() == Some(Value::Bool(true));
+        let replaces = &*row.kind == "write"
+            && row.target == *here
+            && row.props.get("replaces").unwrap() == Some(Value::Bool(true));
         replaces && (*begin <= time) == up
     });
     let stamps = replacing.map(|(begin, ..)| *begin);
