@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -163,9 +162,9 @@ def volume(millions: int, work: Path) -> None:
     facts = machine(work) | {"load before": f"{os.getloadavg()[0]:.2f}"}
     figures: dict[str, Result] = {"put": graph_work.child("volume", root=str(root), millions=millions)}
     figures["rebuild"] = graph_work.child("rebuild", root=str(root))
-    names = random.Random(1).sample(range(millions * 400_000), 1_000)
-    roots = [graph_data.identifier(name) for name in names]
-    figures["lineages"] = graph_work.child("lineages", root=str(root), roots=roots, depth=4)
+    figures["lineages"] = graph_work.child(
+        "lineages", root=str(root), millions=millions, count=1_000, depth=4
+    )
     print(json.dumps({"machine": facts, "millions": millions, **figures}, indent=1))
     shutil.rmtree(root, ignore_errors=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -152,16 +153,20 @@ def load(root: str, shape: str, count: int) -> Result:
     return {"edges": count}
 
 
-def lineages(root: str, roots: list[str], depth: int) -> Result:
-    """The lineage of files in one process: the times."""
+def lineages(root: str, millions: int, count: int, depth: int) -> Result:
+    """The lineages of some files, up to some hops, in one process: the times."""
     import fieldstone as fst
 
     times, found = [], 0
     with fst.open(root, mode="r") as store:
-        store.graph.trace(("file", roots[0]), depth=depth)
-        for name in roots:
+        rng = random.Random(1)
+        while len(times) < count:
+            name = ("file", graph_data.identifier(rng.randrange(millions * 400_000)))
+            # Not every file was drawn when relations were made.
+            if not store.graph.edges(name, limit=1):
+                continue
             with Span() as span:
-                found += len(store.graph.trace(("file", name), depth=depth).vertices)
+                found += len(store.graph.trace(name, depth=depth).vertices)
             times.append(span.seconds)
     cpu, peak = _usage()
     middle, late = percentile(times, 0.5), percentile(times, 0.99)
@@ -179,58 +184,95 @@ def rebuild(root: str) -> Result:
     return {"seconds": span.seconds, "cpu": span.cpu, "rate": relations / span.seconds, "peak": peak}
 
 
-def volume(root: str, millions: int) -> Result:
-    """Relations as Darshan's logs give them, a million after another, put and seen by one process."""
+def follow(root: str) -> Result:
+    """Looks for what it is told on its input, a relation a line, until that ends."""
     import fieldstone as fst
+
+    with fst.open(root, mode="r") as store:
+        graph = store.graph
+        for line in sys.stdin:
+            source, target = json.loads(line)
+            # A file has many readers: it is found among what the job has.
+            while not any(list(edge.dst) == target for edge in graph.edges(tuple(source))):
+                time.sleep(0.002)
+            cpu, peak = _usage()
+            print(json.dumps({"moment": time.time(), "cpu": cpu, "peak": peak}), flush=True)
+    return {}
+
+
+def _million(number: int) -> tuple[dict[str, Any], list[list[str]]]:
+    """Relations as Darshan's logs give them, and the last one: ten a job, of files that are written and read by few
+    jobs, but for some that nearly all read."""
     import numpy as np
 
-    rates, loads = [], []
+    n = 1_000_000
+    rng = np.random.default_rng(number)
+    jobs = number * 100_000 + np.sort(rng.integers(0, 100_000, size=n))
+    files = np.abs(number * 400_000 + rng.integers(-400_000, 400_000, size=n))
+    shared = rng.random(n) < 0.02
+    files[shared] = rng.zipf(1.5, int(shared.sum())) % 1000
+    columns = {
+        "type": np.where(rng.random(n) < 0.3, "write", "read").tolist(),
+        "src_type": "job",
+        "src_id": [str(job) for job in jobs.tolist()],
+        "dst_type": "file",
+        "dst_id": [graph_data.identifier(file) for file in files.tolist()],
+    }
+    last = [["job", columns["src_id"][-1]], ["file", columns["dst_id"][-1]]]
+    return columns, last
+
+
+def volume(root: str, millions: int) -> Result:
+    """Millions of relations, one after another, each until another process has found its last."""
+    import fieldstone as fst
+
+    rates, loads, watched, peaks = [], [], 0.0, 0.0
+    watcher = None
     with fst.open(root, autoflush=0.1) as store:
+        store.graph.put_vertex("file", "first")
+        store.flush()
         for number in range(millions):
-            rng = np.random.default_rng(number)
-            # 10 files a job on average, few of them shared by many jobs; mostly written once and read later.
-            jobs = number * 100_000 + np.sort(rng.integers(0, 100_000, size=1_000_000))
-            files = (number * 400_000 + rng.integers(0, 400_000, size=1_000_000)) - rng.integers(
-                0, 400_000, size=1_000_000
-            )
-            files = np.where(rng.random(1_000_000) < 0.05, rng.zipf(1.5, 1_000_000) % 1000, np.abs(files))
-            kinds = np.where(rng.random(1_000_000) < 0.3, "write", "read").tolist()
+            columns, last = _million(number)
             texts = graph_data.properties(100_000, number)
-            ids = [graph_data.identifier(one) for one in files.tolist()]
-            names = [str(job) for job in jobs.tolist()]
+            if watcher is None:
+                call = json.dumps({"what": "follow", "root": root})
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+                watcher = subprocess.Popen([sys.executable, __file__, call], text=True, **pipes)
+            assert watcher.stdin is not None and watcher.stdout is not None
+            watcher.stdin.write(json.dumps(last) + "\n")
+            watcher.stdin.flush()
             loads.append(os.getloadavg()[0])
+            begun = time.time()
             with Span() as span:
                 for at in range(0, 1_000_000, 100_000):
                     part = slice(at, at + 100_000)
-                    store.graph.put_many(
-                        edges={
-                            "type": kinds[part],
-                            "src_type": "job",
-                            "src_id": names[part],
-                            "dst_type": "file",
-                            "dst_id": ids[part],
-                            "props": {"note": texts},
-                        }
-                    )
+                    rows = {
+                        key: rows if isinstance(rows, str) else rows[part] for key, rows in columns.items()
+                    }
+                    store.graph.put_many(edges={**rows, "props": {"note": texts}})
                 store.flush()
-                assert store.graph.edges(("job", names[-1]), limit=1)
-            rates.append(1e6 / span.seconds)
-            _, peak = _usage()
+            found = json.loads(watcher.stdout.readline())
+            rates.append(1e6 / (found["moment"] - begun))
+            peaks = max(found["peak"], _usage()[1])
             print(
-                f"million {number + 1}: {rates[-1]:,.0f}/s, cpu {span.cpu:.2f} s, "
-                f"peak {peak / 2**20:.0f} MiB, load {loads[-1]:.1f}",
+                f"million {number + 1}: {rates[-1]:,.0f}/s, put {1e6 / span.seconds:,.0f}/s in {span.cpu:.2f} s of "
+                f"CPU, found with {found['cpu'] - watched:.2f} s, peak {found['peak'] / 2**20:.0f} MiB, "
+                f"load {loads[-1]:.1f}",
                 file=sys.stderr,
                 flush=True,
             )
-    cpu, peak = _usage()
+            watched = found["cpu"]
+        assert watcher is not None and watcher.stdin is not None
+        watcher.stdin.close()
+        watcher.wait()
     path = Path(root)
     view = tree_size(path / "graph")["length"]
     return {
         "first": rates[0],
         "last": rates[-1],
         "kept": rates[-1] / rates[0],
-        "cpu": cpu,
-        "peak": peak,
+        "watcher_cpu": watched,
+        "peak": peaks,
         "log_edge": (tree_size(path)["length"] - view) / (millions * 1e6),
         "view_edge": view / (millions * 1e6),
         "load": max(loads),

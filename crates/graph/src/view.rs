@@ -25,7 +25,7 @@ use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::folder::SegmentFolder;
+use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use crate::state::GraphState;
 
@@ -76,8 +76,8 @@ impl Applied {
     }
 
     /// Writes what is in memory to disk; `None` where another process does or did.
-    pub fn save(&self, folder: &SegmentFolder, stop: &dyn Fn() -> bool) -> Result<Option<Saved>> {
-        let saved = folder.save(&self.segments, self.list(), self.saved, stop)?;
+    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<Saved>> {
+        let saved = folder.save(&self.segments, self.list(), self.saved, older)?;
         Ok(saved.map(|(manifest, segments)| Saved {
             replaces: self.segments.len(),
             number: manifest.generation,
@@ -370,7 +370,7 @@ impl View for GraphView {
         // A long replay does not fit into memory. Where it cannot be written, it has to.
         if let Some(folder) =
             self.folder.as_ref().filter(|_| self.frozen.is_empty() && applied.in_memory() > SPILL)
-            && let Ok(Some(saved)) = applied.save(folder, &|| false)
+            && let Ok(Some(saved)) = applied.save(folder, MergeOlder::None)
         {
             (applied.segments, applied.saved) = (saved.segments, saved.number);
         }

@@ -30,7 +30,7 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
-use crate::folder::SegmentFolder;
+use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{PageCache, Segment};
 use crate::state::GraphState;
 use crate::view::{GraphView, dump, merge_young};
@@ -39,6 +39,8 @@ use crate::view::{GraphView, dump, merge_young};
 const ROUNDS: usize = 64;
 /// Bytes of segments in memory after which they are written to disk.
 const SAVE: u64 = 8 << 20;
+/// Bytes of segments in memory after which a read waits for those that are being written.
+const FULL: u64 = 256 << 20;
 /// The same at the end, when others are to find it there.
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
@@ -302,6 +304,9 @@ impl GraphInner {
     pub fn state(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
+        if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
+            self.join_saving();
+        }
         let mut newest = false;
         for _ in 0..ROUNDS {
             self.hand_over(None);
@@ -368,7 +373,8 @@ impl GraphInner {
     pub fn rebuild(&self) -> Result<Stats> {
         self.remake()?;
         drop(self.state(None)?);
-        self.save();
+        self.join_saving();
+        self.save(MergeOlder::All);
         self.stats()
     }
 
@@ -402,7 +408,10 @@ impl GraphInner {
             return;
         }
         // Where no thread can be started, they stay in memory.
-        *saving = std::thread::Builder::new().name("graph-save".into()).spawn(move || inner.save()).ok();
+        *saving = std::thread::Builder::new()
+            .name("graph-save".into())
+            .spawn(move || inner.save(MergeOlder::Tiers))
+            .ok();
     }
 
     fn join_saving(&self) {
@@ -413,10 +422,10 @@ impl GraphInner {
     }
 
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
-    fn save(&self) {
+    fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
         let Some(applied) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
-        let saved = applied.save(&folder, &|| false).unwrap_or(None);
+        let saved = applied.save(&folder, older).unwrap_or(None);
         let done = saved.is_some();
         let mut slot = lock(&self.process().view);
         if let Some(view) = slot.as_mut() {
@@ -547,7 +556,7 @@ impl FlushParticipant for GraphInner {
         let least = if self.chosen.is_some() { 1 } else { SAVE_AT_END };
         if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
             drop(view);
-            self.save();
+            self.save(MergeOlder::Tiers);
         }
     }
 }
