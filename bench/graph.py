@@ -162,6 +162,7 @@ def volume(millions: int, work: Path) -> None:
     facts = machine(work) | {"load before": f"{os.getloadavg()[0]:.2f}"}
     figures: dict[str, Result] = {"put": graph_work.child("volume", root=str(root), millions=millions)}
     figures["rebuild"] = graph_work.child("rebuild", root=str(root))
+    print(json.dumps(figures), file=sys.stderr)
     figures["lineages"] = graph_work.child(
         "lineages", root=str(root), millions=millions, count=1_000, depth=4
     )

@@ -159,12 +159,13 @@ def lineages(root: str, millions: int, count: int, depth: int) -> Result:
 
     times, found = [], 0
     with fst.open(root, mode="r") as store:
-        rng = random.Random(1)
-        while len(times) < count:
-            name = ("file", graph_data.identifier(rng.randrange(millions * 400_000)))
+        rng, names = random.Random(1), []
+        while len(names) < count:
             # Not every file was drawn when relations were made.
-            if not store.graph.edges(name, limit=1):
-                continue
+            name = ("file", graph_data.identifier(rng.randrange(millions * 400_000)))
+            if store.graph.edges(name, limit=1):
+                names.append(name)
+        for name in names:
             with Span() as span:
                 found += len(store.graph.trace(name, depth=depth).vertices)
             times.append(span.seconds)
@@ -201,8 +202,8 @@ def follow(root: str) -> Result:
 
 
 def _million(number: int) -> tuple[dict[str, Any], list[list[str]]]:
-    """Relations as Darshan's logs give them, and the last one: ten a job, of files that are written and read by few
-    jobs, but for some that nearly all read."""
+    """Relations as Darshan's logs give them, and the last one: ten a job, of files that few jobs write and
+    read, but for some that many read."""
     import numpy as np
 
     n = 1_000_000
@@ -212,7 +213,7 @@ def _million(number: int) -> tuple[dict[str, Any], list[list[str]]]:
     shared = rng.random(n) < 0.02
     files[shared] = rng.zipf(1.5, int(shared.sum())) % 1000
     columns = {
-        "type": np.where(rng.random(n) < 0.3, "write", "read").tolist(),
+        "type": np.where((rng.random(n) < 0.3) & ~shared, "write", "read").tolist(),
         "src_type": "job",
         "src_id": [str(job) for job in jobs.tolist()],
         "dst_type": "file",
@@ -255,9 +256,9 @@ def volume(root: str, millions: int) -> Result:
             rates.append(1e6 / (found["moment"] - begun))
             peaks = max(found["peak"], _usage()[1])
             print(
-                f"million {number + 1}: {rates[-1]:,.0f}/s, put {1e6 / span.seconds:,.0f}/s in {span.cpu:.2f} s of "
-                f"CPU, found with {found['cpu'] - watched:.2f} s, peak {found['peak'] / 2**20:.0f} MiB, "
-                f"load {loads[-1]:.1f}",
+                f"million {number + 1}: {rates[-1]:,.0f}/s, put {1e6 / span.seconds:,.0f}/s in "
+                f"{span.cpu:.2f} s of CPU, found with {found['cpu'] - watched:.2f} s, "
+                f"peak {found['peak'] / 2**20:.0f} MiB, load {loads[-1]:.1f}",
                 file=sys.stderr,
                 flush=True,
             )

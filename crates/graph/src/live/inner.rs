@@ -37,8 +37,12 @@ use crate::view::{GraphView, dump, merge_young};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
-/// Bytes of segments in memory after which they are written to disk.
+/// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
 const SAVE: u64 = 8 << 20;
+/// How long that is, nanoseconds: of what comes in a flood, much is written at once.
+const SETTLED: u64 = 1_000_000_000;
+/// Bytes after which they are written whenever they came.
+const FLOOD: u64 = 64 << 20;
 /// Bytes of segments in memory after which a read waits for those that are being written.
 const FULL: u64 = 256 << 20;
 /// The same at the end, when others are to find it there.
@@ -80,6 +84,8 @@ struct ProcessState {
     last: AtomicU64,
     /// The state that was asked for types last.
     types: Mutex<Option<Arc<GraphState>>>,
+    /// When more than a little was in memory first, by the clock that never goes back; 0 where it is not.
+    waits_since: AtomicU64,
     /// Types of relations that were looked for and that nobody had declared.
     kinds: Mutex<HashSet<String>>,
 }
@@ -163,6 +169,7 @@ impl ProcessState {
             own: Mutex::default(),
             last: AtomicU64::new(0),
             types: Mutex::default(),
+            waits_since: AtomicU64::new(0),
             kinds: Mutex::default(),
         }
     }
@@ -330,7 +337,7 @@ impl GraphInner {
             self.note_stamp(view.state().most());
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
             let shown = self.with_own(view, session, all, transaction)?;
-            let save = view.applied().in_memory() >= SAVE;
+            let save = self.is_due(view.applied().in_memory());
             drop(slot);
             if save {
                 self.save_beside();
@@ -398,6 +405,18 @@ impl GraphInner {
         let added = found.difference(&expected).map(|line| format!("only the view has: {line}"));
         check.different = lacking.chain(added).take(NOTES).collect();
         Ok(check)
+    }
+
+    /// Whether so many bytes in memory are to be written to disk by now.
+    fn is_due(&self, in_memory: u64) -> bool {
+        let since = &self.process().waits_since;
+        if in_memory < SAVE {
+            since.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let now = self.env.clock.monotonic().max(1);
+        let first = since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        in_memory >= FLOOD || first.is_err_and(|first| now.saturating_sub(first) >= SETTLED)
     }
 
     /// Writes segments to disk on a thread of its own, unless one is at it.
